@@ -13,7 +13,7 @@ import pandas as pd
 from matplotlib.ticker import PercentFormatter
 
 import lately
-from lately._look import INK, bare, look
+from lately._styles import INK, line_style, transparent
 
 HERE = Path(__file__).parent
 CLICKS = HERE.parent / "examples" / "usagov-clicks-2013.jsonl.gz"
@@ -41,7 +41,7 @@ def draw() -> None:
     mistakes = found.loc[found["age"] > end, "reported"].mean()
 
     figure, axes = plt.subplots(figsize=(7.5, 2.9), layout="constrained")
-    window, slack, beyond = look("guarded-epoch")["color"], look("aged-quotient")["color"], INK
+    window, slack, beyond = line_style("guarded-epoch")["color"], line_style("aged-quotient")["color"], INK
     last = 20_000
     for left, right, middle, colour, name, text in (
         (0, f.window, 0.5, window, "window", "always reported"),
@@ -52,7 +52,7 @@ def draw() -> None:
         place = left + middle * (right - left)
         axes.text(place, 0.68, name, ha="center", color=colour, weight="bold", size=13)
         axes.text(place, 0.64, text, ha="center", va="top", color=colour, size=10)
-    axes.plot(share.index, share, **look("age-partitioned-line"))
+    axes.plot(share.index, share, **line_style("age-partitioned-line"))
     axes.set(xlim=(0, last), ylim=(0, 1.05), xlabel="keys since it was last seen", ylabel="share of keys reported")
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.yaxis.set_major_formatter(PercentFormatter(1))
@@ -60,5 +60,5 @@ def draw() -> None:
 
 
 if __name__ == "__main__":
-    plt.rcParams |= bare()
+    plt.rcParams |= transparent()
     draw()

@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import lately
-from lately._look import bare
+from lately._styles import transparent
 
 WINDOW = 10_000
 # Four full epochs, so that one is a quarter of the window, and so few bits that the cells often leave it open whether a
@@ -27,7 +27,7 @@ def undecided(f: lately.Filter, keys: np.ndarray) -> int:
 
 
 if __name__ == "__main__":
-    plt.rcParams |= bare()
+    plt.rcParams |= transparent()
     f = lately.GuardedEpochBloomFilter.from_parameters(WINDOW, **PAPER)
     f.insert(range(5 * WINDOW))
     key = undecided(f, np.arange(4 * WINDOW, 5 * WINDOW))

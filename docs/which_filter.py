@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from tqdm import tqdm
 
 import lately
-from lately._look import INK, bare, look
+from lately._styles import INK, line_style, transparent
 
 HERE = Path(__file__).parent
 WINDOW = 10_000
@@ -38,7 +38,7 @@ SHOWN = [
 
 def plain(name: str) -> dict[str, object]:
     """Give the look of a family; curves of many points take no markers."""
-    return look(name) | {"marker": ""}
+    return line_style(name) | {"marker": ""}
 
 
 def legend(figure: Figure, axes: Axes) -> None:
@@ -147,7 +147,7 @@ if __name__ == "__main__":
     if parser.parse_args().table:
         table()
         raise SystemExit
-    plt.rcParams |= bare()
+    plt.rcParams |= transparent()
     for draw in (decay, by_rate, by_slack):
         figure = plt.figure(figsize=(8, 4), layout="constrained")
         draw(figure)

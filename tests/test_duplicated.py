@@ -244,7 +244,7 @@ def test_seeds_choose_the_mistakes():
         ({"window": 5, "seed": -1}, ValueError, "seed"),
         ({"window": "1s", "at": [1, 2, 3], "filter": lately.Swamp}, ValueError, "Swamp has no windows of time"),
         ({"window": 5, "filter": lately.TimeLimitedBloomFilter}, TypeError, "window must be a span of time"),
-        ({"window": 5, "filter": lately.Swamp(5, 0.1)}, TypeError, "one that is made has a duplicated of its own"),
+        ({"window": 5, "filter": lately.Swamp(5, 0.1)}, TypeError, "got a filter: call its own method duplicated"),
         ({"window": 5, "filter": "Swamp"}, ValueError, "filter must be one of .*, swamp, .*; got 'Swamp'"),
         ({"window": 5, "filter": lately.plan(5, 0.1)}, TypeError, "a row of lately.plan; got Plan"),
         ({"window": 5, "filter": lately.Filter}, TypeError, "a class, such as lately.Swamp.*; got Filter"),

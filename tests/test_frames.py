@@ -191,17 +191,17 @@ def test_a_reader_without_times(options):
 @pytest.mark.parametrize(
     ("given", "options", "kind", "words"),
     [
-        ("pandas", {"subset": "nope"}, KeyError, "no column 'nope'; there are 'ip', 'url', 'time', 'n'"),
+        ("pandas", {"subset": "nope"}, KeyError, "no column 'nope'; its columns are 'ip', 'url', 'time', 'n'"),
         ("polars", {"subset": ["ip", "nope"]}, KeyError, "no column 'nope'"),
         ("arrow table", {"at": "nope"}, KeyError, "no column 'nope'"),
         ("reader", {"at": "nope"}, KeyError, "no column 'nope'"),
         ("stream", {"subset": "nope"}, KeyError, "no column 'nope'"),
         ("numpy", {"subset": "nope"}, KeyError, "no column 'nope'"),
-        ("pandas", {"subset": []}, ValueError, "subset must name a column"),
-        ([1, 2], {"at": "time"}, TypeError, "at='time' names a column, but keys is no frame, it is a list"),
-        ([1, 2], {"subset": "ip"}, TypeError, "subset='ip' names columns, but keys is no frame, it is a list"),
-        (np.arange(3), {"at": "time"}, TypeError, "it is a ndarray"),
-        (pd.Series([1]), {"subset": "ip"}, TypeError, "it is a Series"),
+        ("pandas", {"subset": []}, ValueError, "subset must name one column or more"),
+        ([1, 2], {"at": "time"}, TypeError, "at='time' names a column, so keys must be a frame, got a list"),
+        ([1, 2], {"subset": "ip"}, TypeError, "subset='ip' names columns, so keys must be a frame, got a list"),
+        (np.arange(3), {"at": "time"}, TypeError, "got a ndarray"),
+        (pd.Series([1]), {"subset": "ip"}, TypeError, "got a Series"),
     ],
 )
 def test_names_that_are_not_there(call, given, options, kind, words):
@@ -213,7 +213,7 @@ def test_names_that_are_not_there(call, given, options, kind, words):
 def test_what_has_no_rows_to_keep():
     with pytest.raises(TypeError, match=r"keys must be a frame or a column .* got a list; .* lately.unique"):
         lately.drop_duplicates([1, 2], 5)
-    with pytest.raises(TypeError, match=r"LazyFrame, which has no rows yet: collect\(\)"):
+    with pytest.raises(TypeError, match=r"got a polars LazyFrame: collect\(\)"):
         lately.duplicated(pl.LazyFrame({"a": [1]}), 5)
     with pytest.raises(TypeError, match="at must name a column of the LazyFrame"):
         lately.drop_duplicates(pl.LazyFrame({"a": [1]}), "5s", at=[1])
@@ -221,5 +221,5 @@ def test_what_has_no_rows_to_keep():
         lately.drop_duplicates(pa.table({"a": [1]}).to_reader(), "5s", at=[1])
     with pytest.raises(TypeError, match="a window of time needs at"):
         lately.drop_duplicates(pa.table({"a": [1]}).to_reader(), "5s").read_all()
-    with pytest.raises(ValueError, match="2 columns are named 'a'"):
+    with pytest.raises(ValueError, match="2 columns named 'a'"):
         lately.duplicated(pd.DataFrame([[1, 2]], columns=["a", "a"]), 5, subset="a")

@@ -146,7 +146,7 @@ def test_a_stream_that_goes_on_in_the_middle(columns):
     assert before + ids(left) == first_seen(columns["text"])
     other = stream.filter(new("text"), with_indices=True)
     other.load_state_dict(state)
-    with pytest.raises(RuntimeError, match="were not seen here"):
+    with pytest.raises(RuntimeError, match="did not pass here"):
         next(iter(other))
 
 
@@ -166,7 +166,7 @@ def test_bad_columns(columns):
 @pytest.mark.parametrize(
     ("given", "error", "words"),
     [
-        ({"key": []}, TypeError, "key must name"),
+        ({"key": []}, TypeError, "key must be the name of a column"),
         ({"key": "text", "window": "10min"}, TypeError, "needs at"),
         ({"key": "text", "window": 0}, ValueError, "window"),
         ({"key": "text", "missing": "all"}, ValueError, "missing"),

@@ -100,7 +100,7 @@ def test_errors(clicks):
     ):
         with pytest.raises(error, match=words):
             visit().duplicated(**given)
-    with pytest.raises(Exception, match="at has 1 times for 5000 keys"):
+    with pytest.raises(Exception, match="at must have one time for each of 5000 keys, got 1"):
         clicks.select(visit().duplicated(window="1min", at=pl.lit(5)))
     with pytest.raises(pl.exceptions.ColumnNotFoundError, match="hour"):
         clicks.select(visit().duplicated(window="1min", at="hour"))

@@ -105,8 +105,8 @@ def test_of_a_frame_the_column_of_times_is_no_part_of_the_key():
         ({"keep": None}, "keep must be 'first', 'last' or False, got None"),
         ({"keep": True}, "keep must be"),
         ({"keep": 0}, "keep must be"),
-        ({"keep": "last", "fpr": 0.01}, "keep='last' is for the exact answer: leave out fpr and filter"),
-        ({"keep": False, "filter": "swamp"}, "keep=False is for the exact answer"),
+        ({"keep": "last", "fpr": 0.01}, "keep='last' needs the exact answer: leave out fpr and filter"),
+        ({"keep": False, "filter": "swamp"}, "keep=False needs the exact answer"),
         ({"keep": "last", "refresh": False}, "keep='last' needs refresh=True, got refresh=False"),
     ],
 )
@@ -118,6 +118,6 @@ def test_a_choice_that_cannot_be_answered_is_named(given, message):
 
 def test_a_reader_keeps_the_first_only():
     table = pa.table({"key": ["a", "b", "a"]})
-    with pytest.raises(ValueError, match="needs all rows"):
+    with pytest.raises(ValueError, match="needs later rows"):
         lately.drop_duplicates(table.to_reader(), 9, keep="last")
     assert lately.drop_duplicates(table, 9, keep="last")["key"].to_pylist() == ["b", "a"]

@@ -99,7 +99,7 @@ def test_commit_and_release_need_the_claim(seen):
     come(seen)
     with seen.once("evt_1") as claim:
         for call in (claim.commit, claim.release):
-            with pytest.raises(RuntimeError, match="needs a block that holds the claim; this one is done"):
+            with pytest.raises(RuntimeError, match="holds the claim; the state of this claim is 'done'"):
                 call()
     with pytest.raises(RuntimeError, match="call once\\(\\) again"):
         claim.__enter__()
@@ -261,7 +261,7 @@ def test_bad_requests_are_named(seen):
 
     for call, error, message in [
         (lambda: come(seen, object()), TypeError, "cannot be a key"),
-        (lambda: come(seen, ["a"]), TypeError, "key is a list"),
+        (lambda: come(seen, ["a"]), TypeError, "key must be one key, got a list"),
         (lambda: come(seen, wait="soon"), ValueError, "wait"),
         (lambda: come(seen, lease=None), TypeError, "lease"),
         (lambda: come(seen, lease="0s"), ValueError, "lease must be longer than zero"),

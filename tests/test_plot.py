@@ -13,7 +13,7 @@ import pytest
 import lately
 from lately import plot
 from lately._families import EVERY
-from lately._look import INK, look
+from lately._styles import INK, line_style
 
 mpl.use("Agg")
 
@@ -111,7 +111,7 @@ def test_a_window_of_few_insertions():
 
 
 def test_without_a_window():
-    with pytest.raises(ValueError, match="no window"):
+    with pytest.raises(ValueError, match="filter must have a window"):
         plot.posterior(lately.BloomFilter(10, 0.1), 1, 0.1)
 
 
@@ -127,9 +127,9 @@ def test_lately_does_not_load_matplotlib():
 
 
 def test_no_two_families_look_alike():
-    looks = [tuple(sorted(look(name).items())) for name in [*EVERY, "bloom"]]
+    looks = [tuple(sorted(line_style(name).items())) for name in [*EVERY, "bloom"]]
     assert len(set(looks)) == len(looks) == len(EVERY) + 1
-    colours = {name: look(name)["color"] for name in EVERY if EVERY[name].promise}
+    colours = {name: line_style(name)["color"] for name in EVERY if EVERY[name].promise}
     kinds = {name: EVERY[name].kind for name in colours}
     assert all((colours[a] == colours[b]) == (kinds[a] is kinds[b]) for a in colours for b in colours)
     assert INK not in colours.values()

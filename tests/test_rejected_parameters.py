@@ -167,8 +167,8 @@ OWN = [
     ("timing lines from", {"k": 1, "lines": 2}, ValueError, "k must lie in 2..=16 in lines"),
     ("timing lines from", {"lines": 3}, ValueError, "lines must lie in 1..=2"),
     ("timing lines from", {"pages": 2**27}, ValueError, "pages"),
-    *(("timing lines from", {x: 2}, ValueError, f"{x} does not apply")
-      for x in ("equal_timers", "part_keys", "part_timers")),
+    ("timing lines from", {"equal_timers": 2}, ValueError, "equal_timers must be 1 with pages, got 2"),
+    *(("timing lines from", {x: 2}, ValueError, f"{x} does not apply") for x in ("part_keys", "part_timers")),
     *(("timing of time from", {"part_keys": x}, ValueError, "part_keys") for x in (0, -1, 2**62 + 1, 2**64)),
     *(("timing of time from", {"part_timers": x}, ValueError, "part_timers") for x in (0, 2, 3 * 512 + 1, 2**64)),
     *(("timing of time from", {x: 9.5}, TypeError, x) for x in ("part_keys", "part_timers")),

@@ -175,7 +175,7 @@ def test_a_family_that_cannot_is_refused_with_its_reason(monkeypatch):
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
-        ({"sample": KEYS[:149]}, ValueError, "sample must hold 3 windows, 150 keys or more, got 149"),
+        ({"sample": KEYS[:149]}, ValueError, "sample must have 3 windows, 150 keys or more, got 149"),
         ({"sample": [object()] * 200}, TypeError, "object"),
         ({"window": "1h"}, TypeError, "window must be a number of insertions"),
         ({"window": 0}, ValueError, "window must be 1 insertion or more, got 0"),
@@ -191,7 +191,7 @@ def test_a_family_that_cannot_is_refused_with_its_reason(monkeypatch):
         ({"prior": 1.5}, ValueError, r"prior\[0\] must lie in \[0, 1\], got 1.5"),
         ({"prior": [0.1, 0.2]}, ValueError, "prior must be a number or one per key of the sample, 600"),
         ({"families": ["bloom"]}, ValueError, "families must be of age-partitioned, .*; got 'bloom'"),
-        ({"families": []}, ValueError, "families must name one"),
+        ({"families": []}, ValueError, "families must have one name"),
         ({"seed": -1}, ValueError, "seed"),
     ],
     ids=lambda given: given if isinstance(given, str) else "",

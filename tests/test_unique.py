@@ -136,11 +136,11 @@ def test_missing_keys():
         ({"window": 5, "refresh": "no"}, ValueError, "refresh must be"),
         ({"window": 5, "fpr": 2}, ValueError, "fpr"),
         ({"window": 5, "capacity": 2}, ValueError, "capacity is for filters"),
-        ({"window": "5s", "lateness": "1s"}, ValueError, "lateness is for times of the events' own"),
+        ({"window": "5s", "lateness": "1s"}, ValueError, "lateness needs at="),
         ({"window": 5, "filter": "nope"}, ValueError, "filter must be one of"),
         ({"window": 5, "events": 3}, TypeError, "not iterable"),
-        ({"window": 5, "events": pd.DataFrame({"a": [1]})}, TypeError, "for frames there is lately.drop_duplicates"),
-        ({"window": 5, "events": pl.LazyFrame({"a": [1]})}, TypeError, "for frames there is lately.drop_duplicates"),
+        ({"window": 5, "events": pd.DataFrame({"a": [1]})}, TypeError, "call lately.drop_duplicates"),
+        ({"window": 5, "events": pl.LazyFrame({"a": [1]})}, TypeError, "call lately.drop_duplicates"),
     ],
 )
 def test_what_cannot_be_is_named_at_once(options, kind, words):

@@ -79,5 +79,5 @@ def test_missing_keys_are_counted_as_requested():
 
 @pytest.mark.parametrize("given", [{"fpr": 0.01}, {"filter": "swamp"}])
 def test_a_filter_has_no_counts(given):
-    with pytest.raises(ValueError, match="counts=True is for the exact answer"):
+    with pytest.raises(ValueError, match="counts=True needs the exact answer"):
         lately.unique(["a"], 9, counts=True, **given)

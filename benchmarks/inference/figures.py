@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.axes import Axes
 
-from lately._look import INK, bare, look
+from lately._styles import INK, line_style, transparent
 from penalty import RESULTS
 from support.inference.streams import CONDITIONS
 
@@ -21,9 +21,9 @@ PRINTED, CORRECTED = "BTBF as printed", "BTBF, G corrected"
 WANTED, WANTED_AT = 0.5, [10, 15, 20]
 # The paper's own structures are grey.
 LOOKS = {
-    PRINTED: look("") | {"ls": "--"},
-    CORRECTED: look(""),
-    "simple buffer": look("") | {"ls": ":"},
+    PRINTED: line_style("") | {"ls": "--"},
+    CORRECTED: line_style(""),
+    "simple buffer": line_style("") | {"ls": ":"},
 }
 # Few enough to tell apart; the tables have all.
 CHEAPEST = [PRINTED, CORRECTED, "simple buffer", "timing", "age-partitioned", "guarded-epoch", "aged-quotient"]
@@ -36,7 +36,7 @@ def curves(rows: pd.DataFrame, condition: str, column: str, families: list[str],
     for family in families:
         of = rows[(rows["condition"] == condition) & (rows["family"] == family)]
         if len(of):
-            axes.plot(of["bits"], of[column], label=family, **LOOKS.get(family) or look(family) | {"marker": "."})
+            axes.plot(of["bits"], of[column], label=family, **LOOKS.get(family) or line_style(family) | {"marker": "."})
 
 
 def save(figure: plt.Figure, name: str) -> None:
@@ -136,7 +136,7 @@ def main() -> None:
     rows = pd.read_csv(arguments.rows, sep="\t", keep_default_na=False, na_values=[""])
     rows["ratio"] = rows["inferential"] / rows["standard"].clip(lower=1e-12)
     # Equal figures give equal files; text stays text, which takes a third of the size.
-    plt.rcParams.update(bare())
+    plt.rcParams.update(transparent())
     FIGURES.mkdir(exist_ok=True)
     figure_8(rows)
     ratios_and_errors(rows, [PRINTED, CORRECTED, "timing"], "figure-9")

@@ -7,16 +7,16 @@ from typing import Any
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
-from lately._look import INK, bare, look
+from lately._styles import INK, line_style, transparent
 
 # How the report names what is drawn, its name here, and its look: families have their own, others are grey.
 SHOWN = {
-    "age-partitioned, line": ("age-partitioned-line", look("age-partitioned-line")),
-    "age-partitioned, plain": ("age-partitioned", look("age-partitioned")),
-    "guarded epochs, line": ("guarded-epoch-line", look("guarded-epoch-line")),
-    "two ablooms, rotated": ("two abloom filters in turn", look("") | {"ls": "--", "marker": "x"}),
-    "pandas, whole column": ("pandas, all keys", look("") | {"ls": ":", "marker": "o"}),
-    "polars, whole column": ("polars, all keys", look("") | {"ls": ":", "marker": "D"}),
+    "age-partitioned, line": ("age-partitioned-line", line_style("age-partitioned-line")),
+    "age-partitioned, plain": ("age-partitioned", line_style("age-partitioned")),
+    "guarded epochs, line": ("guarded-epoch-line", line_style("guarded-epoch-line")),
+    "two ablooms, rotated": ("two abloom filters in turn", line_style("") | {"ls": "--", "marker": "x"}),
+    "pandas, whole column": ("pandas, all keys", line_style("") | {"ls": ":", "marker": "o"}),
+    "polars, whole column": ("polars, all keys", line_style("") | {"ls": ":", "marker": "D"}),
 }
 # Points by which a name stands above the end of its line.
 AWAY = {"pandas, all keys": 5, "guarded-epoch-line": -2, "one random line read": -7, "a query": 2}
@@ -72,7 +72,7 @@ def growth(axes: Axes, columns: list[str], rows: list[list[str]]) -> None:
 
 def draw(report: str, out: Path) -> None:
     """Draw what a key costs against window, rate and batch, and a query of the core beside the speed of memory."""
-    with plt.rc_context(bare() | {"font.size": 9}):
+    with plt.rc_context(transparent() | {"font.size": 9}):
         picture, ((left, right), (low, last)) = plt.subplots(2, 2, figsize=(11, 7.5), layout="constrained")
         window, rate, batch = tables(report, "Growth")
         growth(left, *window)
@@ -85,9 +85,9 @@ def draw(report: str, out: Path) -> None:
         ((_, core),) = tables(report, "The core beside the speed of memory")
         windows = [number(row[0]) for row in core]
         for place, name, style in (
-            (2, "one random line read", look("") | {"ls": "--"}),
-            (3, "a query", look("age-partitioned-line")),
-            (7, "a query, paper's layout", look("age-partitioned")),
+            (2, "one random line read", line_style("") | {"ls": "--"}),
+            (3, "a query", line_style("age-partitioned-line")),
+            (7, "a query, paper's layout", line_style("age-partitioned")),
         ):
             ends(last, windows, [number(row[place]) for row in core], name, style)
         last.set(xlabel="keys of the window", title="age-partitioned in the core, without Python")
@@ -103,12 +103,12 @@ def draw(report: str, out: Path) -> None:
 def bars(report: str, out: Path) -> None:
     """Draw how many keys a second each way to find duplicates takes."""
     kinds = {"integers": "Integers, as NumPy array", "URLs": "URLs of 40 bytes, in Arrow"}
-    with plt.rc_context(bare() | {"font.size": 11}):
+    with plt.rc_context(transparent() | {"font.size": 11}):
         picture, both = plt.subplots(1, 2, figsize=(9, 2.3), layout="constrained", sharey=True)
         for axes, (kind, section) in zip(both, kinds.items(), strict=True):
             found = masks(report, section)
             speeds = [number(found[name]["M keys/s"]) for name in FRONT]
-            colours = [look("age-partitioned-line")["color"], *[INK] * (len(FRONT) - 1)]
+            colours = [line_style("age-partitioned-line")["color"], *[INK] * (len(FRONT) - 1)]
             drawn = axes.barh([name.replace("`", "") for name in FRONT.values()], speeds, color=colours, height=0.7)
             axes.bar_label(drawn, [f"{speed:.3g}" for speed in speeds], padding=4)
             axes.set(title=f"million {kind} a second", xlim=(0, max(speeds) * 1.15), xticks=[])

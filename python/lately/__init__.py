@@ -1,7 +1,7 @@
 """Have I seen this key lately? Sliding-window filters in constant memory.
 
 =====================  =================================================================
-for a column or frame  `duplicated`, `drop_duplicates` (exact; nothing is kept)
+for a column or frame  `duplicated`, `drop_duplicates` (exact; no filter remains)
 for an iterable        `unique`
 for a stream           `Filter`, or `ExactFilter`; `once` for work done once
 to choose              `plan`, `tune`
@@ -13,9 +13,9 @@ The calls of a filter, for one key and for a batch:
 ====================  ============  ======================  ====================
 what it does          one key       a batch                 the filter
 ====================  ============  ======================  ====================
-look up               ``key in f``  ``f.query(keys)``       stays as it is
-insert                ``f.add``     ``f.insert``, `update`  holds the keys
-look up, then insert  ``f.seen``    ``f.duplicated(keys)``  holds the keys
+look up               ``key in f``  ``f.query(keys)``       is unchanged
+insert                ``f.add``     ``f.insert``, `update`  contains the keys
+look up, then insert  ``f.seen``    ``f.duplicated(keys)``  contains the keys
 ====================  ============  ======================  ====================
 
 `lately.duplicated` changes nothing; ``f.duplicated`` inserts the keys into ``f``.
@@ -68,8 +68,8 @@ if TYPE_CHECKING:
     from lately._unique import Counted, unique
     from lately.priors import DistinctCurve, Probabilities, Uniform, Zipf
 
-# What chooses a family, and what explains a filter, knows all families. It is imported when first used: that takes as
-# long as all the rest of the package.
+# The modules that choose a family and explain a filter import all families, which takes as long as the rest of the
+# package. They are imported when first used.
 
 
 def _chosen(*request: "Any", **limits: "Any") -> "tuple[Any, dict[str, Any]]":
@@ -122,10 +122,10 @@ __all__ = [
     "tune",
     "unique",
 ]
-"""Without `open`, which would hide the built-in one from those who import all, and without modules."""
+"""Without `open`, which would replace the built-in function after ``from lately import *``, and without modules."""
 
-# Names that are imported when first used: they need NumPy, `inspect` and `typing`, which take ten times as long to
-# import as the filters.
+# Names that are imported when first used. They need NumPy, `inspect` and `typing`, whose import takes ten times as long
+# as that of the filters.
 _LATER = {
     "Choice": "lately._plan",
     "Claim": "lately._once",

@@ -1,4 +1,4 @@
-"""``python -m lately`` is the command ``lately``."""
+"""Runs the command ``lately``, for ``python -m lately``."""
 
 import sys
 

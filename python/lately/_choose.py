@@ -1,4 +1,4 @@
-"""The filter that `lately.Filter` makes of a request; `src/filter/choose.rs` has the rule."""
+"""The choice of a family for a request to `lately.Filter`. `src/filter/choose.rs` has the rule."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def choose(
     window: Any, prefer: str | None, *, slack: Any, max_ahead: Any, seed: Any, **limits: Any
 ) -> tuple[Family, dict[str, Any]]:
-    """Choose the family, and give the parameters of its constructor. No cells are allocated.
+    """Choose the family; return it with the parameters of its constructor. No cells are allocated.
 
     Parameters and errors are those of `lately.Filter`.
     """
@@ -27,5 +27,5 @@ def choose(
 
 
 def given(limits: dict[str, Any]) -> dict[str, Any]:
-    """Leave out the limits that a caller did not set."""
+    """Return the limits that the caller set."""
     return {name: value for name, value in limits.items() if value is not None}

@@ -1,4 +1,4 @@
-"""Where claims of keys are kept: in memory for one process, in a small SQLite file for several."""
+"""Stores for claims of keys: memory for one process, a small SQLite file for several."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import weakref
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from lately._core import Filter as _Filter
-from lately._core import hash_keys, shared_path
+from lately._core import Exact, Filter, hash_keys, shared_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,18 +19,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any, Literal
 
-    from lately.filters import ExactFilter, Filter
-
     _Outcome = Literal["first", "done", "busy"]
 
 _PATIENCE = 30.0
-"""Seconds to wait for another process that reads or writes the file of claims, which takes it microseconds."""
+"""Seconds to wait for another process that reads or writes the file of claims. It needs microseconds."""
 
 
 class PrivateClaims:
-    """The claims of a filter that one process has, in memory.
+    """Claims of a filter in one process, in memory.
 
-    A claim ends with its block. A process that dies takes its filter along, so no lease is needed.
+    A claim ends with its block. When a process dies, its filter is gone too, so claims need no lease.
     """
 
     def __init__(self) -> None:
@@ -40,11 +37,11 @@ class PrivateClaims:
         self.lock = threading.RLock()
 
     def hash(self, key: Any) -> int:
-        """Return the hash by which a key is claimed."""
+        """Return the hash of a key for claims."""
         return int(hash_keys([key], seed=self._secret)[0])
 
     def take(self, key: int, owner: str, lease: float, done: Callable[[], bool]) -> _Outcome:
-        """Claim a key for `owner`, unless it is claimed already or its work is done."""
+        """Claim a key for `owner`, unless it has a claim or its work is done."""
         with self.lock:
             if key in self._held:
                 return "busy"
@@ -54,40 +51,41 @@ class PrivateClaims:
             return "first"
 
     def end(self, key: int, owner: str) -> None:
-        """End the claim of `owner`, if it still exists."""
+        """End the claim of `owner`, if it exists."""
         with self.lock:
             if self._held.get(key) == owner:
                 del self._held[key]
 
     def before_fork(self) -> None:
-        """Wait until no thread changes the claims."""
+        """Wait until no thread changes the claims, and keep others out."""
         self.lock.acquire()
 
     def after_fork(self, *, child: bool) -> None:
-        """Go on after a fork. A child has a filter of its own, and none of the threads that held claims."""
+        """Let threads in again. A child process has its own filter, and no thread of it holds a claim."""
         if child:
             self._held.clear()
         self.lock.release()
 
 
 class SharedClaims:
-    """The claims of a filter that several processes share, in an SQLite file beside the filter's.
+    """Claims of a filter that several processes share, in an SQLite file beside the filter's.
 
-    Each change is one transaction, which a killed process leaves undone or whole. A claim ends with its block, or when
-    its lease is over. Leases are measured by the system's monotonic clock, which all processes of a machine share. That
-    clock starts anew with the machine: a claim that began later than now is of an earlier start, and has ended.
+    Each change is one transaction, so a process that is killed leaves it done or undone. A claim ends with its block,
+    or when its lease is over. The system's monotonic clock measures leases; all processes of a machine share it, and it
+    starts at 0 with the machine. Therefore a claim whose beginning lies in the future was made before the last start of
+    the machine, and has ended.
     """
 
     def __init__(self, path: str) -> None:
         self._path = f"{path}.claims"
-        # Those who may use the filter may claim its keys, and no other user may read the secret of the hashes.
+        # The users who may use the filter may claim its keys. No other user may read the secret of the hashes.
         self._mode = stat.S_IMODE(Path(path).stat().st_mode)
         self._file: sqlite3.Connection | None = None
         self._secret = b""
         self.lock = threading.RLock()
 
     def hash(self, key: Any) -> int:
-        """Return the hash by which a key is claimed: of 64 bits with a sign, as SQLite has them."""
+        """Return the hash of a key for claims, as a signed 64-bit integer, which is what SQLite stores."""
         if not self._secret:
             with self._transaction() as file:
                 file.execute("INSERT OR IGNORE INTO secret VALUES (0, ?)", (secrets.token_bytes(16),))
@@ -95,35 +93,35 @@ class SharedClaims:
         return int(hash_keys([key], seed=self._secret).view("int64")[0])
 
     def take(self, key: int, owner: str, lease: float, done: Callable[[], bool]) -> _Outcome:
-        """Claim a key for `owner`, unless it is claimed already or its work is done."""
+        """Claim a key for `owner`, unless it has a claim or its work is done."""
         if done():
             return "done"
         with self._transaction() as file:
-            # Read within the transaction: no claim that was made before it can seem to lie in the future.
+            # Read within the transaction, so that no earlier claim seems to begin in the future.
             now = time.monotonic()
             file.execute("DELETE FROM claims WHERE ends <= ? OR begins > ?", (now, now))
             if file.execute("SELECT 1 FROM claims WHERE key = ?", (key,)).fetchone():
                 return "busy"
-            # A claim ends after its key was inserted: where there is none, no insertion is still to come.
+            # A claim ends after its key was inserted. Without a claim, no insertion is under way.
             if done():
                 return "done"
             file.execute("INSERT INTO claims VALUES (?, ?, ?, ?)", (key, owner, now, now + lease))
             return "first"
 
     def end(self, key: int, owner: str) -> None:
-        """End the claim of `owner`, if it still exists."""
+        """End the claim of `owner`, if it exists."""
         with self._transaction() as file:
             file.execute("DELETE FROM claims WHERE key = ? AND owner = ?", (key, owner))
 
     def before_fork(self) -> None:
-        """Close the file: SQLite's connections do not survive a fork."""
+        """Close the file, because a connection of SQLite does not survive a fork."""
         self.lock.acquire()
         if self._file is not None:
             self._file.close()
             self._file = None
 
     def after_fork(self, *, child: bool) -> None:
-        """Go on after a fork; the next transaction opens the file anew."""
+        """Let threads in again; the next transaction opens the file."""
         self.lock.release()
 
     @contextmanager
@@ -142,7 +140,7 @@ class SharedClaims:
 
 
 def _opened(path: str, mode: int) -> sqlite3.Connection:
-    """Open the file of claims, or make it with this mode, which SQLite gives to the log beside it too."""
+    """Open the file of claims, or create it with this mode. SQLite gives the mode to the log beside it too."""
     import sqlite3
 
     with suppress(FileExistsError):
@@ -152,7 +150,7 @@ def _opened(path: str, mode: int) -> sqlite3.Connection:
     deadline = time.monotonic() + _PATIENCE
     while True:
         try:
-            # A write-ahead log: nothing waits for the disk, and a machine that fails damages nothing.
+            # With a write-ahead log no transaction waits for the disk, and a crash of the machine damages nothing.
             file.execute("PRAGMA journal_mode = WAL")
             file.execute("PRAGMA synchronous = NORMAL")
             file.execute("CREATE TABLE IF NOT EXISTS secret (id INTEGER PRIMARY KEY, bytes BLOB NOT NULL)")
@@ -162,27 +160,27 @@ def _opened(path: str, mode: int) -> sqlite3.Connection:
             )
             return file
         except sqlite3.OperationalError as error:
-            # SQLite does not wait where several processes make the file at once.
+            # SQLite does not wait while several processes create the file at once.
             if "locked" not in str(error) or time.monotonic() > deadline:
                 file.close()
                 raise
             time.sleep(0.01)
 
 
-# Claims by the id of their filter, while it exists: filters cannot be hashed, and a copy or a pickle of one has no
+# Claims by the id of their filter, while the filter exists. A filter has no hash, and its copies and pickles have no
 # claims.
 _LOCK = threading.RLock()
 _BY_FILTER: dict[int, tuple[weakref.ref[Any], PrivateClaims | SharedClaims]] = {}
 _FORKING: list[PrivateClaims | SharedClaims] = []
 
 
-def claims_of(filter: Filter | ExactFilter) -> PrivateClaims | SharedClaims:
+def claims_of(filter: Filter | Exact) -> PrivateClaims | SharedClaims:
     """Return the claims of a filter. Processes that share a filter share its claims."""
     number = id(filter)
     with _LOCK:
         found = _BY_FILTER.get(number)
         if found is None or found[0]() is not filter:
-            path = shared_path(filter) if isinstance(filter, _Filter) else None
+            path = shared_path(filter) if isinstance(filter, Filter) else None
             store = PrivateClaims() if path is None else SharedClaims(os.path.realpath(path))
             found = weakref.ref(filter, lambda gone: _forget(number, gone)), store
             _BY_FILTER[number] = found
@@ -190,7 +188,7 @@ def claims_of(filter: Filter | ExactFilter) -> PrivateClaims | SharedClaims:
 
 
 def _forget(number: int, gone: weakref.ref[Any]) -> None:
-    # Without the lock: the garbage collector may call this within any of the methods above.
+    # Without the lock, because the garbage collector may call this within any of the methods above.
     found = _BY_FILTER.get(number)
     if found is not None and found[0] is gone:
         del _BY_FILTER[number]

@@ -1,10 +1,11 @@
-"""The rows of a frame whose key was not seen lately, as a frame of the same kind."""
+"""`drop_duplicates`: the rows of a frame whose key was not seen lately, as a frame of the same kind."""
 
 from collections.abc import Iterator
 from importlib import import_module
 from typing import Any, Literal
 
 from lately._core import Filter
+from lately._docstrings import complete
 from lately._duplicated import check_keep, duplicated
 from lately._families import whole
 from lately._frames import columns_by_name, is_lazy, is_stream, loaded, names_of, without
@@ -12,6 +13,7 @@ from lately._plan import Choice
 from lately._unique import filtering, remembering
 
 
+@complete
 def drop_duplicates(
     frame: Any,
     window: Any,
@@ -26,39 +28,44 @@ def drop_duplicates(
     filter: str | type[Filter] | Choice | None = None,
     threads: int = 1,
 ) -> Any:
-    """Drop the rows whose key was seen within the window: exactly, unless `fpr` or `filter` is given.
+    """Drop the rows whose key was seen within the window. The answer is exact, unless `fpr` or `filter` is given.
 
-    The exact answer has no slack. A filter drops every row whose key was seen within the window too, but also a new one
-    with probability `fpr`, and maybe one whose key has left the window by no more than the slack.
+    The exact answer has no slack. A filter drops every row whose key was seen within the window as well. In addition it
+    drops a row with a new key with probability `fpr`, and may drop one whose key left the window by at most the slack.
 
     Parameters
     ----------
     frame : frame or column of pandas, polars or pyarrow, or ndarray
-        A polars LazyFrame stays lazy. A pyarrow RecordBatchReader is read as the rows of the result are read.
-    window, at, subset
-        As in `duplicated`. Of a LazyFrame and of a reader `at` names a column.
+        A polars LazyFrame stays lazy. A pyarrow RecordBatchReader is read while the rows of the result are read.
+    window, subset
+        As in `duplicated`.
+    at : column name, or n times, optional
+        As in `duplicated`. For a LazyFrame or a reader it must name a column.
     keep : {"first", "last", False}, default "first"
-        Which occurrences are left, as in `duplicated`. A reader has no rows to come, so that it takes "first" only.
+        Which occurrences remain, as in `duplicated`. A reader takes "first" only, because it has no later rows yet.
     fpr, refresh, missing, seed, filter, threads
-        As in `duplicated`. Of a reader a filter takes constant memory, or memory that follows the rate of the keys for
-        a window of time.
+        As in `duplicated`.
 
     Returns
     -------
-    The same kind of frame
-        With the rows that are left, in order; of pandas with their index. Other frames that hand over Arrow data, such
-        as relations of DuckDB, come back as a pyarrow Table.
+    frame of the same kind
+        The rows that remain, in order; for pandas with their index. Other objects that export Arrow data, such as
+        relations of DuckDB, are returned as a pyarrow Table.
 
     Raises
     ------
     KeyError, TypeError, ValueError, MemoryError
-        As `duplicated`; for the rows of a LazyFrame or a reader when the result is read. Times of a reader may not step
-        back.
+        As in `duplicated`.
 
     See Also
     --------
-    duplicated : The mask of these rows.
-    unique : The events of any iterable that are left.
+    duplicated : Returns the mask of the rows to drop.
+    unique : Yields the events of any iterable that remain.
+
+    Notes
+    -----
+    For a LazyFrame or a reader, errors in keys and times are raised when the result is read. The times of a reader may
+    not step back. A filter for a reader takes constant memory, or for a window of time memory that follows the keys.
 
     Examples
     --------
@@ -72,7 +79,7 @@ def drop_duplicates(
     check_keep(keep, exactly=fpr is None and filter is None, refresh=refresh)
     if is_stream(frame):
         if keep != "first":
-            raise ValueError(f"keep={keep!r} needs all rows, and a reader has only those before: read_all() it first")
+            raise ValueError(f"keep={keep!r} needs later rows, which a reader does not have yet: read_all() it first")
         return _batchwise(frame, window, subset, at, options)
     options["keep"] = keep
     if is_lazy(frame):
@@ -82,7 +89,7 @@ def drop_duplicates(
 
 
 def _lazily(frame: Any, window: Any, subset: Any, at: Any, options: dict[str, Any]) -> Any:
-    """Return the query with an expression, which needs all rows at once, and past which polars moves no filter."""
+    """Return the query with an expression that needs all rows at once. polars moves no filter past it."""
     if at is not None and not isinstance(at, str):
         raise TypeError(f"at must name a column of the LazyFrame, got a {type(at).__name__}")
     columns = frame.collect_schema().names()
@@ -100,13 +107,13 @@ def _lazily(frame: Any, window: Any, subset: Any, at: Any, options: dict[str, An
 
 
 def _batchwise(reader: Any, window: Any, subset: Any, at: Any, options: dict[str, Any]) -> Any:
-    """Return a reader that remembers the window from one batch to the next."""
+    """Return a reader over the rows that remain. It remembers the window from one batch to the next."""
     if at is not None and not isinstance(at, str):
         raise TypeError(f"at must name a column of the reader, got a {type(at).__name__}")
     names = names_of(reader.schema.names, subset, at)
     times = names_of(reader.schema.names, at)[0] if at is not None else None
     if at is None and not hasattr(whole(window), "__index__"):
-        raise TypeError("a window of time needs at: the column of the rows' times")
+        raise TypeError("a window of time needs at=: the column with the times of the rows")
     fpr, filter, threads = options.pop("fpr"), options.pop("filter"), options.pop("threads")
     exactly = fpr is None and filter is None
     marks = remembering(window, {}, **options)[1] if exactly else filtering(window, filter, fpr, {}, **options)[1]

@@ -1,4 +1,4 @@
-"""A filter described in words: `Filter.explain`, and the table a notebook shows."""
+"""A filter described in words, for `Filter.explain` and for notebooks."""
 
 import html
 from math import inf
@@ -18,16 +18,16 @@ _WHY = {
     "guarded-epoch-line": "fast, and a few bits smaller than age-partitioned lines",
     "guarded-epoch-transposed": "few bytes, and it fades gently when overfull",
     "aged-quotient": "the fewest bytes for all but small windows; repeats take no space, and every key has its age",
-    "aged-quotient-growing": "few bytes, an age for every key, and another part for a burst",
+    "aged-quotient-growing": "few bytes, an age for every key, and more memory in a burst",
     "aged-quotient-counting": "few bytes, and how often every key came",
     "aged-quotient-fine": "little slack in the fewest bytes, and an age for every key",
     "aged-quotient-fine-growing": "little slack in the fewest bytes, an age for every key, and more memory in a burst",
-    "aged-quotient-growing-counting": "few bytes, how often every key came, and another part for a burst",
+    "aged-quotient-growing-counting": "few bytes, how often every key came, and more memory in a burst",
     "timing": "a cell stores when it was set; the window may be exact",
     "timing-line": "a cell stores when it was set, and a key's cells are in one cache line, or two",
     "timing-growing": "opens another part in a burst, and drops it afterwards",
     "time-limited": "for an unknown rate of keys: memory follows it",
-    "swamp": "an exact window of insertions, that counts keys too",
+    "swamp": "an exact window of insertions, and how often every key came",
     "bloom": "for a stream that ends: nothing is forgotten",
 }
 """The reason to take a family, by its name."""
@@ -60,7 +60,7 @@ def _as_html(rows: list[tuple[str, str]]) -> str:
 
 
 def _rows(made: Filter) -> list[tuple[str, str]]:
-    """List label and words of each fact, the name first."""
+    """Return label and text of each fact, the name first."""
     family = made.family
     rows = [("", f"{type(made).__name__}, {family}"), ("why", _why(family))]
     rows += [("window", _window(made))]
@@ -83,7 +83,7 @@ def _rows(made: Filter) -> list[tuple[str, str]]:
 def _why(family: str) -> str:
     if family in _WHY:
         return _WHY[family]
-    return f"to compare with: {FAMILIES[family].note}"
+    return f"for comparisons: {FAMILIES[family].note}"
 
 
 def _window(made: Filter) -> str:
@@ -115,10 +115,10 @@ def _slack(made: Filter) -> str:
 
 
 def _sample(made: Filter, sample: Any, at: Any) -> str:
-    """Count what the slack may drop of a sample."""
+    """Return how many records of a sample the slack may drop."""
     if made.window is None:
-        raise ValueError("sample is for filters with a window; this one never forgets a key")
-    from lately._dropped import Ages
+        raise ValueError("sample is for filters with a window, and this filter forgets no key: leave it out")
+    from lately._sample_ages import Ages
 
     ages = Ages(sample, at, timed=isinstance(made.window, float))
     older, dropped = ages.older(made.window), ages.in_slack(made.window, made.slack)
@@ -146,7 +146,7 @@ def _seed(made: Filter) -> str:
 
 
 def _span(seconds: float) -> str:
-    """Format seconds in the largest unit that they are a whole number of."""
+    """Format seconds in the largest unit of which they are a whole number."""
     for unit, length in _UNITS.items():
         if seconds >= length and seconds % length == 0:
             return f"{seconds / length:,.0f} {unit}"

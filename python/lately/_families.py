@@ -1,6 +1,6 @@
-"""The families of filters by name: what the planner compares and the command takes.
+"""The families of filters by name, for the planner and the command.
 
-The core's table describes them: `src/filter/families.rs` and `src/filter/variants.rs`.
+The core's tables describe them: `src/filter/families.rs` and `src/filter/variants.rs`.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
 
 
 class Family:
-    """A class of filters, in one layout of its cells.
+    """A class of filters in one layout, with its windows and its promise.
 
     Attributes
     ----------
     kind : type of Filter
     family : str
-        Its name to `_core`, without a layout; none of a class of a user's own.
+        Name of the family in `_core`, without a layout; empty for a class that a user defined.
     layout : dict
-        What it is given beside the request.
+        Parameters of the constructor that set the layout.
     windows : {"any", "insertions", "time", "unknown rate"}
-        What it is planned for: windows of either kind; of insertions; of time; or of time with an unknown number of
+        Windows that it is planned for: of either kind; of insertions; of time; or of time with an unknown number of
         keys.
     promise : bool
-        No key of the window is missed.
+        Whether no key of the window is missed.
     baseline : bool
-        Only for comparison, never the one to take.
+        Whether it is only for comparison, and never the one to take.
     note : str
         A warning for its users.
     """
@@ -73,7 +73,7 @@ class Family:
         return parameter in self._parameters()
 
     def plan(self, window: Any, **request: Any) -> dict[str, Any]:
-        """Return the figures of the filter that `make` would make, by the names of its attributes."""
+        """Return the figures of the filter that `make` makes of this request, by the names of its attributes."""
         return plan(self.family, **self.given(window, **request))
 
     def make(self, window: Any, **request: Any) -> Filter:
@@ -88,7 +88,7 @@ class Family:
         Raises
         ------
         ValueError
-            If the family lacks one of them, or what the constructor raises.
+            If the constructor has no such parameter, or raises `ValueError` itself.
         """
         given = self.given(window, **request)
         if self.family:
@@ -98,7 +98,7 @@ class Family:
         return made
 
     def given(self, window: Any, **request: Any) -> dict[str, Any]:
-        """Return all parameters of the constructor; `ValueError` if it lacks a requested one."""
+        """Return all arguments for the constructor; `ValueError` if it has no parameter of a name in the request."""
         parameters = self._parameters()
         lacks = [name for name in ("window", *request) if name not in parameters]
         if "lateness" in lacks:
@@ -110,7 +110,7 @@ class Family:
 
 
 def _family(variant: dict[str, Any]) -> Family:
-    """Make the family that a row of the core's table describes."""
+    """Make a family from its row in the core's table."""
     *baseline, kind = variant["kind"].split(".")
     options = {name: variant[name] for name in ("windows", "promise", "baseline", "note")}
     return Family(getattr(baselines if baseline else filters, kind), variant["family"], variant["layout"], **options)
@@ -119,10 +119,10 @@ def _family(variant: dict[str, Any]) -> Family:
 _VARIANTS = variants()
 
 FAMILIES = {variant["name"]: _family(variant) for variant in _VARIANTS if variant["listed"]}
-"""The families on offer, by name: that of the family in `src/filter/families.rs`, followed by the options set."""
+"""The families to choose from, by the name in `src/filter/families.rs` followed by the options that are set."""
 
 EVERY = FAMILIES | {variant["name"]: _family(variant) for variant in _VARIANTS if not variant["listed"]}
-"""Also those no longer on offer, which are still made and opened."""
+"""All families: also those that are no longer to choose from, but that are still made and opened."""
 
 
 def whole(window: Any) -> Any:
@@ -131,38 +131,38 @@ def whole(window: Any) -> Any:
 
 
 def fastest(window: Any, **request: Any) -> Filter:
-    """Make the fastest filter for a request, in lines or blocks."""
+    """Make the fastest filter for a request: in lines, or in blocks where lines cannot meet it."""
     return AgePartitionedBloomFilter(window, **request)
 
 
 def unsuited(family: Family, *, timed: bool, unknown: bool) -> str:
-    """Return why a family has no such windows, or an empty string if it has."""
+    """Return why a family has no such windows, or an empty string if it has them."""
     if timed and family.windows == "insertions":
         return "windows of insertions only"
     if family.windows == "time" and not timed:
         return "windows of time only"
     if unknown and family.windows != "unknown rate":
-        return "capacity is needed, the number of keys expected within the window"
+        return "it needs capacity, the number of keys expected within the window"
     if family.windows == "unknown rate" and not unknown:
-        return "windows of time without a capacity, which its memory would not keep to"
+        return "windows of time without capacity only: its memory follows the keys"
     return ""
 
 
 def name_of(made: Filter) -> str:
-    """Return the name of a filter's family, whether it is offered or not.
+    """Return the name of a filter's family in `EVERY`.
 
     Raises
     ------
     ValueError
-        If it is of none of them.
+        If the filter is of no family.
     """
     if made.family not in EVERY:
-        raise ValueError(f"a {type(made).__name__} is of none of the families {', '.join(FAMILIES)}")
+        raise ValueError(f"filter must be of one of the families {', '.join(FAMILIES)}, got a {type(made).__name__}")
     return made.family
 
 
 def generations(made: Filter) -> int:
-    """Count the full generations that a window is kept in; 1 if keys leave one by one."""
+    """Return the number of full generations in a window; 1 if every key is a generation of its own."""
     parameters = made.parameters
     if "tag_bits" in parameters:
         return parameters.get("epochs") or (1 << parameters["tag_bits"]) - 1

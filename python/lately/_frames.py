@@ -1,4 +1,4 @@
-"""Frames and columns of every kind: named columns, and rows by a mask. No library of frames is imported here."""
+"""Frames and columns of pandas, polars, pyarrow and NumPy, none of which but NumPy is imported here."""
 
 import sys
 from collections.abc import Hashable
@@ -8,27 +8,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-LAZY = "keys is a polars LazyFrame, which has no rows yet: collect() it first, or take lately.drop_duplicates"
+LAZY = "keys must have rows, got a polars LazyFrame: collect() it first, or call lately.drop_duplicates"
 
 
 def is_a(thing: object, module: str, *classes: str) -> bool:
-    """Return whether a thing is of one of these classes, which nothing is before their module is imported."""
+    """Return whether an object is of one of these classes; False if their module was never imported."""
     found = sys.modules.get(module)
     return found is not None and isinstance(thing, tuple(getattr(found, name) for name in classes))
 
 
 def is_lazy(frame: object) -> bool:
-    """Return whether a frame is a query of polars that has not run."""
+    """Return whether a frame is a polars query that has not run."""
     return is_a(frame, "polars", "LazyFrame")
 
 
 def is_stream(frame: object) -> bool:
-    """Return whether a frame is a stream of Arrow record batches, which can be read once."""
+    """Return whether a frame is a stream of Arrow record batches. It can be read only once."""
     return is_a(frame, "pyarrow", "RecordBatchReader")
 
 
 def columns_of(frame: Any) -> list[Hashable] | None:
-    """Return the names of the columns, or None if it is no frame."""
+    """Return the names of the columns, or None if the object is not a frame."""
     if is_a(frame, "pandas", "DataFrame") or is_a(frame, "polars", "DataFrame"):
         return list(frame.columns)
     if is_a(frame, "pyarrow", "Table", "RecordBatch"):
@@ -48,7 +48,7 @@ def is_column(rows: object) -> bool:
 
 
 def loaded(frame: Any) -> Any:
-    """Read Arrow data of an object that is no frame by itself into a table."""
+    """Return a table with the Arrow data of an object; a frame or column is returned unchanged."""
     exports = hasattr(frame, "__arrow_c_stream__") or hasattr(frame, "__arrow_c_array__")
     if columns_of(frame) is not None or is_column(frame) or not exports:
         return frame
@@ -57,13 +57,13 @@ def loaded(frame: Any) -> Any:
             return getattr(import_module(module), table)(frame)
         except ImportError:
             continue
-    raise ImportError(f"pyarrow or polars is needed to pick columns of a {type(frame).__name__}")
+    raise ImportError(f"columns of a {type(frame).__name__} need pyarrow or polars: pip install pyarrow")
 
 
 def picked(keys: Any, subset: Any, at: Any) -> tuple[Any, Any]:
-    """Return keys and times: columns where `subset` or `at` name them, else as they are.
+    """Return keys and times: the columns that `subset` and `at` name, or the arguments themselves.
 
-    Without `subset` the keys are all columns but the one that `at` names.
+    Without `subset` the keys are all columns except the one that `at` names.
 
     Raises
     ------
@@ -80,21 +80,21 @@ def picked(keys: Any, subset: Any, at: Any) -> tuple[Any, Any]:
     columns = columns_of(frame)
     if columns is None:
         given = f"at={at!r} names a column" if subset is None else f"subset={subset!r} names columns"
-        instead = "; give the times themselves" if subset is None else ""
-        raise TypeError(f"{given}, but keys is no frame, it is a {type(keys).__name__}{instead}")
+        instead = ": pass the times themselves" if subset is None else ""
+        raise TypeError(f"{given}, so keys must be a frame, got a {type(keys).__name__}{instead}")
     names = names_of(columns, subset, at)
     return columns_by_name(frame, names), _column(frame, names_of(columns, at)[0]) if isinstance(at, str) else at
 
 
 def names_of(columns: list[Hashable], subset: Any, at: Any = None) -> list[Hashable]:
-    """Return the names of the key's columns: one, several, or all but the times.
+    """Return the names of the key's columns: one, several, or all except the times.
 
     Raises
     ------
     KeyError
         If a column does not exist.
     ValueError
-        If two columns have the name, or the key has none.
+        If two columns have one of the names, or the key has no column.
     """
     if subset is None:
         names = [name for name in columns if not (isinstance(at, str) and name == at)]
@@ -104,16 +104,18 @@ def names_of(columns: list[Hashable], subset: Any, at: Any = None) -> list[Hasha
         names = list(subset)
     for name in names:
         if name not in columns:
-            raise KeyError(f"no column {name!r}; there are {', '.join(map(repr, columns)) or 'none'}")
+            raise KeyError(
+                f"the frame has no column {name!r}; its columns are {', '.join(map(repr, columns)) or 'none'}"
+            )
         if columns.count(name) > 1:
-            raise ValueError(f"{columns.count(name)} columns are named {name!r}")
+            raise ValueError(f"the frame has {columns.count(name)} columns named {name!r}: rename all but one")
     if not names:
-        raise ValueError("subset must name a column at least")
+        raise ValueError("subset must name one column or more, got none")
     return names
 
 
 def columns_by_name(frame: Any, names: list[Hashable]) -> Any:
-    """Return the keys: a column, or a frame of several, whose rows are keys."""
+    """Return the keys: one column, or a frame of several columns, each row of which is a key."""
     if len(names) == 1:
         return _column(frame, names[0])
     return frame.select(names) if hasattr(frame, "select") else frame[names]
@@ -124,12 +126,12 @@ def _column(frame: Any, name: Hashable) -> Any:
 
 
 def without(rows: Any, repeats: NDArray[np.bool_]) -> Any:
-    """Return the rows of a frame, a column or an array that are no repeats.
+    """Return the rows of a frame, a column or an array without the repeats.
 
     Raises
     ------
     TypeError
-        If it is nothing of that kind.
+        If `rows` is something else.
     """
     if is_a(rows, "polars", "DataFrame", "Series"):
         return rows.filter(~repeats)
@@ -139,5 +141,5 @@ def without(rows: Any, repeats: NDArray[np.bool_]) -> Any:
         return rows[~repeats]
     raise TypeError(
         f"keys must be a frame or a column of pandas, polars or pyarrow, or an ndarray, got a {type(rows).__name__}; "
-        "for other iterables there is lately.unique"
+        "for other iterables call lately.unique"
     )

@@ -1,4 +1,4 @@
-"""Work on a key that is done once, and remembered only when it succeeds."""
+"""Work that is done once for each key, and remembered only if it succeeds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 import numpy as np
 
 from lately._claims import claims_of
-from lately._core import read_moment, read_span
+from lately._core import Exact, Filter, read_moment, read_span
+from lately._docstrings import complete
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,16 +20,15 @@ if TYPE_CHECKING:
     from typing import Any, Literal, Self
 
     from lately._core import _Moments, _Span
-    from lately.filters import ExactFilter, Filter
 
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.001, 0.05
 
 
 class Claim:
-    """A claim of one key: the work is done once, and remembered only when it succeeds. `Filter.once` makes it.
+    """Claim of one key: whether this block has to do the work of the key. `Filter.once` makes it.
 
-    A claim is true in the block that has to do the work, and false in every other. It serves one ``with`` or ``async
-    with`` block.
+    A claim is true in the block that has to do the work, and false in every other block. It serves one ``with`` or
+    ``async with`` block.
 
     Examples
     --------
@@ -42,9 +42,9 @@ class Claim:
 
     __slots__ = ("_at", "_claims", "_filter", "_hash", "_inserted", "_key", "_lease", "_owner", "_state", "_wait")
 
-    def __init__(self, filter: Filter | ExactFilter, key: Any, at: _Moments, wait: _Span | None, lease: _Span) -> None:
+    def __init__(self, filter: Filter | Exact, key: Any, at: _Moments, wait: _Span | None, lease: _Span) -> None:
         if isinstance(key, list):
-            raise TypeError("key is a list, which could be several keys: claim them one by one, or pass a tuple")
+            raise TypeError("key must be one key, got a list: claim each of its elements, or pass a tuple for a row")
         self._filter = filter
         self._key = key
         self._at = at
@@ -70,9 +70,9 @@ class Claim:
         return self._state == "busy"
 
     def commit(self) -> None:
-        """Remember the key now, not at the end of the block, for example to save the filter within the block.
+        """Insert the key now, not at the end of the block, for example to save the filter within the block.
 
-        The claim lasts to the end of the block. The key stays remembered if an exception follows.
+        The claim lasts to the end of the block. The key stays inserted if an exception follows.
 
         Raises
         ------
@@ -84,7 +84,7 @@ class Claim:
         self._inserted = True
 
     def release(self) -> None:
-        """End the claim without remembering the key, as an exception does.
+        """End the claim without inserting the key, as an exception does.
 
         Raises
         ------
@@ -123,7 +123,7 @@ class Claim:
     def _attempts(self) -> Iterator[float]:
         """Try to claim the key; yield how many seconds to pause before each further attempt."""
         if self._state != "new":
-            raise RuntimeError("a claim serves one block: call once() again")
+            raise RuntimeError("this claim has served a block already: call once() again")
         _check_ahead(self._filter, self._at)
         give_up = time.monotonic() + self._wait
         pause = _SHORTEST_PAUSE
@@ -142,35 +142,38 @@ class Claim:
 
     def _check_held(self, call: str) -> None:
         if self._state != "first":
-            raise RuntimeError(f"{call}() needs a block that holds the claim; this one is {self._state}")
+            raise RuntimeError(
+                f"{call}() needs a block that holds the claim; the state of this claim is {self._state!r}"
+            )
 
     def _end(self) -> None:
         self._state = "ended"
         self._claims.end(self._hash, self._owner)
 
 
+@complete
 def once(
-    filter: Filter | ExactFilter,
+    filter: Filter | Exact,
     key: Callable[..., Any] | None = None,
     *,
     at: Callable[..., Any] | None = None,
     wait: _Span | None = None,
     lease: _Span = "10min",
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorate a function to do its work once for each key, and remember only its success.
+    """Decorate a function so that it does its work once for each key; only success is remembered.
 
-    Each call is a block of `Filter.once`. Where the work was done within the window, the function is not called, and
-    the result is None. Functions defined by ``async def`` stay asynchronous.
+    Each call is a block of `Filter.once`. If the work of a key was done within the window, the function is not called,
+    and the result is None. A function defined by ``async def`` stays asynchronous.
 
     Parameters
     ----------
     filter : Filter or ExactFilter
-        Which keys the work was done for. One that processes share claims keys for all of them.
+        Contains the keys whose work is done. If processes share it, a claim holds for all of them.
     key : callable, optional
         ``key(*args, **kwargs)`` returns the key of a call. By default the key is the first argument.
     at : callable, optional
-        ``at(*args, **kwargs)`` returns the time of a call's event. By default the time is now.
-    wait, lease : span of time, optional
+        ``at(*args, **kwargs)`` returns the time of a call's event. The default is now.
+    wait, lease
         As in `Filter.once`.
 
     Returns
@@ -181,19 +184,19 @@ def once(
     Raises
     ------
     TypeError
-        If `filter` is no filter, `key` or `at` cannot be called, or the function is a generator, whose work is not done
+        If `filter` is not a filter, `key` or `at` is not callable, or the function is a generator: its work is not done
         when the call returns.
     ValueError
         If `wait` or `lease` is out of range.
 
     See Also
     --------
-    Filter.once : The same as a block, which can distinguish all cases.
+    Filter.once : A block of code instead of a function. It can distinguish all cases.
 
     Notes
     -----
-    A call raises `TimeoutError` if another call holds a claim of the key after `wait`. The work of that call may still
-    fail, so the event must come again later.
+    A call raises `TimeoutError` if another call still holds a claim of the key after `wait`. The work of that call may
+    fail, so the event must be delivered again.
 
     Examples
     --------
@@ -206,7 +209,7 @@ def once(
     shipped evt_1
     shipped evt_2
     """
-    if not callable(getattr(filter, "once", None)):
+    if not isinstance(filter, Filter | Exact):
         raise TypeError(f"filter must be a filter of lately, got {type(filter).__name__}")
     for name, given in (("key", key), ("at", at)):
         if given is not None and not callable(given):
@@ -217,9 +220,9 @@ def once(
 
     def claim(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Claim:
         if key is None and not args:
-            raise TypeError("the first argument is the key, and must be positional: or pass key=")
+            raise TypeError("the first argument is the key and must be positional; for other keys pass key= to once()")
         of_call = args[0] if key is None else key(*args, **kwargs)
-        return filter.once(of_call, at=None if at is None else at(*args, **kwargs), wait=wait, lease=lease)
+        return Claim(filter, of_call, None if at is None else at(*args, **kwargs), wait, lease)
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         if isgeneratorfunction(function) or isasyncgenfunction(function):
@@ -254,12 +257,12 @@ def _read_lease(lease: _Span) -> float:
 
 def _is_first(claim: Claim) -> bool:
     if claim.busy:
-        raise TimeoutError("another call holds a claim of this key: retry later, or pass a longer wait=")
+        raise TimeoutError("another call holds a claim of this key: retry later, or pass a longer wait= to once()")
     return bool(claim)
 
 
-def _check_ahead(filter: Filter | ExactFilter, at: _Moments) -> None:
-    """Reject a time that the filter would reject when the key is inserted, after the work is done."""
+def _check_ahead(filter: Filter | Exact, at: _Moments) -> None:
+    """Raise now for a time that the filter rejects, not when the key is inserted after the work."""
     if at is None or filter.max_ahead is None:
         return
     moment = read_moment(at)
@@ -271,10 +274,10 @@ def _check_ahead(filter: Filter | ExactFilter, at: _Moments) -> None:
         )
 
 
-def _insert(filter: Filter | ExactFilter, key: Any, at: _Moments) -> None:
-    """Insert a key whose work is done as of its own time, or as of the latest that the filter still takes.
+def _insert(filter: Filter | Exact, key: Any, at: _Moments) -> None:
+    """Insert a key after its work: at its own time, or at the latest time where its own is too late for the filter.
 
-    Other keys may have moved the filter's clock on since the claim. A later time keeps the key for longer.
+    Other keys may have moved the filter's clock since the claim. A later time keeps the key for longer.
     """
     if at is None:
         filter.add(key)

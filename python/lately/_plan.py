@@ -1,4 +1,4 @@
-"""The filters that meet a request, side by side, and the one to take."""
+"""`plan`: the filters that meet a request, side by side, and the one to take."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -6,41 +6,43 @@ from typing import Any, Literal
 from lately import _core
 from lately._choose import given
 from lately._core import FilterSpec
-from lately._dropped import Ages
+from lately._docstrings import complete
 from lately._families import EVERY, FAMILIES, Family, whole
+from lately._sample_ages import Ages
 from lately._table import Table, assigned
 from lately.filters import Filter
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One filter that meets a request, in figures.
+    """A filter that meets a request, in figures: a row of `Plan`.
 
     Attributes
     ----------
     name : str
-        Its family, and the bits of a block where it has blocks.
+        Name of the family, followed by its options, such as the bits of a block.
     parameters : dict of str to int
-        Those of its paper.
+        Parameters of the paper.
     bits_per_key : float
-        Bits of its cells per key of a full window.
+        Bits of the cells per key of a full window.
     nbytes : int
-        Bytes of its cells.
+        Bytes of the cells.
     fpr : float
-        Chance that a key never inserted is reported, at the worst phase; exact in expectation.
+        Chance that a key that was never inserted is reported, at the worst phase; exact in expectation.
     slack : int or float
-        How long after leaving the window a key may still be reported, in insertions or seconds; infinite if forever.
+        How long after leaving the window a key may still be reported, in insertions or seconds; may be infinite.
     npws : float
-        Keys reported in the slack, over the window, at the peak (paper 1, definition 2).
+        Highest number of keys that are reported in the slack, divided by the window (paper 1, definition 2).
     insert, hit, miss : float
-        Cache lines that an insertion writes, and that a query reads of a key that is reported and of one that is not.
+        Number of cache lines that an insertion writes, and that a query reads for a key that is reported, and for one
+        that is not.
     accesses : dict of str to float, or None
-        Slices that a query by Algorithm 1 of paper 1 is expected to read, by what it finds; None without such slices.
+        Expected number of slices that a query by algorithm 1 of paper 1 reads, by its result; None without such slices.
     guarantees : str
-        Whether a key of the window may be missed, whether the window is exact, and what else to know.
+        Whether a key of the window may be missed, whether the window is exact, and other notes.
     dropped_in_slack : float or None
-        Of the records of the sample whose key is new or older than the window, the share whose key is in the slack: at
-        most that many more than by `fpr` are taken for repeats. None without a sample.
+        Among the records of the sample whose key is new or older than the window, the share whose key is in the slack.
+        This share may be taken for repeats, in addition to `fpr`. None without a sample.
     """
 
     name: str
@@ -60,27 +62,27 @@ class Choice:
     _given: dict[str, Any] = field(repr=False, compare=False)
 
     def build(self) -> Filter:
-        """Make the filter, empty."""
+        """Make this filter, empty."""
         return self._family.make(**self._given)
 
     def outline(self) -> FilterSpec:
-        """Return a description of the filter, without its cells."""
+        """Return the parameters of this filter as an object without cells, for `lately.distributed`."""
         return FilterSpec(self._family.family, **self._family.given(**self._given))
 
 
 class Plan(Table):
-    """The filters that meet a request, the best for it first (smallest, or least rate), and the one to take.
+    """Table of the filters that meet a request, with the one to take. `plan` returns it.
 
     Attributes
     ----------
     choices : tuple of Choice
-        The filters that meet the request.
+        The filters that meet the request: the smallest first, or with `nbytes` the lowest rate first.
     best : Choice
-        The one to take.
+        The filter to take.
     reason : str
-        Why.
+        Why to take it.
     refused : dict of str to str
-        The others, and why they cannot.
+        For each family that cannot meet the request, the reason.
     """
 
     _columns = ("filter", "parameters", "bits per key", "bytes", "fpr", "slack", "NPWS", "insert", "hit", "miss")
@@ -95,6 +97,11 @@ class Plan(Table):
 
     def build(self) -> Filter:
         """Make the filter to take, empty.
+
+        Returns
+        -------
+        Filter
+            The filter that `lately.Filter` makes of the same request.
 
         Examples
         --------
@@ -119,21 +126,21 @@ def _row(choice: Choice) -> list[Any]:
 
 
 def _reason(best: Choice, choices: list[Choice], request: dict[str, Any]) -> str:
-    """Explain why the rule of `_choose` takes a filter."""
+    """Return why the rule of `src/filter/choose.rs` takes this filter."""
     if FAMILIES[best.name].windows == "unknown rate":
-        return "its memory follows the rate of keys, which is not known; the bytes given are those it begins with"
-    goal = "the least rate of false positives in these bytes" if "nbytes" in request["limits"] else "the fewest bytes"
+        return "its memory follows the unknown rate of keys; it begins with these bytes"
+    goal = "the lowest rate of false positives in these bytes" if "nbytes" in request["limits"] else "the fewest bytes"
     if request["prefer"] == "speed":
-        return "it is the fastest, for which its slack is the price"
+        return "it is the fastest, at the price of its slack"
     if request["prefer"] == "memory":
-        return f"it has {goal}, for which its slack is the price"
+        return f"it has {goal}, at the price of its slack"
     if request["slack"] is not None:
-        return "it moves the fewest cache lines of those at most half as large again as the smallest with this slack"
+        return "it moves the fewest cache lines among those at most half as large again as the smallest with this slack"
     if best.name.startswith("age-partitioned"):
         return "it is the fastest, and less slack would cost more than 16 bytes a key"
     lines = next((one for one in choices if one.name == "age-partitioned-line"), best)
     return (
-        f"of those with least slack, {_span(best.slack)}, it has {goal}, {best.nbytes:,}; prefer='speed' takes "
+        f"among those with the least slack, {_span(best.slack)}, it has {goal}, {best.nbytes:,}; prefer='speed' takes "
         f"{lines.name}, {lines.nbytes:,} bytes with a slack of {_span(lines.slack)}"
     )
 
@@ -142,6 +149,7 @@ def _span(slack: float) -> str:
     return f"{slack:,} keys" if isinstance(slack, int) else f"{slack:g} s"
 
 
+@complete
 def plan(
     window: Any,
     fpr: float | None = None,
@@ -154,51 +162,49 @@ def plan(
     sample: Any = None,
     at: Any = None,
 ) -> Plan:
-    """Put the filters that meet a request side by side, and choose the one that `lately.Filter` makes.
+    """Compare the filters that meet a request, and choose the one that `lately.Filter` makes.
 
     Parameters
     ----------
-    window : int or span of time
-        What "lately" means: the last `window` insertions, or a span of time such as ``"10min"``.
-    fpr : float, optional
-        Greatest allowed chance of reporting a key never inserted. Give this or `nbytes`.
+    window, fpr
+        As in `Filter`.
     nbytes : int
-        Most bytes to use: every filter then has the least rate that fits.
+        Most bytes to use. Every filter then has its lowest rate in them.
     slack : int or span of time, optional
-        Longest that a key may still be reported after leaving the window. The default is 1/64 of the window for each
-        family that keeps it in 16 bytes a key; others are listed with their own slack, at most half the window. The
-        stable filter, which never surely forgets a key, ignores it.
+        Longest time for which a key may still be reported after it has left the window. The default is 1/64 of the
+        window for each family that has it in at most 16 bytes per key. Other families are listed with their own slack,
+        at most half the window. The stable filter has no bound, and ignores this.
     capacity : int, optional
-        Keys expected within a window of time. Without it only the time-limited filter will do, whose memory follows the
-        rate.
-    lateness : span of time, optional
-        For a window of time, how far times may step back.
-    prefer : {"speed", "memory"}, optional
-        As for `lately.Filter`.
+        For a window of time: the keys expected within it at the highest rate. Without it only the time-limited filter
+        meets the request, because its memory follows the keys.
+    lateness
+        As in `Filter`.
+    prefer
+        As in `Filter`.
     sample : array-like, Series, column or frame, optional
-        Successive keys of the stream. The table then states, for each filter, which share of the records that are new
-        or older than the window its slack may drop.
+        Successive keys of the stream. The table then has, for each filter, the share of the records with a new key, or
+        one older than the window, that its slack may drop.
     at : array-like of times, optional
-        For a window of time with a sample: when each key came.
+        When each key of `sample` came. A window of time needs it.
 
     Returns
     -------
     Plan
-        A table, with the filter to take and the reason; `build` makes it. It is the filter that `lately.Filter` makes
-        of the same request. Filters that may miss a key of the window, or search all of their memory, are listed for
-        comparison, and not taken. No cells are allocated before `build`, so a plan may be for another, larger machine.
+        A table, with the filter to take and the reason. `build` makes that filter, which is the one that
+        `lately.Filter` makes of the same request. Filters that may miss a key of the window, or that search all of
+        their memory, are listed for comparison and never taken. Only `build` allocates memory for cells, so a plan may
+        be for a larger machine.
 
     Raises
     ------
     ValueError, TypeError
-        If no filter meets the request; the message says why each does not.
+        If no filter meets the request; the message gives the reason for each family.
 
     See Also
     --------
-    Filter : The filter that the plan takes, in one line.
-    tune : If the two kinds of mistakes cost differently and you have a sample of the stream: the filter whose mistakes
-        cost least on it, in a given number of bytes.
-    lately.distributed.plan : For a filter on several sites.
+    Filter : Makes the filter that the plan takes.
+    tune : For mistakes of different costs: finds the filter whose mistakes cost least on a sample of the stream.
+    lately.distributed.plan : Plans a filter on several sites.
 
     Examples
     --------
@@ -221,17 +227,19 @@ def plan(
 
 
 def choice(name: str, window: Any, slack: Any = None, **limits: Any) -> Choice:
-    """Plan a filter of a family, and record its figures. No cells are allocated."""
+    """Plan a filter of one family, and return its figures. No cells are allocated."""
     family = FAMILIES[name]
     bounded = slack is not None and family.takes("slack")
     request = limits | {"slack": slack} if bounded else limits
     figures = family.plan(window, **request)
     if slack is not None and not bounded and figures["slack"] > slack:
-        raise ValueError(f"slack must be at least {figures['slack']} for {name}, which cannot bound it; got {slack}")
+        raise ValueError(
+            f"slack must be at least {figures['slack']} for {name}, which has no parameter slack, got {slack}"
+        )
     return _choice(name, window, request, figures, None)
 
 
-def _choice(name: str, window: Any, asked: dict[str, Any], figures: dict[str, Any], ages: Ages | None) -> Choice:
+def _choice(name: str, window: Any, request: dict[str, Any], figures: dict[str, Any], ages: Ages | None) -> Choice:
     family = FAMILIES[name]
     no_miss = "no miss, exact" if figures["slack"] == 0 else "no miss"
     kept = no_miss if family.promise else "may miss"
@@ -243,19 +251,19 @@ def _choice(name: str, window: Any, asked: dict[str, Any], figures: dict[str, An
         guarantees=f"{kept}; {family.note}" if family.note else kept,
         dropped_in_slack=None if ages is None else ages.share(window, figures["slack"]),
         _family=family,
-        _given={"window": window, **asked},
+        _given={"window": window, **request},
     )
 
 
 def family_of(filter: object) -> Family:
-    """Family that a user names: by its name, by a class, or by a row of `lately.plan`.
+    """Return the family that a caller names: by its name, by a class, or by a row of `lately.plan`.
 
     Raises
     ------
     ValueError
-        If there is no family of that name.
+        If no family has this name.
     TypeError
-        If it is something else, or a filter that is made already.
+        If `filter` is anything else, such as a filter.
     """
     name = filter.name if isinstance(filter, Choice) else filter
     if isinstance(name, str):
@@ -265,7 +273,7 @@ def family_of(filter: object) -> Family:
     if isinstance(filter, type) and issubclass(filter, Filter) and filter is not Filter:
         return Family(filter)
     if isinstance(filter, Filter):
-        raise TypeError("filter must be a name or a class; one that is made has a duplicated of its own")
+        raise TypeError("filter must be a name or a class, got a filter: call its own method duplicated")
     got = filter.__name__ if isinstance(filter, type) else type(filter).__name__
     raise TypeError(
         f'filter must be a name, such as "swamp", a class, such as lately.Swamp, or a row of lately.plan; got {got}'

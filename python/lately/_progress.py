@@ -1,4 +1,4 @@
-"""The progress of a long piece of work, for a person who watches."""
+"""A progress bar for long work."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -8,10 +8,10 @@ from importlib import import_module
 
 @contextmanager
 def progress(total: int | None, unit: str, show: bool | None = None) -> Iterator[Callable[[int], object]]:
-    """Show a bar on standard error while the work runs. The function yielded is called with each piece that is done.
+    """Show a bar on standard error. Call the function that it yields with the size of each piece that is done.
 
-    With None the bar is shown if standard error is a terminal and tqdm is installed. With True it is always shown;
-    without tqdm that is an ImportError.
+    With None the bar appears if standard error is a terminal and tqdm is installed. With True it always appears, and
+    `ImportError` is raised without tqdm.
     """
     wanted = sys.stderr is not None and sys.stderr.isatty() if show is None else show
     try:

@@ -1,4 +1,4 @@
-"""A sample of a stream, cut for a trial: what to decide, the exact answers, and what mistakes cost."""
+"""A sample of a stream for `tune`: chunks of keys with their exact answers, chances and costs."""
 
 import copy
 from collections.abc import Callable
@@ -13,24 +13,24 @@ from lately.priors import Probabilities, _checks
 
 # The sample holds three windows or more. The first two fill every filter and teach a prior that learns.
 _WINDOWS, _WARM = 3, 2
-# Keys are decided a chunk at a time, by the filter as it was before the chunk. Chunks are at most 1/64 of the window,
-# so few repeats fall into the same chunk as the key they repeat and go unseen.
+# Keys are decided one chunk at a time, by the filter in its state before the chunk. A repeat in the chunk of its key
+# is missed. Chunks are at most 1/64 of the window, so there are few such repeats.
 _CHUNK, _CHUNKS_PER_WINDOW = 4096, 64
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Successive keys that are decided together, then inserted.
+    """Successive keys that a filter decides together and then inserts.
 
     Attributes
     ----------
     keys : ndarray of uint64, shape (n,)
     seen : ndarray of bool, shape (n,)
-        The exact answer: whether the key was inserted within the window before this chunk.
+        The exact answers: whether the key was inserted within the window before this chunk.
     prior : Probabilities
-        The chance of each key, as known before this chunk.
+        The chance of each key, from the state of the prior before this chunk.
     false_positive, false_negative : ndarray of float64, shape (n,)
-        What it costs to report a key that was not there, and to miss one that was.
+        Cost of reporting a key that was not inserted within the window, and of missing a key that was.
     """
 
     keys: NDArray[np.uint64]
@@ -40,13 +40,13 @@ class Chunk:
     false_negative: NDArray[np.float64]
 
     def penalty(self, reported: NDArray[np.bool_]) -> float:
-        """Sum what these answers cost."""
+        """Return the sum of the costs of these answers."""
         return float(
             self.false_positive[reported & ~self.seen].sum() + self.false_negative[~reported & self.seen].sum()
         )
 
     def by_prior_alone(self, window: int) -> NDArray[np.bool_]:
-        """The least costly answers without a filter: by the chance that a key comes within the window."""
+        """Return the answers of least penalty without a filter: from the chance that a key comes within the window."""
         with np.errstate(divide="ignore"):
             probable = -np.expm1(window * np.log1p(-np.asarray(self.prior.probability(self.keys))))
         decided: NDArray[np.bool_] = self.false_positive * (1 - probable) <= self.false_negative * probable
@@ -54,9 +54,9 @@ class Chunk:
 
 
 class Sample:
-    """The keys of a sample: those that warm up, then chunks to decide.
+    """Keys of a sample: some to fill the filters, then chunks to decide.
 
-    Keys are hashed once; the hashes are the keys from there on.
+    Keys are hashed once; from there on the hashes are the keys.
     """
 
     warm: NDArray[np.uint64]
@@ -70,7 +70,7 @@ class Sample:
         hashes = hash_keys(keys)
         n = len(hashes)
         if n < _WINDOWS * window:
-            raise ValueError(f"sample must hold {_WINDOWS} windows, {_WINDOWS * window} keys or more, got {n}")
+            raise ValueError(f"sample must have {_WINDOWS} windows, {_WINDOWS * window} keys or more, got {n}")
         costs = [_costs(false_positive, n, "false_positive"), _costs(false_negative, n, "false_negative")]
         step = min(max(window // _CHUNKS_PER_WINDOW, 1), _CHUNK)
         warm = _WARM * window
@@ -88,12 +88,12 @@ class Sample:
 
     @property
     def decided(self) -> int:
-        """Keys that are decided."""
+        """Number of keys that are decided."""
         return sum(len(chunk.keys) for chunk in self.chunks)
 
 
 def _numbers(values: Any, n: int, name: str) -> NDArray[np.float64]:
-    """A number, or one per key."""
+    """Read a number, or one per key of the sample."""
     try:
         numbers = np.asarray(values, np.float64)
     except (TypeError, ValueError):
@@ -106,7 +106,7 @@ def _numbers(values: Any, n: int, name: str) -> NDArray[np.float64]:
 
 
 def _costs(values: ArrayLike, n: int, name: str) -> NDArray[np.float64]:
-    """One cost per key; ValueError unless 0 or more and finite."""
+    """Return one cost per key; `ValueError` if one is negative or not finite."""
     costs = _numbers(values, n, name)
     wrong = np.flatnonzero(~((costs >= 0) & np.isfinite(costs)))
     if wrong.size:
@@ -117,9 +117,10 @@ def _costs(values: ArrayLike, n: int, name: str) -> NDArray[np.float64]:
 def _chances(
     prior: Any, keys: Any, n: int, warm: int, cuts: list[slice]
 ) -> tuple[NDArray[np.float64], Callable[..., NDArray[np.float64]] | None]:
-    """Chance of every key when it is decided, and the distinct-count curve.
+    """Return the chance of every key when it is decided, and the distinct-count curve.
 
-    A prior that learns is copied; it is shown each chunk after being asked about it. Its curve is that of the warm-up.
+    A prior that learns is copied. It gives the chances of each chunk before it is shown that chunk, and its curve comes
+    from the keys that only fill the filters.
     """
     distinct = getattr(prior, "distinct", None)
     if not hasattr(prior, "probability"):
@@ -139,12 +140,12 @@ def _chances(
 
 
 def _rows(keys: Any, cut: slice) -> Any:
-    """Part of a batch of any kind; pandas reads a slice of numbers by its labels, unlike all others."""
+    """Return a part of a batch of any kind; pandas reads a slice of numbers by its labels."""
     return getattr(keys, "iloc", keys)[cut]
 
 
 def _seen(hashes: NDArray[np.uint64], window: int, warm: int, cuts: list[slice]) -> NDArray[np.bool_]:
-    """Whether each key was inserted within the window before its chunk; False in the warm-up, which is not decided."""
+    """Return whether each key was inserted within the window before its chunk; False for keys before `warm`."""
     _, codes = np.unique(hashes, return_inverse=True)
     seen = np.zeros(len(hashes), bool)
     last = np.full(codes.max() + 1, -window - 1)

@@ -11,14 +11,14 @@ _WORDS = {"filter", "guarantees"}
 
 
 class Table(ABC):
-    """Rows in a stated order, the refused families, and the filter to take with the reason.
+    """Table of filters in order, with the filter to take, the reason, and the families that cannot meet the request.
 
     Attributes
     ----------
     reason : str
-        Why that one.
+        Why to take that filter.
     refused : dict of str to str
-        The families that cannot meet the request, and why.
+        For each family that cannot meet the request, the reason.
     """
 
     _columns: tuple[str, ...]
@@ -27,14 +27,14 @@ class Table(ABC):
 
     @abstractmethod
     def _taken(self) -> str:
-        """Name of the filter to take."""
+        """Return the name of the filter to take."""
 
     @abstractmethod
     def _shown(self) -> list[list[Any]]:
-        """Rows for a reader."""
+        """Return the rows for a reader."""
 
     def _all(self) -> list[list[Any]]:
-        """Rows for a program."""
+        """Return the rows for a program."""
         return self._shown()
 
     def to_pandas(self) -> Any:
@@ -67,7 +67,7 @@ class Table(ABC):
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{taken}</p>{refused}"
 
     def _reasons(self) -> dict[str, list[str]]:
-        """Group the refused families by the reason."""
+        """Group the refused families by reason."""
         reasons: dict[str, list[str]] = {}
         for name, why in self.refused.items():
             reasons.setdefault(why, []).append(name)

@@ -1,4 +1,4 @@
-"""Try every filter on a sample of a stream, and find the one whose mistakes cost least."""
+"""`tune`: runs every filter on a sample of a stream, and finds the one whose mistakes cost least."""
 
 from __future__ import annotations
 
@@ -18,33 +18,32 @@ from lately._progress import progress as bar
 from lately._sample import Sample
 from lately._table import Table, assigned, text
 
-# Slacks to try, in windows. They decide into how many generations the window is cut: each halves the number of the one
-# before. Only the timing filter has 0.
+# Slacks to try, in windows. A slack of twice the length halves the number of generations. Only the timing filter has 0.
 _SLACKS = (0, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1)
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One filter that ran over the sample, in figures.
+    """A filter that ran over a sample, in figures: a row of `Tuned`.
 
     Attributes
     ----------
     name : str
-        Its family, and the bits of a block where it has blocks.
+        Name of the family, followed by its options, such as the bits of a block.
     parameters : dict of str to int
-        Those of its paper.
+        Parameters of the paper.
     bits_per_key : float
-        Bits of its cells per key of a full window.
+        Bits of the cells per key of a full window.
     nbytes : int
-        Bytes of its cells.
+        Bytes of the cells.
     slack : int
         How long after leaving the window a key may still be reported by `query`, in insertions.
     penalty : float
-        What all mistakes of `decide` cost.
+        Cost of all mistakes of `decide`.
     plain_penalty : float
-        What those of `query` would have cost.
+        Cost of all mistakes of `query`.
     false_positives, false_negatives : int
-        How many keys `decide` reported that were not inserted within the window, and how many it missed that were.
+        Number of keys outside the window that `decide` reported, and of keys within it that it missed.
     """
 
     name: str
@@ -59,31 +58,31 @@ class Trial:
     _make: Callable[[], Filter] = field(repr=False, compare=False)
 
     def build(self) -> Filter:
-        """Make the filter, empty."""
+        """Make this filter, empty."""
         return self._make()
 
 
 class Tuned(Table):
-    """The filters that ran over a sample, and the one whose mistakes cost least.
+    """Table of the filters that ran over a sample, with the one whose mistakes cost least. `tune` returns it.
 
-    As text and HTML it shows the best of each family.
+    As text and HTML it shows the best filter of each family.
 
     Attributes
     ----------
     curve : tuple of Trial
-        Every filter that ran, by family, bytes and slack: the penalty over the parameters.
+        Every filter that ran, by family, bytes and slack.
     best : Trial
-        The one to take.
+        The filter to take.
     reason : str
-        Why.
+        Why to take it.
     prior_penalty : float
-        What the mistakes would have cost without any filter, by the prior alone.
+        Cost of the mistakes of the prior alone, without a filter.
     prior_nbytes : int
-        Bytes of a prior that learns, beside those of each filter.
+        Bytes of a prior that learns, in addition to those of a filter.
     decided : int
-        Keys that each filter decided; all penalties are sums over them.
+        Number of keys that each filter decided; all penalties are sums over them.
     refused : dict of str to str
-        The families that could not, and why.
+        For each family that cannot run, the reason.
     """
 
     _columns = (
@@ -114,10 +113,10 @@ class Tuned(Table):
             f"{text(self.best.plain_penalty)}, and the prior alone {text(prior_penalty)}"
         )
         if prior_nbytes:
-            self.reason += f"; the prior takes {prior_nbytes:,} bytes beside the filter's {self.best.nbytes:,}"
+            self.reason += f"; the prior takes {prior_nbytes:,} bytes in addition to the filter's {self.best.nbytes:,}"
 
     def _families(self) -> list[Trial]:
-        """The best of each family, the least costly first."""
+        """Return the best filter of each family, the least costly first."""
         best: dict[str, Trial] = {}
         for trial in sorted(self.curve, key=lambda trial: (trial.penalty, trial.nbytes)):
             best.setdefault(trial.name, trial)
@@ -162,64 +161,65 @@ def tune(
     seed: int = 0,
     progress: bool | None = None,
 ) -> Tuned:
-    """Try the filters on a sample of the stream, and say whose mistakes cost least.
+    """Run the filters on a sample of the stream, and find the one whose mistakes cost least.
 
-    Every family is built in the given bytes, at slacks from none to a window. Each filter runs over the sample. The
-    first two windows only fill it. From there on each key is decided at least expected penalty, compared with the
-    exact answer, and inserted.
+    Every family is built in the given bytes, with slacks from none to a window. Each filter runs over the sample: the
+    first two windows only fill it. From there on it decides each key at the least expected penalty; the decision is
+    compared with the exact answer, and the key is inserted.
 
     Parameters
     ----------
     sample : array-like, Series, column or frame
-        n successive keys of the stream, three windows or more; a row of a frame is one key. See `hash_keys`.
+        n successive keys of the stream, at least three windows; a row of a frame is one key. See `hash_keys`.
     window : int
         What "lately" means: the last `window` insertions.
     nbytes : int or sequence of int
-        Most bytes to use, without the prior's, which the reason names. With several numbers each filter runs in each of
-        them, which gives the curve over memory.
+        Most bytes to use, without those of the prior. With several numbers each filter runs with each of them, which
+        gives the penalty as a function of memory.
     false_positive, false_negative : float or array-like of float, shape (n,)
-        What it costs to report a key that was not inserted within the window, and to miss one that was. One number for
-        all keys, or one per key of the sample.
+        Cost of reporting a key that was not inserted within the window, and of missing a key that was. A number for all
+        keys, or one per key of the sample.
     prior : float, array-like of float, shape (n,), or object, optional
-        As for `Filter.posterior`. A prior that learns, with a method `insert`, is copied, and shown each key after
-        being asked about it. The default is ``Learned(half_life=window, seed=seed)``, which takes 1 MiB.
+        As for `Filter.posterior`. A prior that learns (one with a method `insert`) is copied. It gives the chances of
+        each chunk before it is shown that chunk. The default is ``Learned(half_life=window, seed=seed)``, which takes
+        1 MiB.
     families : str or iterable of str, optional
-        Names of the families to try, as `plan` shows them. The default is all.
+        Names of the families to run, as in the table of `plan`. The default is all.
     seed : int, default 0
         Seed of the key hashes.
     progress : bool, optional
-        Whether to show a bar; tqdm, of the extra `cli`, draws it. The default is to show it if standard error is a
-        terminal and tqdm is installed.
+        Whether to show a bar, which needs tqdm. By default it appears if standard error is a terminal and tqdm is
+        installed.
 
     Returns
     -------
     Tuned
-        A table with the best of each family, the one to take and the reason; `build` makes it, `curve` and `to_pandas`
-        have every filter that ran.
+        A table of the best filter of each family, with the one to take and the reason. `build` makes that filter;
+        `curve` and `to_pandas` have every filter that ran.
 
     Raises
     ------
     ValueError
-        If the sample is too short, a parameter is out of range or does not fit the sample, or no family can run; the
-        message says why each cannot.
+        If the sample is too short, a parameter is out of range or does not fit the sample, or no family can run. The
+        message gives the reason for each family.
     TypeError
-        If `window` is a span of time, a parameter is no number, or a key has no canonical form.
+        If `window` is a span of time, a parameter is not a number, or a key has no canonical form.
     ImportError
-        If `progress` is True and tqdm is missing.
+        If `progress` is True and tqdm is not installed.
 
     See Also
     --------
-    plan : Without a sample, by the rate of mistakes and not by their cost.
-    plot.penalty : The curve as a picture.
+    plan : Chooses by the rate of mistakes, not by their cost, and needs no sample.
+    plot.penalty : Draws the penalties.
 
     Notes
     -----
-    Paper 5 (J. L. Dautrich, C. V. Ravishankar, 2019) gives the decision of least penalty and leaves the choice of
-    parameters open. Here it is measured. The result is as good as the sample resembles the stream. The least of many
-    measured penalties is biased low: filters within a few percent of one another are equal.
+    Paper 5 (J. L. Dautrich, C. V. Ravishankar, 2019) gives the decision of least penalty, and leaves the choice of
+    parameters open. Here it is measured, so the result is as good as the sample resembles the stream. The least of many
+    measured penalties is biased low: treat filters within a few percent as equal.
 
-    Keys are decided in chunks of 1/64 window, 4096 keys at most. Filters that search all of their memory, or forget at
-    random, are listed for comparison, and not taken.
+    Keys are decided in chunks of 1/64 window, at most 4096 keys. Filters that search all of their memory, or forget at
+    random, are listed for comparison and never taken.
 
     Examples
     --------
@@ -232,39 +232,39 @@ def tune(
     """
     window = whole(window)
     if not hasattr(window, "__index__"):
-        raise TypeError(f"window must be a number of insertions, got {window!r}: a sample has no times")
+        raise TypeError(f"window must be a number of insertions, got {window!r}: the keys of a sample have no times")
     window = operator.index(window)
     if window < 1:
         raise ValueError(f"window must be 1 insertion or more, got {window}")
     sizes: list[Any] = [nbytes] if hasattr(nbytes, "__index__") else list(np.atleast_1d(nbytes))
     if not sizes or not all(hasattr(size, "__index__") for size in sizes):
-        raise TypeError(f"nbytes must be a whole number of bytes, or some of them, got {nbytes!r}")
+        raise TypeError(f"nbytes must be a whole number of bytes, or a sequence of them, got {nbytes!r}")
     prior = Learned(half_life=window, seed=seed) if prior is None else prior
     wanted = list(FAMILIES) if families is None else [families] if isinstance(families, str) else list(families)
     if unknown := [name for name in wanted if name not in FAMILIES]:
         raise ValueError(f"families must be of {', '.join(FAMILIES)}; got {unknown[0]!r}")
-    rehearsal = Sample(sample, window, prior, false_positive, false_negative)
+    trial_run = Sample(sample, window, prior, false_positive, false_negative)
     shapes: list[tuple[str, Callable[[], Filter]]] = []
     refused: dict[str, str] = {}
     for name in wanted:
         try:
-            shapes += [(name, make) for make in _shapes(FAMILIES[name], window, sizes, seed, rehearsal)]
+            shapes += [(name, make) for make in _shapes(FAMILIES[name], window, sizes, seed, trial_run)]
         except (ValueError, MemoryError) as error:
             refused[name] = str(error)
     if not shapes:
-        raise ValueError("; ".join(dict.fromkeys(refused.values())) or "families must name one or more")
-    with bar(len(rehearsal) * len(shapes), "keys", progress) as advance:
-        curve = [_run(name, make, rehearsal, advance) for name, make in shapes]
-    alone = sum(chunk.penalty(chunk.by_prior_alone(window)) for chunk in rehearsal.chunks)
-    # One that learns and says what it takes. (An array of chances has bytes too, which nobody keeps.)
+        raise ValueError("; ".join(dict.fromkeys(refused.values())) or "families must have one name or more, got none")
+    with bar(len(trial_run) * len(shapes), "keys", progress) as advance:
+        curve = [_run(name, make, trial_run, advance) for name, make in shapes]
+    alone = sum(chunk.penalty(chunk.by_prior_alone(window)) for chunk in trial_run.chunks)
+    # Only a prior that learns takes memory beside the filter; an array of chances also has an attribute `nbytes`.
     taken = prior.nbytes if hasattr(prior, "insert") and hasattr(prior, "nbytes") else 0
-    return Tuned(curve, refused, alone, rehearsal.decided, taken)
+    return Tuned(curve, refused, alone, trial_run.decided, taken)
 
 
 def _shapes(
-    family: Family, window: int, sizes: list[Any], seed: int, rehearsal: Sample
+    family: Family, window: int, sizes: list[Any], seed: int, trial_run: Sample
 ) -> Iterable[Callable[[], Filter]]:
-    """Give a family's shapes in these bytes, each once; ValueError if it has none, or cannot infer."""
+    """Return a family's distinct filters in these bytes; `ValueError` if there is none, or it has no posteriors."""
     if why := unsuited(family, timed=False, unknown=False):
         raise ValueError(why)
     slacks = [{"slack": int(share * window)} for share in _SLACKS] if family.takes("slack") else [{}]
@@ -278,7 +278,7 @@ def _shapes(
             errors.append(error)
             continue
         if not found:
-            first = rehearsal.chunks[0]
+            first = trial_run.chunks[0]
             made.posterior(first.keys, first.prior)
         found.setdefault(tuple(made.parameters.items()), make)
     if not found:
@@ -286,14 +286,14 @@ def _shapes(
     return found.values()
 
 
-def _run(name: str, make: Callable[[], Filter], rehearsal: Sample, advance: Callable[[int], object]) -> Trial:
+def _run(name: str, make: Callable[[], Filter], trial_run: Sample, advance: Callable[[int], object]) -> Trial:
     """Run one filter over the sample."""
     f = make()
-    f.insert(rehearsal.warm)
-    advance(len(rehearsal.warm))
+    f.insert(trial_run.warm)
+    advance(len(trial_run.warm))
     penalty = plain = 0.0
     false_positives = false_negatives = 0
-    for chunk in rehearsal.chunks:
+    for chunk in trial_run.chunks:
         decided = f.decide(chunk.keys, chunk.prior, chunk.false_positive, chunk.false_negative)
         penalty += chunk.penalty(decided)
         plain += chunk.penalty(f.query(chunk.keys))

@@ -1,4 +1,4 @@
-"""The events of a stream whose key was not seen lately, one after the other."""
+"""`unique`: the events of a stream whose key was not seen lately."""
 
 import heapq
 import time
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lately._core import Exact, Filter, hash_keys, read_moment, read_span
+from lately._docstrings import complete
 from lately._duplicated import FPR, hashed
 from lately._families import FAMILIES, fastest, whole
 from lately._frames import columns_of, is_lazy
@@ -22,17 +23,17 @@ Event = TypeVar("Event")
 
 
 class Counted(NamedTuple, Generic[Event]):
-    """An event that `unique` yields with ``counts=True``, and what it held back of its key.
+    """An event with the number of events of its key, which `unique` yields with ``counts=True``.
 
     Attributes
     ----------
     event : object
-        The event that came first.
+        The first event of the key.
     count : int
-        How many events it stands for, itself included.
+        Number of events of the key, this one included.
     first, last : time or int
-        The earliest and the latest time of these events, as `at` returned them. Without `at`, Unix seconds; in a window
-        of events their places in the stream, from 0.
+        Earliest and latest time of these events, as `at` returned them; without `at`, Unix seconds. In a window of
+        events: their positions in the stream, from 0.
 
     Examples
     --------
@@ -46,6 +47,7 @@ class Counted(NamedTuple, Generic[Event]):
     last: Any
 
 
+@complete
 def unique(
     events: Iterable[Event],
     window: Any,
@@ -61,36 +63,35 @@ def unique(
     seed: "int | bytes | Literal['random']" = "random",
     filter: str | type[Filter] | Choice | None = None,
 ) -> Iterator[Any]:
-    """Yield the events whose key was not seen within the window: exactly, unless `fpr` or `filter` is given.
+    """Yield the events whose key was not seen within the window. It is exact, unless `fpr` or `filter` is given.
 
-    The exact answer has no slack, and takes memory of the window, 26 to 38 bytes a key, for a window of time 50 to
-    100. With `fpr` or `filter` a filter answers, in a few bytes a key. It holds back every event whose key was seen
-    within the window too, but also a new one with probability `fpr`, and maybe one whose key has left the window by no
-    more than the slack.
+    The exact answer has no slack. It takes 26 to 38 bytes for each key of the window, or 50 to 100 for a window of
+    time. With `fpr` or `filter` a filter answers, in a few bytes per key. It holds back every event whose key was seen
+    within the window as well. In addition it holds back a new event with probability `fpr`, and may hold back one whose
+    key left the window by at most the slack.
 
     Parameters
     ----------
     events : iterable
-        It may be endless: an event is yielded before the next one is taken.
+        May be endless: an event is yielded before the next one is read.
     window : int or span of time
         What "lately" means: the last `window` events, or a span such as ``"10min"``, a `datetime.timedelta` or a
         `numpy.timedelta64`.
     key : callable, name, index or list of these, optional
-        The key of an event: ``key(event)``, or ``event[key]``, or for a list the tuple of these. By default the event
-        itself.
+        The key of an event: ``key(event)``, or ``event[key]``, or for a list the tuple of these. The default is the
+        event itself.
     at : callable, name or index, optional
-        When an event happened, for a window of time: as `key`. Numbers are Unix seconds, or datetimes. By default it is
-        now.
+        The time of an event, for a window of time, read as `key` is: Unix seconds or a datetime. The default is now.
     counts : bool, default False
-        Yield each event as a `Counted`, with how often its key came, and when first and last: not before its window is
-        over, when nothing more can be held back for it. At the end of the stream all others follow. For the exact
-        answer; the events of the window are kept in memory.
+        Whether to yield each event as a `Counted`: the number of events of its key, and the times of the first and the
+        last. It is yielded when its window is over, so that its number is final; at the end of the stream all others
+        follow. For the exact answer only. The events of the window are kept in memory.
     fpr : float, optional
-        Takes a filter, with this as the greatest allowed chance, in (0, 1), of holding back an event whose key was
-        never seen, or last seen longer than window and slack ago. With `filter` alone it is 0.001.
+        Take a filter, with this as the highest chance, in (0, 1), of holding back an event whose key was never seen, or
+        left the window by more than the slack. With `filter` alone the default is 0.001.
     capacity : int, optional
-        Of a filter for a window of time: the events expected within it when they come fastest. By default its memory
-        follows their rate.
+        For a filter and a window of time: the events expected within it at the highest rate. By default its memory
+        follows the events.
     lateness : span of time, optional
         For a window of time: how far times may step back from the latest. The default is 0.
     refresh, missing, seed, filter
@@ -99,20 +100,20 @@ def unique(
     Yields
     ------
     object
-        The events themselves, in order; or a `Counted` each, in the order in which their windows end.
+        The events themselves, in order; or `Counted`, in the order in which their windows end.
 
     Raises
     ------
     TypeError, ValueError
-        If a parameter is out of range, at once; or, when its event is taken, if a key is of a type that has no
-        canonical form, or a time steps back by more than `lateness`.
+        If a parameter is out of range. When an event is read: if its key has no canonical form, or its time steps back
+        by more than `lateness`.
     MemoryError
         If there is not enough memory for the keys of the window.
 
     See Also
     --------
-    duplicated : The mask of a column or a frame.
-    drop_duplicates : The rows of a frame that are left.
+    duplicated : Marks the repeats of a column or a frame.
+    drop_duplicates : Returns the rows of a frame that are not repeats.
 
     Examples
     --------
@@ -125,34 +126,38 @@ def unique(
     [(2, 0, 599), (1, 2000, 2000)]
     """
     if columns_of(events) is not None or is_lazy(events):
-        raise TypeError(f"events is a {type(events).__name__}: for frames there is lately.drop_duplicates")
+        raise TypeError(
+            f"events must be an iterable of events, got a {type(events).__name__}: call lately.drop_duplicates"
+        )
     if at is None and lateness is not None:
-        raise ValueError("lateness is for times of the events' own: at")
+        raise ValueError("lateness needs at=: the times of the events")
     options: dict[str, Any] = {"refresh": refresh, "missing": missing, "seed": seed}
     exactly = fpr is None and filter is None
     if counts and not exactly:
-        raise ValueError("counts=True is for the exact answer: leave out fpr and filter")
+        raise ValueError("counts=True needs the exact answer: leave out fpr and filter")
     if exactly and capacity is not None:
-        raise ValueError("capacity is for filters: give fpr or filter too")
+        raise ValueError("capacity is for filters: pass fpr or filter too")
     key_of, time_of = _reader(key), None if at is None else _reader(at)
     if counts:
         return _Counting(window, lateness, **options).run(iter(events), key_of, time_of)
     if exactly:
         exact, marks = remembering(window, {"lateness": lateness}, **options)
-        return _fresh(iter(events), key_of, time_of, _singly(partial(exact.seen, refresh=refresh), marks))
+        return _fresh(iter(events), key_of, time_of, _for_one_key(partial(exact.seen, refresh=refresh), marks))
     made, marks = filtering(window, filter, fpr, {"capacity": capacity, "lateness": lateness}, **options)
-    seen = _singly(partial(made.seen, refresh=refresh) if missing == "same" else None, marks)
+    seen = _for_one_key(partial(made.seen, refresh=refresh) if missing == "same" else None, marks)
     return _fresh(iter(events), key_of, time_of, seen)
 
 
-def _singly(seen: Callable[..., bool] | None, marks: Callable[..., NDArray[np.bool_]]) -> Callable[..., bool]:
-    def singly(key: Any, at: Any) -> bool:
-        # Here a list is one key, such as a row of `csv.reader`. A filter would take it for several.
+def _for_one_key(seen: Callable[..., bool] | None, marks: Callable[..., NDArray[np.bool_]]) -> Callable[..., bool]:
+    """Return a function that tests and inserts one key, by `seen` where that is possible, else by `marks`."""
+
+    def for_one_key(key: Any, at: Any) -> bool:
+        # Here a list is one key, such as a row of `csv.reader`. A filter would read it as several keys.
         if seen is None or isinstance(key, list):
             return bool(marks([key], at=at)[0])
         return seen(key, at=at)
 
-    return singly
+    return for_one_key
 
 
 def _fresh(
@@ -168,7 +173,7 @@ def _fresh(
 
 
 class _Open:
-    """An event whose window is not over, and what was held back of its key."""
+    """An event whose window is not over, with the count and the times of its key so far."""
 
     __slots__ = ("count", "event", "first", "last", "stamp")
 
@@ -197,7 +202,7 @@ class _Counting:
         self._latest = -(2**63) if self._timed else 0
         self._open: dict[int, _Open] = {}
         self._places = count()
-        # Stamp, place of the event in the stream, name and event; its stamp may have grown since.
+        # Stamp, a number that orders equal stamps, name and event. The stamp of the event may be later by now.
         self._by_stamp: list[tuple[int, int, int, _Open]] = []
 
     def run(
@@ -234,7 +239,7 @@ class _Counting:
         heapq.heappush(self._by_stamp, (stamp, next(self._places), name, opened))
 
     def _closed(self) -> Iterator[Counted[Any]]:
-        """Yield the events for which nothing more can be held back."""
+        """Yield the events whose windows are over."""
         least = self._latest - self._span - self._lateness
         while self._by_stamp and self._by_stamp[0][0] < least:
             _, place, name, opened = heapq.heappop(self._by_stamp)
@@ -247,14 +252,14 @@ class _Counting:
 def remembering(
     window: Any, times: dict[str, Any], *, refresh: Any, missing: Any, seed: Any
 ) -> tuple[Exact, Callable[..., NDArray[np.bool_]]]:
-    """Make an exact window for a stream; return it, and the call that marks its keys."""
+    """Make an exact window for a stream; return it with the function that marks its keys."""
     exact = Exact(window, lateness=times.get("lateness"), missing=missing, seed=seed)
-    exact.duplicated([], refresh=refresh)  # raises if it is no such choice
+    exact.duplicated([], refresh=refresh)  # raises if `refresh` is out of range
     return exact, partial(exact.duplicated, refresh=refresh)
 
 
 def _reader(what: Any) -> Callable[[Any], Any]:
-    """Return what reads the key or the time of an event."""
+    """Return a function that reads the key or the time of an event."""
     if what is None:
         return lambda event: event
     if callable(what):
@@ -269,7 +274,7 @@ def _reader(what: Any) -> Callable[[Any], Any]:
 def filtering(
     window: Any, filter: Any, fpr: float | None, times: dict[str, Any], *, refresh: Any, missing: Any, seed: Any
 ) -> tuple[Filter, Callable[..., NDArray[np.bool_]]]:
-    """Plan a filter for a stream; return it, and the call that marks its keys."""
+    """Plan a filter for a stream; return it with the function that marks its keys."""
     request = {name: given for name, given in times.items() if given is not None}
     window = whole(window)
     counts = hasattr(window, "__index__")

@@ -1,6 +1,6 @@
-"""Pictures of probabilities and of what mistakes cost, by matplotlib: the extra `plot`.
+"""Pictures of probabilities and of the cost of mistakes, drawn by matplotlib.
 
-Each call draws into `axes`, or into a new figure, and returns the Axes.
+Each function draws into `axes`, or into a new figure, and returns the Axes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lately._core import Filter
-from lately._look import INK, look
+from lately._docstrings import complete
+from lately._styles import INK, line_style
 from lately._tune import Tuned
 
 if TYPE_CHECKING:
@@ -20,35 +21,36 @@ if TYPE_CHECKING:
 
 __all__ = ["calibration", "penalty", "posterior"]
 
-# Bins of posteriors, and of ages.
+# Numbers of bins: of posteriors, and of ages.
 _PROBABILITIES, _AGES = 20, 200
 
 
+@complete
 def calibration(posteriors: ArrayLike, truth: ArrayLike, *, axes: Axes | None = None) -> Axes:
-    """Draw how often keys were there, over how probable that was said to be.
+    """Draw how often keys were in the window, over the probability that `Filter.posterior` computed.
 
     Parameters
     ----------
     posteriors : array-like of float, shape (n,)
-        What `Filter.posterior` gave, in [0, 1].
+        Results of `Filter.posterior`, in [0, 1].
     truth : array-like of bool, shape (n,)
         Whether the key was inserted within the window.
     axes : matplotlib Axes, optional
-        Where to draw.
+        Where to draw. The default is a new figure.
 
     Returns
     -------
     matplotlib Axes
-        In each twentieth of [0, 1] that holds a posterior, the share of true keys over the mean posterior. Points lie
-        on the diagonal where probabilities are right; bars span two standard deviations to either side, were they so.
-        The title has the mean distance of all keys from the diagonal, each counted in its bin.
+        For each twentieth of [0, 1] that has posteriors, the share of true keys over the mean posterior. Points of
+        correct probabilities lie on the diagonal. Bars are two standard deviations of correct probabilities to either
+        side. The title has the mean distance from the diagonal, over all keys.
 
     Raises
     ------
     ValueError
-        If there is no posterior, one lies outside [0, 1], or `truth` does not fit.
+        If there is no posterior, one lies outside [0, 1], or `truth` has another length.
     ImportError
-        If matplotlib is missing.
+        If matplotlib is not installed.
 
     Examples
     --------
@@ -60,44 +62,45 @@ def calibration(posteriors: ArrayLike, truth: ArrayLike, *, axes: Axes | None = 
     if posteriors.ndim != 1 or posteriors.shape != truth.shape or not posteriors.size:
         raise ValueError(f"posteriors and truth must be one per key, got shapes {posteriors.shape} and {truth.shape}")
     if not ((posteriors >= 0) & (posteriors <= 1)).all():
-        raise ValueError("posteriors must lie in [0, 1]")
+        raise ValueError(f"posteriors must lie in [0, 1], got {posteriors.min()} to {posteriors.max()}")
     bins = np.minimum((posteriors * _PROBABILITIES).astype(np.int64), _PROBABILITIES - 1)
     _, bins, keys = np.unique(bins, return_inverse=True, return_counts=True)
-    said, happened = np.bincount(bins, posteriors) / keys, np.bincount(bins, truth) / keys
-    # Each key is there with its own probability.
+    claimed, happened = np.bincount(bins, posteriors) / keys, np.bincount(bins, truth) / keys
+    # Each key is in the window with its own probability.
     deviation = np.sqrt(np.bincount(bins, posteriors * (1 - posteriors))) / keys
     drawn = _axes(axes)
     drawn.plot([0, 1], [0, 1], color=INK, lw=0.8)
-    drawn.errorbar(said, happened, 2 * deviation, fmt="o", ms=4, capsize=2)
-    off = float(np.average(np.abs(happened - said), weights=keys))
+    drawn.errorbar(claimed, happened, 2 * deviation, fmt="o", ms=4, capsize=2)
+    off = float(np.average(np.abs(happened - claimed), weights=keys))
     drawn.set(xlabel="posterior", ylabel="share inserted within the window", title=f"calibration: off by {off:.2g}")
     drawn.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal")
     return drawn
 
 
+@complete
 def penalty(tuned: Tuned | Any, *, axes: Axes | None = None) -> Axes:
-    """Draw what mistakes cost, by the bits per key that a filter takes.
+    """Draw the cost of mistakes over the bits per key that a filter takes.
 
     Parameters
     ----------
     tuned : Tuned, or table
-        What `lately.tune` gave, best for several `nbytes`; or a table, such as a DataFrame, with the columns "filter",
-        "bits per key" and "penalty" of its `to_pandas`.
-    axes : matplotlib Axes, optional
-        Where to draw.
+        Result of `lately.tune`, at best for several `nbytes`; or a table, such as a DataFrame, with the columns
+        "filter", "bits per key" and "penalty" of its `to_pandas`.
+    axes
+        As in `calibration`.
 
     Returns
     -------
     matplotlib Axes
-        A point for each filter that ran, and for each family the least penalty in at most as many bits. For a `Tuned`
-        also, dashed, what the prior alone costs.
+        A point for each filter that ran, and for each family a line: the least penalty up to each number of bits. For a
+        `Tuned`, a dashed line is the penalty of the prior alone.
 
     Raises
     ------
     TypeError
-        If `tuned` is neither.
+        If `tuned` is something else.
     ImportError
-        If matplotlib is missing.
+        As in `calibration`.
 
     Examples
     --------
@@ -112,12 +115,13 @@ def penalty(tuned: Tuned | Any, *, axes: Axes | None = None) -> Axes:
             points = list(zip(tuned["filter"], tuned["bits per key"], tuned["penalty"], strict=True))
         except (TypeError, KeyError, IndexError):
             raise TypeError(
-                "tuned must be what lately.tune gave, or a table with the columns filter, bits per key and penalty"
+                "tuned must be a result of lately.tune, or a table with the columns filter, bits per key and penalty; "
+                f"got {type(tuned).__name__}"
             ) from None
     drawn = _axes(axes)
     for name in dict.fromkeys(name for name, _, _ in points):
         bits, cost = np.array(sorted(point[1:] for point in points if point[0] == name)).T
-        style = look(name)
+        style = line_style(name)
         drawn.plot(bits, cost, **style | {"ls": "", "marker": style.get("marker", "o")})
         drawn.step(bits, np.minimum.accumulate(cost), where="post", label=name, **style | {"marker": ""})
     if isinstance(tuned, Tuned):
@@ -128,33 +132,35 @@ def penalty(tuned: Tuned | Any, *, axes: Axes | None = None) -> Axes:
     return drawn
 
 
+@complete
 def posterior(filter: Filter, key: Any, prior: Any, *, at: Any = None, axes: Axes | None = None) -> Axes:
-    """Draw how probable each age of one key is, before and after the filter was asked.
+    """Draw the probability of each age of a key, before and after the cells of the filter were read.
 
     Parameters
     ----------
     filter : Filter
+        A filter with a window.
     key : hashable
         One key.
     prior : float or object
         As for `Filter.posterior`.
     at : time, optional
-        When to ask for, for a window of time. The default is now.
-    axes : matplotlib Axes, optional
-        Where to draw.
+        The end of the window, for a window of time. The default is now.
+    axes
+        As in `calibration`.
 
     Returns
     -------
     matplotlib Axes
-        The density of the posterior over age, filled, and that of the prior as a line. The title has the probability
+        The density of the posterior over age as an area, and that of the prior as a line. The title has the probability
         that the key was inserted within the window, which ends at the dotted line.
 
     Raises
     ------
     ValueError, TypeError
-        As `Filter.age_probability`, and if the filter has no window.
+        As for `Filter.age_probability`, and if the filter has no window.
     ImportError
-        If matplotlib is missing.
+        As in `calibration`.
 
     Examples
     --------
@@ -164,17 +170,17 @@ def posterior(filter: Filter, key: Any, prior: Any, *, at: Any = None, axes: Axe
     'inserted within the window: 92.4 %'
     """
     if filter.window is None:
-        raise ValueError("this filter has no window to draw")
+        raise ValueError(f"filter must have a window, got a {type(filter).__name__}")
     window = float(filter.window)
     timed = not isinstance(filter.window, int)
     within = float(filter.posterior([key], prior, at=at)[0])
     edges = np.linspace(0, 2 * window, _AGES + 1)
     if not timed:
-        # Ages are whole: narrower bins would hold none.
+        # Ages are whole numbers, so narrower bins would be empty.
         edges = np.unique(edges.round())
     ages = filter.age_probability([key], prior, edges, at=at)[0]
-    ask = getattr(prior, "rate" if timed else "probability", None)
-    p = float(np.ravel(prior if ask is None else ask([key]))[0])
+    chance = getattr(prior, "rate" if timed else "probability", None)
+    p = float(np.ravel(prior if chance is None else chance([key]))[0])
     with np.errstate(divide="ignore"):
         before = -np.diff(np.exp(edges * (-p if timed else np.log1p(-p))))
     drawn = _axes(axes)
@@ -196,7 +202,7 @@ def posterior(filter: Filter, key: Any, prior: Any, *, at: Any = None, axes: Axe
 
 
 def _axes(axes: Axes | None) -> Axes:
-    """The axes given, or those of a new figure."""
+    """Return the axes, or those of a new figure."""
     if axes is not None:
         return axes
     try:

@@ -1,6 +1,6 @@
-"""What the papers compare their filters with: for comparisons, not to be taken.
+"""Baselines: the filters that the papers compare theirs with. They are for comparisons, not for use.
 
-Each has the calls of `lately.Filter`. `lately.plan` lists them too, and never chooses one.
+Each has the methods of `lately.Filter`. `lately.plan` lists them too, and never chooses one.
 """
 
 from lately.baselines._buffer import FingerprintBuffer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lately._docstrings import complete
 from lately.filters.base import Filter
 
 TYPE_CHECKING = False
@@ -11,32 +12,32 @@ if TYPE_CHECKING:
     from lately._core import _Seed
 
 
+@complete
 class FingerprintBuffer(Filter):
-    """Fingerprint buffer: a list of the last keys' fingerprints, searched by every query. A baseline.
+    """Fingerprint buffer: a list of the fingerprints of the last keys, which every query searches. A baseline.
 
-    The exact window in little memory: a key is there for exactly `window` insertions. But a query searches all of it:
-    0.25 us for a window of 1000, 2 us for 10,000. For large windows take `Swamp`, which answers at once from half as
-    much memory again.
+    Its window is exact, in little memory: a key is reported for exactly `window` insertions. But a query searches the
+    whole list: 0.25 us for a window of 1000, 2 us for 10,000. For large windows take `Swamp`, which needs no search and
+    half as much memory again.
 
     Parameters
     ----------
-    window : int
-        What "lately" means: a number of insertions, at most 2**32. A span of time is refused: it may hold more keys
-        than there is room for.
+    window
+        As in `Swamp`.
     fpr, nbytes, seed
         As in `Filter`.
 
     Raises
     ------
     ValueError, TypeError, MemoryError
-        As `Filter`.
+        As in `Filter`.
 
     Notes
     -----
-    The simple buffer of paper 5: J. L. Dautrich, C. V. Ravishankar, Inferring insertion times and optimizing error
-    penalties in time-decaying Bloom filters, 2019, section 6.2. The chance that one of W different keys has the
-    fingerprint of a fresh one is 1 - (1 - 1 / (2**bits - 1))**W: `fpr`, at every phase. `expected_accesses` counts
-    groups of 64 fingerprints.
+    The simple buffer of paper 5: J. L. Dautrich, C. V. Ravishankar, *Inferring Insertion Times and Optimizing Error
+    Penalties in Time-Decaying Bloom Filters*, 2019, section 6.2. The chance that one of W different keys has the
+    fingerprint of a new key is 1 - (1 - 1 / (2**bits - 1))**W: this is `fpr`, at every phase. `accesses` counts groups
+    of 64 fingerprints.
 
     Examples
     --------
@@ -59,12 +60,17 @@ class FingerprintBuffer(Filter):
 
         Parameters
         ----------
-        window : int
-            As in the constructor.
+        window
+            As in `Swamp`.
         fingerprint_bits : int
             bph: bits of a fingerprint, 1 to 64.
         seed
-            As in the constructor.
+            As in `Filter`.
+
+        Raises
+        ------
+        ValueError, TypeError, MemoryError
+            As in `Filter`.
 
         Examples
         --------

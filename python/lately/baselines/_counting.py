@@ -1,8 +1,9 @@
-"""Counters and a queue: exactly the last insertions."""
+"""Counters and a queue: a window that is exact to one insertion."""
 
 from __future__ import annotations
 
 import lately._core as _core
+from lately._docstrings import complete
 from lately.filters.base import Filter
 
 TYPE_CHECKING = False
@@ -15,39 +16,40 @@ if TYPE_CHECKING:
     from lately._core import _Seed
 
 
+@complete
 class CountingBloomFilter(Filter):
-    """Counting Bloom filter with a deletion queue: exactly the last `window` insertions, no slack.
+    """Counting Bloom filter with a deletion queue: its window is exact to one insertion. A baseline.
 
-    What the newer filters are measured against; `Swamp` forgets to the insertion too, and its rate is not raised by
-    repeats. It costs a queue of 64 bits per key of the window beside its 4-bit counters (42 bits at 1 %), where
-    `AgePartitionedBloomFilter` takes 19 to 24 for both.
+    The newer filters are compared with it. It takes a queue of 64 bits per key of the window in addition to its 4-bit
+    counters (42 bits at 1 %), where `AgePartitionedBloomFilter` takes 19 to 24 for everything. `Swamp` is exact to one
+    insertion too, and repeats do not raise its rate.
 
     Parameters
     ----------
     window : int
         A number of insertions, at most 2**32. For a span of time take `AgePartitionedBloomFilter`.
     fpr : float
-        Highest chance of reporting a key never inserted, with a window of distinct keys and none before that came 15
-        times, in (0, 1). Give this or `nbytes`.
+        Highest chance of reporting a key that was never inserted, in (0, 1), for a window of different keys and before
+        any key came 15 times. Give this or `nbytes`.
     nbytes : int
-        Most bytes to use, the queue's 8 per key included. The filter then has nearly the lowest rate that fits.
+        Most bytes to use, with the queue's 8 per key. The filter then has nearly the lowest rate that fits.
     seed
         As in `Filter`.
 
     Raises
     ------
     ValueError, TypeError, MemoryError
-        As `Filter`.
+        As in `Filter`.
 
     Notes
     -----
-    No key of the window is missed, on any stream: a counter at 15 does not store how many keys need it, and is never
-    lowered again. **So false positives grow for good** with every key that comes 15 times within a window:
-    these stay, as if in a Bloom filter that never forgets. Of a filter planned at 1 %, a tenth of the window's keys
-    makes a floor of 2e-6, half of it 9e-4, as many as the window 1 %; `false_positive_rate` returns the floor so far.
-    Distinct keys alone make no such floor: fewer than 1e-13 of the counters stick per window.
+    No key of the window is missed, on any stream. A counter at 15 does not store how many keys need it, so it is never
+    decremented again. **Therefore each key that comes 15 times within a window raises the rate of false positives for
+    good**: it stays as in a Bloom filter that never forgets. In a filter planned at 1 % the floor is 2e-6 if a tenth of
+    the window's keys stay, 9e-4 if half do, and 1 % if all do; `false_positive_rate` returns the current floor.
+    Different keys make no floor: fewer than 1e-13 of the counters reach 15 per window.
 
-    Papers 1 and 2 name this baseline; with counters that are lowered from 15 (as usual) it loses keys of skewed
+    Papers 1 and 2 name this baseline. With the usual counters, which are decremented from 15, it loses keys of skewed
     streams.
 
     Examples
@@ -71,14 +73,19 @@ class CountingBloomFilter(Filter):
 
         Parameters
         ----------
-        window : int
-            As in the constructor.
+        window
+            As in `CountingBloomFilter`.
         k : int
             Slices, and counters of a key, at most 128.
         slice_cells : int
             Counters of each slice.
-        seed : int, bytes or "random", default 0
-            As in the constructor.
+        seed
+            As in `Filter`.
+
+        Raises
+        ------
+        ValueError, TypeError, MemoryError
+            As in `Filter`.
 
         Examples
         --------
@@ -89,18 +96,18 @@ class CountingBloomFilter(Filter):
         return cls._of("counting", window=window, k=k, slice_cells=slice_cells, seed=seed)
 
     def count(self, keys: Any) -> NDArray[np.uint64]:
-        """Return how often keys were inserted within the window, up to 15.
+        """Return how often each key was inserted within the window, up to 15.
 
         Parameters
         ----------
-        keys : array-like, Series, column or frame
-            A batch of n keys; a row of a frame or of a 2-D array is one key. See `lately.hash_keys`.
+        keys
+            As in `Filter.query`.
 
         Returns
         -------
         ndarray of uint64, shape (n,)
-            The least counter of each key. Never less than the true number, but that 15 stands for more as well, for
-            good once it has been reached. More, with probability at most `fpr`, by the insertions of other keys.
+            The least counter of each key. It is never less than the true number, except that 15 means 15 or more, and
+            stays when it has been reached. With probability at most `fpr` it includes the insertions of other keys.
 
         Raises
         ------

@@ -1,8 +1,9 @@
-"""Bits set and bits reset: keys fade."""
+"""A filter whose insertions set some bits and reset others."""
 
 from __future__ import annotations
 
 import lately._core as _core
+from lately._docstrings import complete
 from lately.filters.base import Filter
 
 TYPE_CHECKING = False
@@ -16,50 +17,52 @@ if TYPE_CHECKING:
     from lately._core import _Seed
 
 
+@complete
 class GeneralizedBloomFilter(Filter):
-    """Generalized Bloom filter: **promises no window.** Every bit forgets gradually, and keys fade.
+    """Generalized Bloom filter: **promises no window.** Keys fade, because later keys overwrite their bits. A baseline.
 
-    An insertion sets k1 bits of the key to one and resets k0 to zero, which wins where both hit. A key is reported when
-    all of them are as it left them: each later key may have changed one, by chance, and so the filter loses some keys
-    of the window and keeps some beyond. `false_negative_rates` returns how many, by age. Posteriors need the
-    number of different keys: see Notes.
+    An insertion sets k1 bits of the key to one and resets k0 to zero; a bit that is in both becomes zero. A key is
+    reported while all of them are as its insertion left them. Each later key may change one of them by chance, so the
+    filter misses some keys of the window and reports some beyond it. `false_negative_rates` returns how many, by age.
+    Posteriors need the number of different keys: see Notes.
 
     Parameters
     ----------
     window : int
-        What the sizes are chosen for, and nothing else. Of the keys inserted exactly this many insertions ago at most a
-        tenth is missed, in expectation; of younger ones fewer, of older ones more. `slack` is infinite.
+        The age that the sizes are chosen for. Of the keys inserted exactly this many insertions ago, at most a tenth is
+        missed in expectation; of younger keys fewer, of older keys more. `slack` is infinite.
     fpr : float
-        Highest chance of reporting a key never inserted, in (0, 1): the filter takes the least memory that keeps both.
-        Give this or `nbytes`.
+        Highest chance of reporting a key that was never inserted, in (0, 1). The filter takes the least memory that
+        holds both this and the tenth above. Give this or `nbytes`.
     nbytes : int
-        Most bytes to use. The filter then has the lowest rate that remembers the window as well as that. If no filter
-        of so few bytes does, it has the least sum of two chances: to report a new key, and to miss the window's oldest.
+        Most bytes to use. The filter then has the lowest rate at which at most a tenth of the oldest keys is missed.
+        If these bytes are too few for that, it minimises the sum of two chances: of reporting a new key, and of missing
+        the oldest key of the window.
     seed
         As in `Filter`.
 
     Raises
     ------
     ValueError, TypeError, MemoryError
-        As `Filter`.
+        As in `Filter`.
 
     Notes
     -----
-    Rates are expectations at the fill that the filter tends to, where false positives are most likely. A cell that some
-    key wrote is still as it was, i different other keys later, with chance (1 - 1/bits)**(i * (k0 + k1)), or else holds
-    what any cell does. Repeated keys change nothing anew: they make it forget less.
+    Rates are expectations at the fill that the filter tends to, where false positives are most likely. After i other
+    different keys, a cell is unchanged with a chance of (1 - 1/bits)**(i * (k0 + k1)), and otherwise has the value of
+    any cell. Repeats change no bits, so a stream with repeats is forgotten more slowly.
 
-    With ``refresh=False`` a key that comes without end may never be let through again: only insertions forget.
+    With ``refresh=False`` a key that comes endlessly may never pass again, because only insertions make the filter
+    forget.
 
-    The bits fade by the number of different keys, which posteriors need: from a prior with a method
-    ``distinct``, such as `lately.Uniform` or `lately.Zipf`, or from one number for all keys, by which they are equally
-    frequent, so that their number follows. **An array of numbers does not contain it**: all insertions are then taken
-    for different keys, and where they repeat posteriors are off by .02 to .12 at 10 to 20 bits per key. `Probabilities`
-    is both, chances and a curve.
+    Posteriors depend on the number of different keys. It comes from a prior with a method ``distinct``, such as
+    `lately.Uniform` or `lately.Zipf`, or from a single number for all keys, which makes them equally frequent. **An
+    array of numbers does not contain it**: all insertions are then treated as different keys, and where they repeat,
+    posteriors are off by 0.02 to 0.12 at 10 to 20 bits per key. `Probabilities` has both an array and a curve.
 
-    R. P. Laufer, P. B. Velloso, O. C. Duarte, A Generalized Bloom Filter to Secure Distributed Network Applications,
-    2011; on streams: paper 5, section 5 (J. Dautrich, C. Ravishankar, Inferring Insertion Times and Optimizing Error
-    Penalties in Time-Decaying Bloom Filters, 2019).
+    Sources: R. P. Laufer, P. B. Velloso, O. C. Duarte, *A Generalized Bloom Filter to Secure Distributed Network
+    Applications*, 2011. On streams: paper 5, section 5 (J. Dautrich, C. Ravishankar, *Inferring Insertion Times and
+    Optimizing Error Penalties in Time-Decaying Bloom Filters*, 2019).
 
     Examples
     --------
@@ -85,15 +88,20 @@ class GeneralizedBloomFilter(Filter):
         Parameters
         ----------
         window : int
-            As in the constructor; here a name only.
+            A name only: it changes no size.
         bits : int
             m: cells, of one bit each.
         k1 : int
             Hashes that set a bit, at most 64.
         k0 : int
             Hashes that reset a bit, at most 64.
-        seed : int, bytes or "random", default 0
-            As in the constructor.
+        seed
+            As in `Filter`.
+
+        Raises
+        ------
+        ValueError, TypeError, MemoryError
+            As in `Filter`.
 
         Examples
         --------
@@ -109,19 +117,19 @@ class GeneralizedBloomFilter(Filter):
         Parameters
         ----------
         ages : sequence of int, of length n
-            Insertions of other keys since its own, in [0, 2**64): the oldest key of a window W has W - 1.
+            Insertions of other keys since the key's own, in [0, 2**64). The oldest key of a window W has age W - 1.
 
         Returns
         -------
         ndarray of float64, shape (n,)
-            In expectation, at the fill that the filter tends to. From 0 on it rises to 1 - `fpr`.
+            In expectation, at the fill that the filter tends to. It rises from 0 to 1 - `fpr`.
 
         Raises
         ------
         ValueError
             If an age is negative or too large.
         TypeError
-            If an age is no int.
+            If an age is not an int.
 
         Examples
         --------

@@ -1,7 +1,8 @@
-"""Counters lowered at random."""
+"""A filter whose insertions decrement cells at random."""
 
 from __future__ import annotations
 
+from lately._docstrings import complete
 from lately.filters.base import Filter
 
 TYPE_CHECKING = False
@@ -11,36 +12,37 @@ if TYPE_CHECKING:
     from lately._core import _Seed
 
 
+@complete
 class StableBloomFilter(Filter):
-    """Stable Bloom filter: **promises no window.** Keys are forgotten at random, some of them soon after they came.
+    """Stable Bloom filter: **promises no window.** Keys are forgotten at random, some of them soon. A baseline.
 
-    A baseline. Every insertion takes one from random cells and sets its own to their maximum, so that the filter is
-    never full; its rate of false positives holds however long the stream is.
+    Every insertion decrements cells at random and sets the key's own cells to their maximum. The filter is therefore
+    never full, and its rate of false positives holds for an endless stream.
 
     Parameters
     ----------
     window : int
-        Nominal, at most 2**32. Of the keys inserted exactly this many insertions ago at most a tenth is forgotten, in
-        expectation; of younger ones fewer, of older ones more. Some keys are remembered much longer: `slack` is
-        infinite.
+        The age that the sizes are chosen for, at most 2**32. Of the keys inserted exactly this many insertions ago, at
+        most a tenth is forgotten in expectation; of younger keys fewer, of older keys more. Some keys are remembered
+        much longer: `slack` is infinite.
     fpr : float
-        Highest chance of reporting a key never inserted at the stable point, in (0, 1). Give this or `nbytes`.
+        Highest chance of reporting a key that was never inserted, at the stable point, in (0, 1). Give this or
+        `nbytes`.
     nbytes : int
         Most bytes to use. The filter then has nearly the lowest rate that fits.
     seed : int, bytes or "random", default 0
-        Seed of the key hashes, as in `AgePartitionedBloomFilter`, and of the decay. What is forgotten follows from it
-        and the keys.
+        Seed of the key hashes, as in `Filter`, and of the cells to decrement. Equal seeds and keys forget alike.
 
     Raises
     ------
     ValueError, TypeError, MemoryError
-        As `Filter`.
+        As in `Filter`.
 
     Notes
     -----
-    F. Deng, D. Rafiei, Approximately Detecting Duplicates for Streaming Data using Stable Bloom Filters, 2006.
+    F. Deng, D. Rafiei, *Approximately Detecting Duplicates for Streaming Data using Stable Bloom Filters*, 2006.
 
-    Posteriors take all keys for equally frequent, as many as leave the share of zero cells that there is.
+    Posteriors assume equally frequent keys. Their number is computed from the current share of zero cells.
 
     Examples
     --------
@@ -66,17 +68,22 @@ class StableBloomFilter(Filter):
         Parameters
         ----------
         window : int
-            As in the constructor; here a name only.
+            A name only: it changes no size.
         k : int
             Slices, and cells of a key, at most 128.
         slice_cells : int
             m: cells of each slice.
         bits : {1, 2, 4, 8}
-            Bits of a cell; a key's are set to Max = 2**bits - 1.
+            Bits of a cell. An insertion sets the key's cells to Max = 2**bits - 1.
         decrements : int
-            P: cells of each slice that every insertion takes one from, at most all.
-        seed : int, bytes or "random", default 0
-            As in the constructor.
+            P: cells of each slice that every insertion decrements, at most all of them.
+        seed
+            As in `StableBloomFilter`.
+
+        Raises
+        ------
+        ValueError, TypeError, MemoryError
+            As in `Filter`.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""The classes of filters: how each is made, and what it alone can answer; `_core.Filter` does the rest."""
+"""The classes of filters: their constructors, and the methods that only one class has. `_core.Filter` has the rest."""
 
 from lately.filters.aging import AgePartitionedBloomFilter, GuardedEpochBloomFilter
 from lately.filters.base import Filter

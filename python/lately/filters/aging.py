@@ -1,7 +1,8 @@
-"""Bloom filters that forget a generation at a time, slice by slice or segment by segment."""
+"""Bloom filters that forget one generation at a time: a slice, or a segment."""
 
 from __future__ import annotations
 
+from lately._docstrings import complete
 from lately.filters.base import Filter
 
 TYPE_CHECKING = False
@@ -15,40 +16,46 @@ _LINES: dict[str, Any] = {"layout": "line", "block_bits": None}
 _BLOCKS: dict[str, Any] = {"layout": "sliced", "block_bits": 512}
 
 
-def _refuse_small(block_bits: int | None) -> None:
+def _reject_small_blocks(block_bits: int | None) -> None:
     if block_bits == 64:
         raise ValueError("block_bits must be 512, got 64: blocks of 64 bits are made by from_parameters")
 
 
+@complete
 class AgePartitionedBloomFilter(Filter):
-    """Age-partitioned Bloom filter: no key of the window is missed, and old ones fade slice by slice.
+    """Age-partitioned Bloom filter: misses no key of the window, and forgets old keys slice by slice.
 
     Parameters
     ----------
+    window, fpr, nbytes
+        As in `Filter`.
     slack : int or span of time, optional
         Longest time for which a key may still be reported after it has left the window, in the unit of `window`. The
-        default is half the window (and never less than 64 insertions).
+        default is half the window, and at least 64 insertions.
     layout : {"line", "sliced"}, optional
-        "line" puts the bits of a key in all slices side by side into one cache line, or into up to four of one page of
-        4 KiB: the fastest. The filter then has whole pages. "sliced" is the paper's layout, in which each bit of a key
-        lies in a slice of its own; it takes the fewest bytes for small windows. The default is lines, or where they
-        cannot meet the request (below some 1e-5, or in less than a page) blocks of 512 bits.
+        "line" puts all bits of a key side by side into one cache line, or into up to four lines of one page of 4 KiB:
+        the fastest. The filter then consists of whole pages. "sliced" is the paper's layout: each bit of a key lies in
+        a slice of its own, which takes the fewest bytes for small windows. The default is "line". Where lines cannot
+        meet the request (below an fpr of about 1e-5, or in less than a page), it is slices with blocks of 512 bits.
     block_bits : {512}, optional
-        In slices: set the bits that a key has in one slice within one block of 512 bits, a cache line, which is several
-        times faster than anywhere. For blocks of 64 bits, which take more memory and no fewer cache lines, there is
-        `from_parameters`.
-    window, fpr, nbytes, capacity, lateness, max_ahead, seed
+        For slices: put the bits that a key has in one slice into one block of 512 bits, a cache line. This is several
+        times faster than bits anywhere in the slice. `from_parameters` also makes blocks of 64 bits, which take more
+        memory and no fewer cache lines.
+    capacity : int, optional
+        Needed for a window of time: the keys expected within it at the highest rate. More keys raise the rate of false
+        positives, and an `OverfullWarning` is issued; the window stays whole.
+    lateness, max_ahead, seed
         As in `Filter`.
 
     Raises
     ------
     ValueError, TypeError, MemoryError
-        As `Filter`.
+        As in `Filter`.
 
     Notes
     -----
-    Paper 1: A. Shtul, C. Baquero, P. S. Almeida, Age-Partitioned Bloom Filters, 2020. Sized with exact fills, so that
-    `fpr` holds just before a shift and the window just after one; the printed formulas promise more than they keep.
+    Paper 1: A. Shtul, C. Baquero, P. S. Almeida, *Age-Partitioned Bloom Filters*, 2020. Sizes come from exact
+    fills: `fpr` holds just before a shift, and the window just after it. The printed formulas promise more than holds.
 
     Examples
     --------
@@ -77,7 +84,7 @@ class AgePartitionedBloomFilter(Filter):
         max_ahead: _Span | None = "1 d",
         seed: _Seed = 0,
     ) -> Self:
-        _refuse_small(block_bits)
+        _reject_small_blocks(block_bits)
         given = {"window": window, "capacity": capacity, "lateness": lateness, "max_ahead": max_ahead, "seed": seed}
         request = {"fpr": fpr, "nbytes": nbytes, "slack": slack}
         if layout is None and block_bits is None:
@@ -109,23 +116,32 @@ class AgePartitionedBloomFilter(Filter):
         Parameters
         ----------
         window : int or span of time
-            As in the constructor; generations are as long as it needs: ceil((window - 1) / l) insertions.
+            As in the constructor. A generation is ceil((window - 1) / l) insertions, or the l-th part of a window of
+            time.
         k, l : int
-            Consecutive slices that must match, and full generations kept; k + l at most 128.
+            Number of consecutive slices that must match, and of full generations that are kept; k + l is at most 128.
         slice_bits : int, optional
             m: bits of each slice of a plain filter.
         blocks : int, optional
-            Blocks of each slice of a blocked filter, instead of `slice_bits`.
+            Number of blocks in each slice of a blocked filter, instead of `slice_bits`.
         block_bits : {64, 512}, default 512
             B: bits of a block.
         parts : {1, 2, 4, 8}, default 8
-            b: bits a key sets in a block, each in its own part.
+            b: bits that a key sets in a block, each in its own part of the block.
         pages : int, optional
-            Pages of 4 KiB of a filter in lines, instead of `slice_bits`; k + l is then 8, 16 or 32, and k at most 4.
+            Number of pages of 4 KiB of a filter in lines, instead of `slice_bits`; k + l is then 8, 16 or 32, and k at
+            most 4.
         lines : {1, 2, 3, 4}, default 1
-            Lines of a page that a key has bits in.
-        capacity, lateness, max_ahead, seed
-            As in the constructor.
+            Number of lines of a page that contain bits of a key.
+        capacity
+            As in `AgePartitionedBloomFilter`.
+        lateness, max_ahead, seed
+            As in `Filter`.
+
+        Raises
+        ------
+        ValueError, TypeError, MemoryError
+            As in `Filter`.
 
         Examples
         --------
@@ -138,45 +154,50 @@ class AgePartitionedBloomFilter(Filter):
         return cls._of("age-partitioned", k=k, l=l, **sizes, lines=lines, **given)
 
 
+@complete
 class GuardedEpochBloomFilter(Filter):
-    """Guarded-epoch Bloom filter, in the fewest bits: no key of the window is missed, and old ones go by epochs.
+    """Guarded-epoch Bloom filter: misses no key of the window, and forgets old keys epoch by epoch.
 
-    r + 1 Bloom filters in a ring, of which the newest is filled and the oldest cleared after every epoch of
-    ceil((window - 1) / r) insertions. A query reads all of them. Posteriors of the default layout are right from 10
-    bits per key on: where keys repeat, they are off by .03 at 5 bits and by .02 at 6.
+    It is a ring of r + 1 Bloom filters, the segments. Insertions fill the newest segment. After every epoch of
+    ceil((window - 1) / r) insertions the oldest segment is cleared and becomes the newest. A query reads all segments.
 
     Parameters
     ----------
+    window, fpr
+        As in `Filter`.
     nbytes : int
         Most bytes to use. The filter then has the lowest rate that fits, to within a 64th of it.
     slack : int or span of time, optional
-        Longest time for which a key may still be reported after it has left the window, in the unit of `window`. A
-        shorter one takes more segments than memory alone would. The default is half the window (and never less than 64
-        insertions).
-    block_bits : {512}, optional
-        Goes with ``layout="sliced"``, and only with it.
+        Longest time for which a key may still be reported after it has left the window, in the unit of `window`. The
+        default is half the window, and at least 64 insertions. A shorter slack takes more segments.
     layout : {"transposed", "line", "sliced"}, default "transposed"
-        "transposed" puts the bits of all segments at one position side by side. It is the plain filter of paper 2 with
-        an r of 7, 15, 31 or 63, in about the same bits; a query reads k places, not k in every segment.
-        "line" puts the bits of a key in all segments side by side into one cache line, or into up to four of one page
-        of 4 KiB: many times faster, for a few bits more. The filter then has whole pages.
-        "sliced" sets the bits that a key has in one segment within one block of 512 bits, a cache line. It takes about
-        1.3 bits per key more than the plain filter at 1 %, 4.6 at 0.1 %. Plain segments and blocks of 64 bits are made
-        by `from_parameters`: others take less memory or fewer cache lines.
-    window, fpr, capacity, lateness, max_ahead, seed
+        "transposed" puts the bits that all segments have at one position side by side. A query then reads k places, not
+        k in every segment. It is the plain filter of paper 2 with an r of 7, 15, 31 or 63, in about the same bits.
+        "line" puts the bits of a key in all segments side by side into one cache line, or into up to four lines of one
+        page of 4 KiB: many times faster, for a few bits more. The filter then consists of whole pages.
+        "sliced" puts the bits that a key has in one segment into one block of 512 bits, a cache line. It takes about
+        1.3 bits per key more than the plain filter at 1 %, and 4.6 more at 0.1 %. `from_parameters` makes plain
+        segments and blocks of 64 bits.
+    block_bits : {512}, optional
+        Needed for ``layout="sliced"``, and only for it.
+    capacity
+        As in `AgePartitionedBloomFilter`.
+    lateness, max_ahead, seed
         As in `Filter`.
 
     Raises
     ------
     ValueError, TypeError, MemoryError
-        As `Filter`.
+        As in `Filter`.
 
     Notes
     -----
-    Paper 2: F. Alpay, L. Sarıoğlu, Guarded Epoch Bloom Filters for Sliding-Window Membership, 2026. Between
-    r * epoch + 1 and (r + 1) * epoch insertions are retained; `fpr` holds at the end of an epoch. The segments of
-    "transposed" share a key's positions, and a position that many keys share is set in all of them. Posteriors take
-    segments for independent, which is their error at few bits per key.
+    Paper 2: F. Alpay, L. Sarıoğlu, *Guarded Epoch Bloom Filters for Sliding-Window Membership*, 2026. Between
+    r * epoch + 1 and (r + 1) * epoch insertions are retained; `fpr` holds at the end of an epoch.
+
+    Posteriors treat the segments as independent. In "transposed" they are not: a key has the same positions in all
+    segments, and a position of many keys is set in all of them. From 10 bits per key on the error is negligible. Where
+    keys repeat, it is 0.03 at 5 bits per key and 0.02 at 6.
 
     Examples
     --------
@@ -207,7 +228,7 @@ class GuardedEpochBloomFilter(Filter):
         max_ahead: _Span | None = "1 d",
         seed: _Seed = 0,
     ) -> Self:
-        _refuse_small(block_bits)
+        _reject_small_blocks(block_bits)
         if layout == "sliced" and block_bits is None:
             raise ValueError("layout='sliced' needs block_bits=512: plain segments are made by from_parameters")
         given = {"window": window, "capacity": capacity, "lateness": lateness, "max_ahead": max_ahead, "seed": seed}
@@ -238,27 +259,33 @@ class GuardedEpochBloomFilter(Filter):
         Parameters
         ----------
         window : int or span of time
-            As in the constructor; epochs are as long as it needs: ceil((window - 1) / r) insertions.
+            As in the constructor. An epoch is ceil((window - 1) / r) insertions, or the r-th part of a window of time.
         r : int
-            Full epochs kept; the filter has r + 1 segments, at most 128.
+            Number of full epochs that are kept; the filter has r + 1 segments, at most 128.
         k : int, optional
-            Bits a key sets in a segment of a plain filter, each in its own part: 1 to 64. Goes with `segment_bits`.
+            Bits that a key sets in a segment of a plain filter, each in its own part: 1 to 64. Needs `segment_bits`.
         segment_bits : int, optional
             s: bits of each segment of a plain filter.
         blocks : int, optional
-            Blocks of each segment of a blocked filter, instead of `k` and `segment_bits`.
-        block_bits : {64, 512}, default 512
-            Bits of a block.
-        parts : {1, 2, 4, 8}, default 8
-            Bits a key sets in a block, each in its own part.
+            Number of blocks in each segment of a blocked filter, instead of `k` and `segment_bits`.
+        block_bits, parts
+            As in `AgePartitionedBloomFilter.from_parameters`.
         pages : int, optional
-            Pages of 4 KiB of a filter in lines, instead of `k` and `segment_bits`; r is then 7, 15 or 31.
-        lines : {1, 2, 3, 4}, default 1
-            Lines of a page that a key has bits in.
+            Number of pages of 4 KiB of a filter in lines, instead of `k` and `segment_bits`; r is then 7, 15 or 31.
+        lines
+            As in `AgePartitionedBloomFilter.from_parameters`.
         positions : int, optional
-            Positions of a transposed filter, of r + 1 bits each, instead of `segment_bits`; r is then 7, 15, 31 or 63.
-        capacity, lateness, max_ahead, seed
-            As in the constructor.
+            Number of positions of a transposed filter, of r + 1 bits each, instead of `segment_bits`; r is then 7, 15,
+            31 or 63.
+        capacity
+            As in `AgePartitionedBloomFilter`.
+        lateness, max_ahead, seed
+            As in `Filter`.
+
+        Raises
+        ------
+        ValueError, TypeError, MemoryError
+            As in `Filter`.
 
         Examples
         --------

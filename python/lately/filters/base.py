@@ -1,10 +1,11 @@
-"""The class of all filters, which chooses among them."""
+"""The class that all filters share, and that chooses a family for a request."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 
 import lately._core as _core
+from lately._docstrings import complete
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,48 +16,50 @@ if TYPE_CHECKING:
     from lately._once import Claim
 
 
+@complete
 class Filter(_core.Filter):
     """Filter over a window: remembers the keys of the window in constant memory. One name for all families.
 
     The planner chooses a family, and the filter is an instance of its class, such as `AgedQuotientFilter`. All families
-    are subclasses of `Filter`, and share the methods below.
+    are subclasses of `Filter`, and have the methods below.
 
     Parameters
     ----------
     window : int or span of time
         What "lately" means: a number of insertions, or a span of time such as ``"10min"``, a `datetime.timedelta` or a
-        `numpy.timedelta64`. It is closed: a key that comes again after exactly this long is a repeat.
+        `numpy.timedelta64`. A key that comes again after exactly this long is a repeat.
     fpr : float
-        Highest chance of reporting a key never inserted, at the worst phase, in (0, 1). Give this or `nbytes`.
+        Highest chance of reporting a key that was never inserted, at the worst phase, in (0, 1). Give this or `nbytes`.
     nbytes : int
-        Most bytes to use. The filter then has the lowest rate that its family can have in them. Raises `ValueError` if
-        that rate would exceed one half; the message gives the minimum.
+        Most bytes to use. The filter then has the lowest rate that its family can have in them. `ValueError` if that
+        rate would exceed 0.5; the message gives the minimum.
     slack : int or span of time, optional
-        Longest time for which a key may still be reported after it has left the window, in the unit of `window`. The
-        default is at most 1/64 of the window (and `lateness`). Without `capacity` it is the least that 128 slices
-        allow: a fourth of the window at 1e-3, half of it at 1e-6.
+        Longest time for which a key may still be reported after it has left the window, in the unit of `window`. By
+        default it is at most 1/64 of the window (plus `lateness`). For a window of time without `capacity` it is the
+        least that 128 slices allow: a quarter of the window at an fpr of 1e-3, half of it at 1e-6.
     capacity : int, optional
-        For a window of time: the keys expected within it when they come fastest. Without it memory follows the keys.
-        If twice as many come, memory doubles and the rate does; the window stays whole. With `nbytes` or
-        ``prefer="speed"`` only the rate rises, and an `OverfullWarning` is issued.
+        For a window of time: the keys expected within it at the highest rate. Without it, memory follows the keys. If
+        twice as many keys come, the memory doubles, and so does the rate of false positives; the window stays whole.
+        With `nbytes` or ``prefer="speed"`` only the rate rises, and an `OverfullWarning` is issued.
     lateness : span of time, optional
-        For a window of time: how far `at` may step back. The window is kept for late keys too. The default is 0.
+        For a window of time: how far `at` may step back. Keys are kept for this much longer, so that late keys have
+        the full window too. The default is 0.
     max_ahead : span of time or None, default "1 d"
-        For a window of time: how far `at` may lie ahead of the system's clock when keys are inserted. One time of a
-        wrong clock would otherwise end the window of all keys before it, and every right time would be rejected. A day
-        lets pass local times that are taken for UTC. None accepts any time: for simulations.
+        For a window of time: how far `at` may lie ahead of the system's clock when keys are inserted. A single time
+        from a wrong clock would otherwise end the window of all keys before it, and every correct time after it would
+        be rejected. The default accepts local times that are read as UTC. None accepts any time: for simulations.
     distinct : int, optional
-        For a window of insertions: how many different keys it has at most, if not all are. Only `AgedQuotientFilter`
-        can be planned so, and is chosen.
+        For a window of insertions with repeats: the most different keys that it contains. The planner then takes
+        `AgedQuotientFilter`, the only family whose memory follows this number.
     seed : int, bytes or "random", default 0
-        Seed of the key hashes: in [0, 2**64), or 16 secret bytes, or "random" for such bytes that the filter draws
-        itself. Take "random" where keys come from outside. See Notes of `hash_keys`.
+        Seed of the key hashes: an int in [0, 2**64), or 16 secret bytes, or "random", for which the filter draws such
+        bytes. Take "random" where keys come from outside. See the notes of `hash_keys`.
     prefer : {"speed", "memory"}, optional
-        By default the filter has little slack, in the fewest bytes: `AgedQuotientFilter`. "speed":
-        `AgePartitionedBloomFilter` in lines, which takes new keys about ten times as fast, and whose slack may be half
-        the window. "memory": the family that takes the fewest bytes (with `nbytes`, that has the lowest rate), whose
-        slack may be half the window too. Where `slack` is given, the default is the family that moves the fewest cache
-        lines among those up to half as large again as the smallest. Without `capacity`, for a window of time, all are
+        By default the filter has little slack, in the fewest bytes: `AgedQuotientFilter`. "speed" takes
+        `AgePartitionedBloomFilter` in lines: it inserts new keys about ten times as fast, and its slack may be half the
+        window. "memory" takes the family with the fewest bytes (with `nbytes`, the lowest rate); its slack may also be
+        half the window. If `slack` is given, the default is the family that moves the fewest cache lines, among those
+        at most half as large again as the smallest. Without `capacity` a window of time always gets
         `TimeLimitedBloomFilter`. Take "speed" for a filter that processes share.
 
     Raises
@@ -70,25 +73,26 @@ class Filter(_core.Filter):
 
     See Also
     --------
-    plan : The families side by side, with all that they promise and cost.
+    plan : The families side by side, with what they promise and cost.
     duplicated : A whole column in one call.
-    ExactFilter : Right answers, in memory that holds every key.
+    ExactFilter : Exact answers, in memory that holds every key.
 
     Notes
     -----
-    Equal requests make equal filters, on every machine. No memory is allocated for families that are not chosen.
-    `from_parameters` of each class takes the parameters of its paper; it raises `ValueError` for one out of range.
+    Equal requests make equal filters, on every machine. The planner allocates no memory for the families that it does
+    not choose. `from_parameters` of each class takes the parameters of its paper instead of a request.
 
-    Keys are anything that `hash_keys` takes; keys that compare equal in Python are one key, in any container. A filter
-    may be used from many threads: queries run side by side, and each key of a batch is one step. (Threads that insert
-    into one window of time with times of their own move one clock: a batch that others leave behind by more than
-    `lateness` stops with an error half-way.) `os.fork` waits until no thread is within a block of keys: the child has a
-    filter of its own, as it was between two blocks.
+    A key is anything that `hash_keys` takes. Keys that compare equal in Python are one key, in any container.
 
-    ``key in f`` has no time of its own: it is as of now, or as of the latest time where every key came with its own.
+    Several threads may use one filter: queries run side by side, and each key of a batch is one step. A window of time
+    has one clock for all threads that pass times. If other threads move it past a batch by more than `lateness`, that
+    batch stops half-way with an error. `os.fork` waits until no thread is within a block of keys; the child then has a
+    filter of its own, in the state between two blocks.
+
+    ``key in f`` takes no time. It answers as of now, or as of the latest time if every key came with a time of its own.
     `query` and `seen` take a time.
 
-    A subclass of `Filter` itself has the engine of the chosen family, without the methods of that family's class.
+    A subclass of `Filter` has the engine of the chosen family, but not the methods that only that family's class has.
 
     Examples
     --------
@@ -108,7 +112,7 @@ class Filter(_core.Filter):
     __module__ = "lately"
     __slots__ = ("__weakref__",)
 
-    # The package sets these: the modules that import all families cannot be imported here.
+    # `lately` sets these two. The modules they come from import all families, so this one cannot import them.
     _chosen: ClassVar[Callable[..., tuple[Any, dict[str, Any]]]]
     _explained: ClassVar[Callable[[Filter, str, Any, Any], str]]
 
@@ -135,12 +139,12 @@ class Filter(_core.Filter):
 
     @classmethod
     def _of(cls, family: str, **given: Any) -> Self:
-        """Make a filter of a family whose class this is."""
+        """Make a filter of this class, which is that of the family."""
         return super().__new__(cls, _core.build(family, **given))
 
     @classmethod
     def _in_first(cls, layouts: Sequence[dict[str, Any]], family: str, **given: Any) -> Self:
-        """Make a filter in the first layout that meets the request; if none does, raise the error of the first."""
+        """Make a filter in the first layout that meets the request. If none does, raise the error of the first."""
         first, *others = layouts
         try:
             return cls._of(family, **given, **first)
@@ -153,10 +157,10 @@ class Filter(_core.Filter):
     update = _core.Filter.insert
 
     def once(self, key: Any, *, at: _Moments = None, wait: _Span | None = None, lease: _Span = "10min") -> Claim:
-        """Claim a key for a block of work that is done once, and remembered only when it succeeds.
+        """Claim a key for a block of work that is done once, and remembered only if it succeeds.
 
         The block begins with a claim, which is true if the block has to do the work. The key is inserted when the block
-        ends. An exception ends the claim without an insertion, so that another block may try. Use it by ``with``, or by
+        ends. If the block raises, the claim ends without an insertion, and another block may try. Use ``with``, or
         ``async with`` in a coroutine.
 
         Parameters
@@ -164,20 +168,20 @@ class Filter(_core.Filter):
         key : key
             Anything that `hash_keys` takes, such as the sender's id of an event.
         at : time, optional
-            When the event happened, for a window of time. By default it is now.
+            When the event happened, for a window of time. The default is now.
         wait : span of time, optional
-            How long the block waits at its begin for another block that holds a claim of the key. By default it does
-            not wait.
+            How long to wait at the beginning of the block while another block holds a claim of the key. By default the
+            block does not wait.
         lease : span of time, default "10min"
-            When a claim ends at the latest, where processes share the filter: a process may die with its claims. Choose
-            more than the longest work takes, because after it another block may claim the key. In a private filter a
+            The longest that a claim lasts in a filter that processes share, because a process may die with its claims.
+            Choose more than the longest work takes: after it another block may claim the key. In a private filter a
             claim ends with its block.
 
         Returns
         -------
         Claim
-            True if this block has to do the work. Else `Claim.done`: the work was done within the window; or
-            `Claim.busy`: another block holds a claim, and its work may still fail.
+            True if this block has to do the work. Otherwise either `Claim.done` is True, because the work was done
+            within the window, or `Claim.busy`, because another block holds a claim. That block may still fail.
 
         Raises
         ------
@@ -186,17 +190,17 @@ class Filter(_core.Filter):
 
         See Also
         --------
-        lately.once : The same as a decorator.
-        seen : Insert the key at once, whatever becomes of the work.
+        lately.once : A decorator for functions that do such work.
+        seen : Insert the key at once, whether the work succeeds or not.
 
         Notes
         -----
-        Of threads, tasks and processes with one new key, one gets a claim that is true. See :doc:`/how-to/once` for
-        what a crash leaves at each step. A repeat does not begin the window anew. A new key is taken for one whose work
-        was done with the chance `fpr`.
+        If several threads, tasks or processes claim one new key, exactly one gets a claim that is true. A repeat does
+        not restart the window of its key. With a chance of at most `fpr`, the work of a new key is taken for done.
+        The how-to page on `once` describes the state after a crash at each step.
 
-        Processes share a filter by `open` with ``shared=True``. Their claims are in an SQLite file beside it, with
-        ``.claims`` behind its name.
+        Processes share a filter by `open` with ``shared=True``. Their claims are in an SQLite file beside it. Its name
+        ends in ``.claims``.
 
         Examples
         --------
@@ -220,20 +224,25 @@ class Filter(_core.Filter):
         return Claim(self, key, at, wait, lease)
 
     def explain(self, sample: Any = None, *, at: Any = None) -> str:
-        """Describe in words what this filter is, what it promises, and how full it is now.
+        """Describe this filter in words: its family, its promise, and how full it is now.
 
         Parameters
         ----------
         sample : array-like, Series, column or frame, optional
             Successive keys of the stream. The text then states how many of them the slack may drop.
         at : array-like of times, optional
-            For a window of time with a sample: when each key came.
+            When each key of `sample` came. A window of time needs it.
 
         Returns
         -------
         str
-            Its family and the reason to take it, window, slack, the rate planned and the rate now, bytes, fill, keys so
-            far and the kind of its seed. Reads all of the filter's memory.
+            The family and the reason to take it, window, slack, planned and current rate of false positives, bytes,
+            fill, number of insertions and kind of seed. Reads all of the filter's memory.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `sample` is given and `at` does not fit the window or the sample, or the filter has no window.
 
         Examples
         --------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lately._core as _core
+from lately._docstrings import complete
 from lately.filters.base import Filter
 
 TYPE_CHECKING = False
@@ -15,41 +16,43 @@ if TYPE_CHECKING:
     from lately._core import _Moments, _Seed
 
 
+@complete
 class BloomFilter(Filter):
     """Bloom filter, classical or partitioned: reports every key that was **ever** inserted.
 
-    It has no window (`window` is None) and forgets nothing. Take it for a stream that ends, or to compare with. For an
-    endless one take any other filter.
+    It has no window (`window` is None) and forgets nothing. Take it for a stream that ends, or for comparisons. For an
+    endless stream take any other filter.
 
     Parameters
     ----------
     capacity : int
-        Different keys it is planned for. More are taken too, and none is lost, but false positives increase: `fpr` is
-        what was planned, `false_positive_rate()` what it has come to.
+        Number of different keys that it is planned for. It takes more, and loses none, but false positives increase:
+        `fpr` is the planned rate, `false_positive_rate()` the current one.
     fpr : float
-        Highest chance of reporting a key never inserted with `capacity` different keys, in (0, 1). Give this or
-        `nbytes`.
+        Highest chance of reporting a key that was never inserted, with `capacity` different keys, in (0, 1). Give this
+        or `nbytes`.
     nbytes : int
-        Most bytes to use. The filter then has at most twice the lowest rate that fits.
+        Most bytes to use. The rate is then at most twice the lowest that is possible in them.
     partitioned : bool, default False
-        Keep a slice for each of the k bits of a key, for a trifle more memory. The default is one array for all.
+        Whether each of the k bits of a key has a slice of its own, which takes slightly more memory. The default is one
+        array for all.
     seed
         As in `Filter`.
 
     Raises
     ------
     ValueError, TypeError, MemoryError
-        As `Filter`.
+        As in `Filter`.
 
     Notes
     -----
-    Up to a quarter more memory than the least is taken for fewer bits per key, each of which costs a cache line: 10.5
-    bits of memory per key and k = 4 at 1 %, where k = 7 would take 9.6 (`from_parameters` takes any).
+    Each bit of a key costs a cache line, so the filter spends up to a quarter more memory to have fewer of them: 10.5
+    bits per key with k = 4 at 1 %, where k = 7 would take 9.6. `from_parameters` takes any k.
 
-    `union` gives exactly the filter that took the keys of both, and its `inserted` is their sum.
+    `union` returns exactly the filter that took the keys of both; its `inserted` is their sum.
 
-    B. H. Bloom, Space/Time Trade-offs in Hash Coding with Allowable Errors, 1970; J. K. Mullin, A Second Look at Bloom
-    Filters, 1983; paper 1, section 4.
+    Sources: B. H. Bloom, *Space/Time Trade-offs in Hash Coding with Allowable Errors*, 1970; J. K. Mullin, *A Second
+    Look at Bloom Filters*, 1983; paper 1, section 4.
 
     Examples
     --------
@@ -83,16 +86,21 @@ class BloomFilter(Filter):
 
         Parameters
         ----------
-        capacity : int
-            As in the constructor.
+        capacity
+            As in `BloomFilter`.
         k : int
             Bits of a key, at most 128.
         bits : int, optional
-            m: bits of the one array of a classical filter.
+            m: bits of the single array of a classical filter.
         slice_bits : int, optional
             Bits of each of the k slices of a partitioned filter, instead of `bits`.
-        seed : int, bytes or "random", default 0
-            As in the constructor.
+        seed
+            As in `Filter`.
+
+        Raises
+        ------
+        ValueError, TypeError, MemoryError
+            As in `Filter`.
 
         Examples
         --------
@@ -105,21 +113,21 @@ class BloomFilter(Filter):
 
     @property
     def kept(self) -> int:
-        """int: generations that a cell distinguishes beside its own; 2**62, since nothing is forgotten."""
+        """int: number of generations that a cell distinguishes beside its own; 2**62, since nothing is forgotten."""
         return _core.retained(self)
 
     def cells(self, keys: Any) -> NDArray[np.uint64]:
-        """Return the cells of each key, by their places in the words of all cells, for `lately.distributed`.
+        """Return the places of each key's cells among all cells, for `lately.distributed`.
 
         Parameters
         ----------
-        keys : array-like, Series, column or frame
-            A batch of n keys. See `lately.hash_keys`.
+        keys
+            As in `Filter.query`.
 
         Returns
         -------
         ndarray of uint64, shape (n, k)
-            Its k bits. Of one array some of them may be the same.
+            Places of the key's k bits. In one array some of them may be equal.
 
         Raises
         ------
@@ -141,7 +149,7 @@ class BloomFilter(Filter):
         ----------
         at : ignored
         n : int
-            How many.
+            Number of moments.
 
         Returns
         -------

@@ -1,8 +1,9 @@
-"""The exact window as an object: its answers are right, for the memory of its keys."""
+"""The exact window: answers without false positives, in memory that holds every key."""
 
 from __future__ import annotations
 
 import lately._core as _core
+from lately._docstrings import complete
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,27 +16,27 @@ if TYPE_CHECKING:
     from lately._once import Claim
 
 
+@complete
 class ExactFilter(_core.Exact):
-    """Exact window: right answers, without slack and without false positives, in memory that holds every key.
+    """Exact window: no slack and no false positives, in memory that holds every key.
 
-    It has the calls of `Filter`, and is no subclass of it: it has no rate, no prior and no generations. A window of
+    It has the calls of `Filter`, but is not a subclass of it: it has no rate, no prior and no generations. A window of
     keys takes 26 bytes for each of them (38 up to 131,072 keys), a window of time 50 to 100 for each key in it.
 
     Parameters
     ----------
     window : int or span of time
         What "lately" means: the last `window` keys, or a span of time such as ``"10min"``, a `datetime.timedelta` or a
-        `numpy.timedelta64`. Memory of a window of time follows the keys in it.
+        `numpy.timedelta64`. The memory of a window of time follows the keys in it.
     lateness : span of time, optional
-        For a window of time: how far `at` may step back. Keys stay for so much longer. The default is 0.
-    max_ahead : span of time or None, default "1 d"
-        For a window of time: how far `at` may lie ahead of the system's clock when keys are inserted. None accepts any
-        time: for simulations.
+        For a window of time: how far `at` may step back. Keys are kept for this much longer. The default is 0.
+    max_ahead
+        As in `Filter`.
     missing : {"same", "distinct"}, default "same"
-        What keys that are missing (None, NaN, NaT, NA, null) are: one key, or each its own and never seen.
+        "same": all missing keys (None, NaN, NaT, NA, null) are one key. "distinct": each is its own key, never seen.
     seed : int, bytes or "random", default "random"
-        Seed of the key hashes: an int, 16 secret bytes, or "random" for such bytes that the filter draws itself. By
-        default an attacker cannot choose keys that collide. See Notes of `hash_keys`.
+        Seed of the key hashes: an int in [0, 2**64), or 16 secret bytes, or "random", for which the filter draws such
+        bytes. With a secret an attacker cannot choose keys that collide. See the notes of `hash_keys`.
 
     Raises
     ------
@@ -47,14 +48,15 @@ class ExactFilter(_core.Exact):
     See Also
     --------
     Filter : A few bytes per key, and a chance of false positives.
-    duplicated : The same answers for a whole column.
+    duplicated : Exact answers for a whole column.
 
     Notes
     -----
-    Keys are compared by 64-bit hashes: a new key is taken for one of n keys in the window with the chance n / 2**64.
+    Keys are compared by 64-bit hashes. With n keys in the window, a new key is taken for one of them with a chance of
+    n / 2**64.
 
-    A filter may be used from many threads; a batch holds the lock for a block of keys at a time. Times that threads
-    pass are those of one clock: `lateness` gives room to threads that lag. Processes cannot share it.
+    Several threads may use one filter; a batch holds the lock for one block of keys at a time. All threads that pass
+    times share one clock, and `lateness` is the room for threads that lag behind. Processes cannot share it.
 
     Examples
     --------
@@ -85,21 +87,27 @@ class ExactFilter(_core.Exact):
     def seen(self, key: Any, *, at: _Moments = None, refresh: _Refresh = True) -> bool:
         """Return whether one key was seen within the window, and insert it, in one step.
 
-        Of threads with one new key, one gets False.
+        If several threads pass the same new key, exactly one gets False.
 
         Parameters
         ----------
-        key : int, float, str, bytes, datetime, tuple, None ...
-            A tuple is a row: one key of several fields.
+        key
+            As in `Filter.add`.
         at : time, optional
-            When it was seen, for a window of time: a Unix second or a datetime. The default is now, or `latest` where
-            that is later.
+            When the key was seen, for a window of time: a Unix second or a datetime. The default is now, or `latest`
+            where that is later.
         refresh : {True, False, "delivered"}, default True
-            Whether a key that was seen begins its window anew. See `Filter.duplicated`.
+            Whether a key that was seen restarts its window. See `Filter.duplicated`.
 
         Returns
         -------
         bool
+            True if the key was seen within the window.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the key has no canonical form, or `at` is missing, too late or too far ahead. Nothing was inserted then.
 
         Examples
         --------
@@ -116,24 +124,26 @@ class ExactFilter(_core.Exact):
 
         Parameters
         ----------
-        keys : array-like, Series, column or frame
-            A batch of n keys; a row of a frame or of a 2-D array is one key. See `hash_keys`.
+        keys
+            As in `Filter.duplicated`.
         at : time or n times, optional
-            When they were seen, as in `seen`. Times may step back by at most `lateness`.
-        refresh : {True, False, "delivered"}, default True
+            When the keys were seen, as in `seen`. Times may step back by at most `lateness`.
+        refresh
             As in `Filter.duplicated`.
         threads : int, default 1
-            How many threads share the hashing, which gains for long strings.
+            Number of threads that share the hashing, which is faster for long strings. The answers are the same.
 
         Returns
         -------
         ndarray of bool, shape (n,)
+            True where the key was seen within the window, repeats within the batch included.
 
         Raises
         ------
         TypeError, ValueError
             If a key has no canonical form, or a time is missing, too late or too far ahead. Nothing was inserted then,
-            unless another thread moved the clock meanwhile: the answers so far are the attribute ``answers``.
+            unless another thread moved the clock during the call. The attribute ``answers`` of the error has the
+            answers until then.
         MemoryError
             If there is not enough memory. The keys before that are inserted.
 
@@ -145,13 +155,49 @@ class ExactFilter(_core.Exact):
         return super().duplicated(keys, at=at, refresh=refresh, threads=threads)
 
     def insert(self, keys: Any, *, at: _Moments = None, threads: int = 1) -> None:
-        """Insert keys, in order; parameters and errors are those of `duplicated`."""
+        """Insert keys, in order.
+
+        Parameters
+        ----------
+        keys, at, threads
+            As in `ExactFilter.duplicated`.
+
+        Raises
+        ------
+        TypeError, ValueError, MemoryError
+            As in `ExactFilter.duplicated`.
+
+        Examples
+        --------
+        >>> seen = lately.ExactFilter(100)
+        >>> seen.insert(["a", "b"])
+        >>> len(seen)
+        2
+        """
         super().insert(keys, at=at, threads=threads)
 
     update = insert
 
     def add(self, key: Any, *, at: _Moments = None) -> None:
-        """Insert one key; parameters and errors are those of `seen`."""
+        """Insert one key.
+
+        Parameters
+        ----------
+        key, at
+            As in `ExactFilter.seen`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As in `ExactFilter.seen`.
+
+        Examples
+        --------
+        >>> seen = lately.ExactFilter(100)
+        >>> seen.add(("10.0.0.1", "/"))
+        >>> ("10.0.0.1", "/") in seen
+        True
+        """
         super().add(key, at=at)
 
     def query(self, keys: Any, *, at: _Moments = None, threads: int = 1) -> NDArray[np.bool_]:
@@ -160,7 +206,7 @@ class ExactFilter(_core.Exact):
         Parameters
         ----------
         keys, threads
-            As in `duplicated`.
+            As in `ExactFilter.duplicated`.
         at : time or n times, optional
             The end of the window, for a window of time. The default is now, or `latest` where that is later, or where
             every key so far came with a time of its own.
@@ -168,6 +214,12 @@ class ExactFilter(_core.Exact):
         Returns
         -------
         ndarray of bool, shape (n,)
+            True where the key was seen within the window.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a key has no canonical form, or `at` does not fit the window or the keys.
 
         Examples
         --------
@@ -179,9 +231,22 @@ class ExactFilter(_core.Exact):
         return super().query(keys, at=at, threads=threads)
 
     def once(self, key: Any, *, at: _Moments = None, wait: _Span | None = None, lease: _Span = "10min") -> Claim:
-        """Claim a key for a block of work that is done once, and remembered only when it succeeds.
+        """Claim a key for a block of work that is done once, and remembered only if it succeeds.
 
-        As `Filter.once`, without its false positives. Claims are those of this process.
+        Parameters, claims and errors are those of `Filter.once`. A new key is never taken for done, and the claims are
+        those of this process: other processes cannot share them.
+
+        Parameters
+        ----------
+        key, at, wait
+            As in `Filter.once`.
+        lease : span of time, default "10min"
+            Without effect, because no other process has claims. It is there for code that takes either filter.
+
+        Returns
+        -------
+        Claim
+            As in `Filter.once`.
 
         Examples
         --------
@@ -197,56 +262,62 @@ class ExactFilter(_core.Exact):
         return Claim(self, key, at, wait, lease)
 
     def clear(self) -> None:
-        """Forget all keys, and the time; `inserted` is 0 again."""
+        """Remove all keys, and forget the latest time; `inserted` is 0 again."""
         super().clear()
 
     @property
     def window(self) -> int | float:
-        """Int or float: the window in keys, or in seconds."""
+        """Window in keys, int, or in seconds, float."""
         return super().window
 
     @property
     def lateness(self) -> float | None:
-        """Float or None: how far, in seconds, `at` may step back; None for a window of keys."""
+        """How far `at` may step back, in seconds: float, or None for a window of keys."""
         return super().lateness
 
     @property
     def max_ahead(self) -> float | None:
-        """Float or None: how far, in seconds, `at` may lie ahead of the system's clock; None for no limit."""
+        """How far `at` may lie ahead of the system's clock, in seconds: float, or None for no limit."""
         return super().max_ahead
 
     @property
     def latest(self) -> np.datetime64 | None:
-        """numpy.datetime64 or None: the latest time of a key; None before the first, and for a window of keys."""
+        """numpy.datetime64 or None: the latest time of a key; None before the first key, and for a window of keys."""
         return super().latest
 
     @property
     def inserted(self) -> int:
-        """int: keys so far, repeats included. ``len(f)`` is the number of different keys in the window."""
+        """int: number of insertions so far, repeats included. ``len(f)`` counts the different keys in the window."""
         return super().inserted
 
     @property
     def nbytes(self) -> int:
-        """int: bytes of the table of keys. A window of keys uses them as keys arrive."""
+        """int: bytes of the table of keys. The operating system provides them as keys arrive."""
         return super().nbytes
 
     @property
     def missing(self) -> str:
-        """str: what missing keys are, "same" or "distinct"."""
+        """str: whether missing keys are one key ("same"), or each its own ("distinct")."""
         return super().missing
 
     @property
     def seed(self) -> int | None:
-        """Int or None: seed of the key hashes; None for a secret one, which is not shown."""
+        """Seed of the key hashes: int, or None for a secret, which is not shown."""
         return super().seed
 
     def save(self, file: Any) -> None:
-        """Save to a file; `lately.open` reads it. One given by its path is replaced in one step, when all is on disk.
+        """Save to a file, which `lately.open` reads. A file given by its path is replaced whole, once all is on disk.
 
         Parameters
         ----------
         file : path-like or binary file
-            As in `Filter.save`. It has 16 bytes for each key of the window, and the secret seed: its owner's alone.
+            Path, or an object with a method `write`. The file has 16 bytes for each key of the window. It contains the
+            secret seed, so only its owner may read it.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written. A file that was there is unchanged.
 
         Examples
         --------
@@ -261,11 +332,11 @@ class ExactFilter(_core.Exact):
         super().save(file)
 
     def to_bytes(self) -> bytes:
-        """Return the saved form, which `lately.from_bytes` reads. Equal windows have equal bytes."""
+        """Return the saved form, which `lately.from_bytes` reads. Equal filters have equal bytes."""
         return super().to_bytes()
 
     def copy(self) -> Self:
-        """Return a copy, which goes on apart from this filter."""
+        """Return an independent copy."""
         made = _core.Exact.__new__(type(self), self._unclaimed_copy())
         if hasattr(self, "__dict__"):
             made.__dict__.update(self.__dict__)
@@ -278,11 +349,11 @@ class ExactFilter(_core.Exact):
         return self.copy()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return what pickle stores: class, saved form and attributes."""
+        """Return class, saved form and attributes for pickle."""
         return _restored, (type(self), self.to_bytes()), getattr(self, "__dict__", None)
 
     def __eq__(self, other: object) -> bool:
-        """Return whether both have one window, one seed and the same keys and times."""
+        """Return whether both have the same window, seed, keys and times."""
         if not isinstance(other, ExactFilter):
             return NotImplemented
         return self.to_bytes() == other.to_bytes()

@@ -1,8 +1,9 @@
-"""The filter of fingerprints with ages, near the least memory that is possible."""
+"""The filter of fingerprints with ages, close to the least memory that is possible."""
 
 from __future__ import annotations
 
 from lately import _core
+from lately._docstrings import complete
 from lately.filters.base import Filter
 
 TYPE_CHECKING = False
@@ -15,48 +16,52 @@ if TYPE_CHECKING:
     from lately._core import _Moments, _Seed, _Span
 
 
+@complete
 class AgedQuotientFilter(Filter):
-    """Aged quotient filter: no key of the window is missed, in the fewest bits, and each has its age.
+    """Aged quotient filter: misses no key of the window, takes the fewest bytes, and stores an age for each key.
 
-    Each key is a fingerprint in a cache line, with the tag of the epoch of its last occurrence. A repeat rewrites the
-    tag and takes no new space: memory is planned by *distinct* keys.
+    Each key is a fingerprint in a cache line, with a tag: the epoch of its last occurrence. A repeat rewrites the tag
+    and takes no new space, so memory is planned by the number of *different* keys.
 
     Parameters
     ----------
+    window
+        As in `Filter`.
     fpr : float
-        Highest chance of reporting a key never inserted, in (0, 1); it is the same at all times. Give this or `nbytes`.
+        Highest chance of reporting a key that was never inserted, in (0, 1); it is the same at all phases. Give this or
+        `nbytes`.
     nbytes : int
         Most bytes to use. The filter then has about the lowest rate that fits.
     slack : int or span of time, optional
-        Longest time for which a key may still be reported after it has left the window, in the unit of `window`. By
-        default it is a seventh of the window. A half or a fourth of that takes hardly more memory, and insertions take
-        longer. It may be as little as 1/3840: 25 bits per key at 1 %, where a seventh takes 15.
+        Longest time for which a key may still be reported after it has left the window, in the unit of `window`. The
+        default is a seventh of the window. Half or a quarter of that takes hardly more memory, and makes insertions
+        slower. The least is 1/3840 of the window: 25 bits per key at 1 %, where a seventh takes 15.
     distinct : int, optional
-        For a window of insertions: how many different keys it has at most, if not all are. Memory follows this number,
-        and `fpr` holds for a tenth more of them. Beyond that they cost accuracy, never the window.
+        For a window of insertions with repeats: the most different keys that it contains. Memory follows this number.
+        `fpr` holds for a tenth more keys than that; beyond it they cost accuracy, never the window.
     capacity : int, optional
-        Needed for a window of time: the distinct keys expected within it when they come fastest. `fpr` holds for a
-        tenth more of them. Beyond that they cost accuracy, even for part of the window, and never the window.
+        Needed for a window of time: the different keys expected within it at the highest rate. `fpr` holds for a tenth
+        more. Beyond that they cost accuracy, even if they come in part of the window only, and never the window.
     grow : bool, default False
-        With `fpr`, for a window of time or with `distinct`: whether memory doubles as often as more keys come than
-        that, and comes back when they have left the window. With twice the keys the rate is then twice `fpr`, with ten
-        times as many ten times; without it nearly every key is reported from a fifth more on.
+        Whether the memory doubles when more keys come than planned, and shrinks when they have left the window. Needs
+        `fpr`, and a window of time or `distinct`. With twice the keys the rate is then twice `fpr`, with ten times the
+        keys ten times. Without `grow`, a fifth more keys than planned make nearly every key a false positive.
     counts : int, optional
-        Bits of a count for each key and epoch, 1 to 8, for `count`, which returns how often keys came. Counts of an
-        epoch end at ``2**counts``. By default there are none, and they cost nothing.
-    window, lateness, max_ahead, seed
+        Bits of a count for each key and epoch, 1 to 8, which `count` reads. A count of an epoch stops at ``2**counts``.
+        By default there are none, and they cost nothing.
+    lateness, max_ahead, seed
         As in `Filter`.
 
     Raises
     ------
     ValueError, TypeError, MemoryError
-        As `Filter`.
+        As in `Filter`.
 
     Notes
     -----
-    Structure, proof and rate are in `docs/aged-quotient.md`. Where more keys come than there is room for, lines that
-    had to reject a key report every key, until that key's window is over. A filter that grows checks its load after
-    every 32nd of the keys it has room for, and moves all entries at once: some 20 ns for each.
+    `docs/aged-quotient.md` describes structure, proof and rate. If a line has no room for a key, it reports every key
+    until the window of that key is over. A filter that grows checks its load after every 32nd of the keys that it has
+    room for. When it grows, it moves all entries at once: about 20 ns each.
 
     Examples
     --------
@@ -123,22 +128,29 @@ class AgedQuotientFilter(Filter):
         Parameters
         ----------
         window : int or span of time
-            As in the constructor; 2**tag_bits - 1 full epochs are kept, or `epochs`.
+            As in the constructor. The filter keeps 2**tag_bits - 1 full epochs, or `epochs`.
         fingerprint_bits, tag_bits : int
-            Bits of a fingerprint, 5 to 20, and of a tag, 3 to 8; together at most 24. With `epochs` a tag has 4 to 12,
-            and both at most 28.
+            Bits of a fingerprint, 5 to 20, and of a tag, 3 to 8; together at most 24. With `epochs` a tag has 4 to 12
+            bits, and both together at most 28.
         pages : int
-            Pages, which turn one after the other.
+            Number of pages. They rotate one after the other.
         lines : int, default 63
-            Lines of entries in a page, beside a spare one: 3 to 127. The constructor takes 127, which can be fuller,
-            but for small windows.
+            Number of lines of entries in a page, without its overflow line: 3 to 127. The constructor takes 127, which
+            can be fuller, except for small windows.
         count_bits : int, optional
-            Bits of a count, 1 to 8, of a filter that counts; with fingerprint and tag at most 32.
+            Bits of a count, 1 to 8, for a filter that counts; with fingerprint and tag at most 32.
         epochs : int, optional
-            Full epochs that are kept, fewer than ``2**tag_bits``, where tags are finer than the turns of pages: a page
-            turns once in as many epochs as there are tags left for, at most an eighth of them.
-        distinct, capacity, grow, lateness, max_ahead, seed
-            As in the constructor.
+            Number of full epochs that are kept, less than ``2**tag_bits``. Tags are then finer than the rotations of
+            pages: a page rotates once in as many epochs as there are tags left over, at most an eighth of the tags.
+        distinct, capacity, grow
+            As in `AgedQuotientFilter`.
+        lateness, max_ahead, seed
+            As in `Filter`.
+
+        Raises
+        ------
+        ValueError, TypeError, MemoryError
+            As in `Filter`.
 
         Examples
         --------
@@ -161,32 +173,31 @@ class AgedQuotientFilter(Filter):
         return cls._of("aged-quotient", **sizes, **given)
 
     def count(self, keys: Any, *, at: _Moments = None, window: int | _Span | None = None) -> NDArray[np.uint64]:
-        """Return how often keys were inserted within the window, of a filter made with `counts`.
+        """Return how often each key was inserted within the window. The filter must have been made with `counts`.
 
         Parameters
         ----------
-        keys : array-like, Series, column or frame
-            A batch of n keys; a row of a frame or of a 2-D array is one key. See `lately.hash_keys`.
+        keys
+            As in `Filter.query`.
         at : time or n times, optional
-            For a window of time: when to count, as in `query`.
+            End of the window, for a window of time, as in `query`.
         window : int or span of time, optional
-            A shorter window to count in, in the unit of the filter's own, which is the default.
+            A shorter window to count in, in the unit of the filter's own window, which is the default.
 
         Returns
         -------
         ndarray of uint64, shape (n,)
-            Never less than the true number in the window, up to ``2**counts``, the greatest certain count. More,
-            with probability at most `fpr`, by another key in the same place; by occurrences that left the window less
-            than an epoch ago (a seventh of the filter's window, unless the filter has a smaller slack); and where a
-            line is full, by older ones, which are then kept as long as a younger one of the same key. Keys that
-            ``refresh=False`` did not insert do not count.
+            Never less than the true number in the window, up to ``2**counts``. Keys that ``refresh=False`` did not
+            insert do not count. The result may be too large in three cases: another key has the same place, with a
+            probability of at most `fpr`; occurrences left the window less than an epoch ago (a seventh of the window,
+            or the slack where that is smaller); or a full line kept older occurrences of the key.
 
         Raises
         ------
         TypeError
             If a key is of a type that has no canonical form; the message names it.
         ValueError
-            If the filter was made without `counts`, or `window` or `at` does not fit.
+            If the filter was made without `counts`, or `window` or `at` is out of range.
 
         Examples
         --------
@@ -205,20 +216,20 @@ class AgedQuotientFilter(Filter):
         Parameters
         ----------
         window : int or span of time, optional
-            A shorter window, in the unit of the filter's own, which is the default.
+            A shorter window, in the unit of the filter's own window, which is the default.
 
         Returns
         -------
         float
-            The entries of the epochs within the window, the oldest for its share of them, corrected for keys that share
-            an entry: -M ln(1 - D / M) for D entries at M places. Reads all cells. Its standard deviation is about
-            sqrt(n * fpr / 2) for n keys, and keys do not come evenly within an epoch. Keys in the spare lines count;
-            those that there was no room for do not.
+            -M ln(1 - D / M) for D entries at M places, which corrects for keys that share an entry. D is the number of
+            entries of the epochs within the window; the oldest epoch counts by its share. The standard deviation is
+            about sqrt(n * fpr / 2) for n keys that come evenly within an epoch. Keys in the overflow lines count; keys
+            that the filter had no room for do not. Reads all cells.
 
         Raises
         ------
         TypeError, ValueError
-            If `window` is no length in the filter's unit, or longer than its window.
+            If `window` is not in the filter's unit, or longer than its window.
 
         Examples
         --------

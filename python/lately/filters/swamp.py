@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lately._core as _core
+from lately._docstrings import complete
 from lately.filters.base import Filter
 
 TYPE_CHECKING = False
@@ -15,30 +16,31 @@ if TYPE_CHECKING:
     from lately._core import _Seed
 
 
+@complete
 class Swamp(Filter):
-    """SWAMP: an exact window without slack, that also counts keys.
+    """SWAMP: a window that is exact to one insertion, and counts of keys.
 
-    A buffer of the last fingerprints and a table of how often each occurs there: a key is there for exactly `window`
-    insertions, and gone with the next.
+    It is a buffer of the last fingerprints, and a table of how often each occurs in the buffer. A key is reported for
+    exactly `window` insertions. (With probability `fpr` another key has its fingerprint.)
 
     Parameters
     ----------
     window : int
-        What "lately" means: a number of insertions, at most 2**32. A span of time is refused: it may hold more keys
-        than there is room for.
+        What "lately" means: a number of insertions, at most 2**32. A span of time is rejected, because it may contain
+        more keys than the buffer has room for.
     fpr, nbytes, seed
         As in `Filter`.
 
     Raises
     ------
     ValueError, TypeError, MemoryError
-        As `Filter`.
+        As in `Filter`.
 
     Notes
     -----
-    E. Assaf, R. Ben Basat, G. Einziger, R. Friedman, Pay for a Sliding Bloom Filter and Get Counting, Distinct
-    Elements, and Entropy for Free, INFOCOM 2018. The chance that one of W different keys has the fingerprint of a fresh
-    one is 1 - (1 - 1 / (slots * 2**remainder_bits))**W: `fpr`, at every phase.
+    E. Assaf, R. Ben Basat, G. Einziger, R. Friedman, *Pay for a Sliding Bloom Filter and Get Counting, Distinct
+    Elements, and Entropy for Free*, INFOCOM 2018. The chance that one of W different keys has the fingerprint of a new
+    key is 1 - (1 - 1 / (slots * 2**remainder_bits))**W: this is `fpr`, at every phase.
 
     Examples
     --------
@@ -61,14 +63,19 @@ class Swamp(Filter):
 
         Parameters
         ----------
-        window : int
-            As in the constructor.
+        window
+            As in `Swamp`.
         slots : int
-            Slots of the table: a multiple of 64, more than `window`. It slows down when hardly any are left.
+            Slots of the table: a multiple of 64, more than `window`. The fewer are free, the slower is the table.
         remainder_bits : int
-            Bits of a fingerprint that a slot keeps; there are slots * 2**remainder_bits fingerprints, at most 2**63.
+            Bits of a fingerprint that a slot stores. There are slots * 2**remainder_bits fingerprints, at most 2**63.
         seed
-            As in the constructor.
+            As in `Filter`.
+
+        Raises
+        ------
+        ValueError, TypeError, MemoryError
+            As in `Filter`.
 
         Examples
         --------
@@ -79,18 +86,18 @@ class Swamp(Filter):
         return cls._of("swamp", window=window, slots=slots, remainder_bits=remainder_bits, seed=seed)
 
     def count(self, keys: Any) -> NDArray[np.uint64]:
-        """Return how often keys were inserted within the window.
+        """Return how often each key was inserted within the window.
 
         Parameters
         ----------
-        keys : array-like, Series, column or frame
-            A batch of n keys; a row of a frame or of a 2-D array is one key. See `lately.hash_keys`.
+        keys
+            As in `Filter.query`.
 
         Returns
         -------
         ndarray of uint64, shape (n,)
-            Never less than the true number. More, with probability at most `fpr`, by the insertions of other keys of
-            the window that have the same fingerprint.
+            Never less than the true number. With probability at most `fpr` it includes the insertions of another key of
+            the window that has the same fingerprint.
 
         Raises
         ------
@@ -112,8 +119,8 @@ class Swamp(Filter):
         Returns
         -------
         float
-            ln(1 - D / R) / ln(1 - 1 / R) for D different fingerprints of R possible ones. Its standard deviation is
-            about n / sqrt(2 R) for n keys, under sqrt(n * fpr / 2). Reads all of the table.
+            ln(1 - D / R) / ln(1 - 1 / R) for D different fingerprints of R possible ones. For n keys its standard
+            deviation is about n / sqrt(2 R), less than sqrt(n * fpr / 2). Reads the whole table.
 
         Examples
         --------

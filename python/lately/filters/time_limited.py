@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lately._core as _core
+from lately._docstrings import complete
 from lately.filters.base import Filter
 
 TYPE_CHECKING = False
@@ -15,18 +16,19 @@ if TYPE_CHECKING:
     from lately._core import _Seed, _Span
 
 
+@complete
 class TimeLimitedBloomFilter(Filter):
-    """Time-limited Bloom filter: a window of time for an unknown rate; memory follows the keys.
+    """Time-limited Bloom filter: a window of time at an unknown rate; its memory follows the keys.
 
     Parameters
     ----------
     window : span of time
         What "lately" means: a span such as ``"10min"``, a `datetime.timedelta` or a `numpy.timedelta64`.
     fpr : float
-        Highest chance of reporting a key never inserted at a steady rate, at the worst phase, in (0, 1).
+        Highest chance of reporting a key that was never inserted, at a steady rate and the worst phase, in (0, 1).
     capacity : int, optional
-        First guess of the keys within one window, which the first slices are sized for; the default is 10,000. A wrong
-        one costs memory or accuracy for the first window or two.
+        Estimate of the keys within one window, for the size of the first slices; the default is 10,000. A wrong
+        estimate costs memory or accuracy for the first window or two.
     slack : span of time, optional
         Longest time for which a key may still be reported after it has left the window. The default is half the window.
     lateness, max_ahead, seed
@@ -34,20 +36,22 @@ class TimeLimitedBloomFilter(Filter):
 
     Raises
     ------
-    ValueError, TypeError, MemoryError
-        As `Filter`. A filter that cannot grow raises MemoryError for the keys it rejects; those before are inserted.
+    ValueError, TypeError
+        As in `Filter`.
+    MemoryError
+        If there is not enough memory. A filter that cannot grow rejects the keys from there on; those before are
+        inserted.
 
     Notes
     -----
-    No key of the window is missed, whatever the rate does. While the rate rises there are more slices than planned, and
-    more chances for a run of matches: `fpr` is then exceeded, in proportion to their number, until sizes have followed,
-    for about one window. `false_positive_rate` returns the rate now, and `fill` has one value per live slice.
+    No key of the window is missed, at any rate. While the rate of keys rises, there are more slices than planned, and
+    `fpr` is exceeded in proportion, for about one window: then the sizes have followed. `false_positive_rate` returns
+    the current rate, and `fill` has one value per live slice.
 
-    `nbytes` is what the slices take now, of memory that may be up to a seventh more. It grows with the rate and comes
-    back as old slices are dropped, which is done by insertions; when the memory has to change, there are for a moment
-    two copies.
+    `nbytes` is the size of the slices; the memory for them may be up to a seventh larger. Insertions drop old slices,
+    and the memory shrinks. While the memory changes, there are two copies for a moment.
 
-    Paper 3: A. Rodrigues, A. Shtul, C. Baquero, P. S. Almeida, Time-limited Bloom Filter, 2023.
+    Paper 3: A. Rodrigues, A. Shtul, C. Baquero, P. S. Almeida, *Time-limited Bloom Filter*, 2023.
 
     Examples
     --------
@@ -95,13 +99,20 @@ class TimeLimitedBloomFilter(Filter):
         Parameters
         ----------
         window : span of time
-            As in the constructor; a generation lasts at most the l-th part of window and lateness.
+            As in the constructor. A generation lasts at most the l-th part of window and lateness.
         k, l : int
-            Consecutive slices that must match, and full generations kept; k + l at most 128.
+            Number of consecutive slices that must match, and of full generations that are kept; k + l is at most 128.
         slice_bits : int
             Bits of each of the first k slices: a multiple of 64, at least 512.
-        capacity, lateness, max_ahead, seed
-            As in the constructor, but `capacity` does not size the first slices here.
+        capacity : int, optional
+            Keys within one window, for `capacity` and `bits_per_key` only: `slice_bits` sizes the first slices.
+        lateness, max_ahead, seed
+            As in `Filter`.
+
+        Raises
+        ------
+        ValueError, TypeError, MemoryError
+            As in `Filter`.
 
         Examples
         --------
@@ -118,6 +129,6 @@ class TimeLimitedBloomFilter(Filter):
     def slice_bits(self) -> NDArray[np.uint64]:
         """Bits of each slice, the newest first: ndarray of uint64, shape (slices,).
 
-        Stale slices stay until an insertion makes room; `fill` has the live ones only.
+        Expired slices remain until an insertion needs the room. `fill` has the live ones only.
         """
         return _core.slice_bits(self)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lately._core as _core
+from lately._docstrings import complete
 from lately.filters.base import Filter
 
 TYPE_CHECKING = False
@@ -15,49 +16,60 @@ if TYPE_CHECKING:
     from lately._core import _Moments, _Seed, _Span
 
 
+@complete
 class TimingBloomFilter(Filter):
-    """Timing Bloom filter: cells that store when they were set, and keys that expire one block at a time.
+    """Timing Bloom filter: its cells store when they were set, and keys expire one block at a time.
 
     Parameters
     ----------
+    window, fpr, nbytes
+        As in `Filter`.
     slack : int or span of time, optional
         Longest time for which a key may still be reported after it has left the window, in the unit of `window`: about
-        a block. 0 makes the window exact (the plain timing Bloom filter, B = 1), for some seven times the memory at a
-        million keys. The default is half the window (and never less than 64 insertions).
+        a block. The default is half the window, and at least 64 insertions. 0 makes the window exact (the plain timing
+        Bloom filter, B = 1), for about seven times the memory at a million keys.
     layout : {"line", "sliced"}, optional
-        "line" puts all timers of a key into one cache line, or into two of one page of 4 KiB: three to five times as
-        fast at a million keys, for 30.8 and 50.7 bits per key at 1 % and 0.1 % where slices take 28.8 and 43.1. A
-        filter then has whole pages, and does not grow. "sliced" is the papers' layout. The default is lines, or slices
-        where lines cannot meet the request, such as a slack of 0, or `grow`.
+        "line" puts all timers of a key into one cache line, or into two lines of one page of 4 KiB: three to five times
+        as fast at a million keys. It takes 30.8 and 50.7 bits per key at 1 % and 0.1 %, where slices take 28.8 and
+        43.1. The filter then consists of whole pages, and does not grow. "sliced" is the papers' layout. The default is
+        "line", or "sliced" where lines cannot meet the request, such as a slack of 0 or `grow`.
+    capacity
+        As in `AgePartitionedBloomFilter`.
+    lateness, max_ahead
+        As in `Filter`.
     grow : {"cardinality", "density"}, optional
-        For a window of time with `fpr`: open another part, of the same size, when more keys come than planned; drop it
-        when all of its keys have expired. "cardinality" opens one when a part has taken the keys that `capacity` plans
-        to be live at once; "density" opens one when as many timers are set as those keys would set. The default is one
-        size.
-    window, fpr, nbytes, capacity, lateness, max_ahead, seed
+        For a window of time with `fpr`: whether the filter opens another part of the same size when more keys come than
+        planned. It drops a part when all of its keys have expired. "cardinality" opens one when a part has taken the
+        number of keys that `capacity` plans to be live at once. "density" opens one when as many timers are set as
+        those keys would set. By default the size is fixed.
+    seed
         As in `Filter`.
 
     Raises
     ------
-    ValueError, TypeError, MemoryError
-        As `Filter`. A filter that cannot grow raises MemoryError for the keys it rejects; those before are inserted.
+    ValueError, TypeError
+        As in `Filter`.
+    MemoryError
+        If there is not enough memory. A filter that cannot grow rejects the keys from there on; those before are
+        inserted.
 
     Notes
     -----
-    With `grow` no key of the window is missed in a burst either, and memory comes back: `nbytes` is what the parts take
-    now, and `parts` how many that is, F. Keys go to the newest part and queries ask all, so the chance of a false
-    positive is at most 1 - (1 - fpr)**F: `fpr` is that of one part, and `false_positive_rate` returns the total now. At
-    the planned rate the total stays at `fpr`. In a burst of 100 times the rate, though, there are some 100 parts for a
-    query to ask, until window and slack have passed after it; `TimeLimitedBloomFilter` holds its rate there. By
-    cardinality there are one or two parts at the planned rate, by density mostly one (with timers of many bits the
-    padding counts, and there may be two). A key seen again while an older part holds it goes to the newest as well.
-    Opening and dropping copies the other parts, so for that moment there are two of each.
+    With `grow`, a burst costs memory and no key of the window. `nbytes` is the size of all parts, and `parts` is their
+    number, F. Insertions go to the newest part and queries read all of them, so the chance of a false positive is at
+    most 1 - (1 - fpr)**F. `fpr` is the rate of one part; `false_positive_rate` returns that of all parts.
+
+    At the planned rate of keys there are one or two parts by cardinality, and mostly one by density, so the chance
+    stays at `fpr`. In a burst of 100 times the rate there are about 100 parts until window and slack have passed after
+    it; `TimeLimitedBloomFilter` holds its rate there. A key that an older part holds goes to the newest part as well.
+    While a part is opened or dropped the others are copied, so for that moment there are two of each.
 
     Paper 4: *One is Enough: Distributed Filtering for Duplicate Elimination*, sections 4 and 5. Paper 5: J. L.
     Dautrich, C. V. Ravishankar, *Inferring Insertion Times and Optimizing Error Penalties in Time-Decaying Bloom
-    Filters*, 2019, section 3, whose block variant this is.
+    Filters*, 2019, section 3: its block variant.
 
-    `fill` is the share of live timers in each of the k slices, of every part, the newest first; in lines of all timers.
+    `fill` is the share of live timers in each of the k slices of every part, the newest part first. In lines it is the
+    share among all timers.
 
     Examples
     --------
@@ -123,38 +135,46 @@ class TimingBloomFilter(Filter):
         max_ahead: _Span | None = "1 d",
         seed: _Seed = 0,
     ) -> Self:
-        """A filter with the parameters of the papers.
+        """Make a filter with the parameters of the papers.
 
         Parameters
         ----------
-        window : int or span of time
-            As in the constructor.
+        window
+            As in `Filter`.
         k : int
-            Timers a key sets: one in each of k slices, at most 64, or in each of k words of its lines, at most 8 in a
-            line.
+            Timers that a key sets: one in each of k slices, at most 64, or one in each of k words of its lines, at most
+            8 in a line.
         bpt : int
             Bits per timer, 2 to 32; a 64-bit word holds 64 // bpt timers.
         blocks : int
-            Full blocks kept, at most 2**bpt - 2 and 2**24 (2**14 with equal timers). A block is B = ceil((window - 1) /
-            blocks) insertions, or the like of time; ``window - 1`` blocks make B = 1, the plain timing Bloom filter.
-            What 2**bpt - 1 has beyond it is padding, which spreads the sweep of expired timers over that many blocks.
+            Number of full blocks that are kept, at most 2**bpt - 2 and 2**24 (2**14 with equal timers). A block is
+            B = ceil((window - 1) / blocks) insertions, or that part of a window of time. ``window - 1`` blocks make
+            B = 1, the plain timing Bloom filter. The values of a timer that are left over are padding: the sweep of
+            expired timers is spread over that many blocks.
         slice_timers : int, optional
             Timers of each slice, m / k; rounded up to whole words.
         pages : int, optional
-            Pages of 4 KiB of a filter in lines, instead of `slice_timers`.
+            Number of pages of 4 KiB of a filter in lines, instead of `slice_timers`.
         lines : {1, 2}, default 1
-            Lines of a page that a key has timers in, each in half of its k.
+            Number of lines of a page that contain timers of a key; with 2, each contains half of them.
         equal_timers : int, default 1
-            k': how many of its timers must be equal for a key to be reported (paper 4). From 2 on this lowers the rate
-            of false positives, and the promise is off: keys of the window are missed when later ones have set too many
-            of their timers, with the chances of `false_negative_rates`. `false_positive_rate()` is then an upper bound.
+            k' of paper 4: how many of its timers must be equal for a key to be reported. 2 or more lower the rate of
+            false positives and **end the promise**: keys of the window are missed when later keys have set too many of
+            their timers, with the chances of `false_negative_rates`. `false_positive_rate()` is then an upper bound.
+            Not for `pages`.
         part_keys, part_timers : int, optional
-            Grow, as the constructor does with ``grow="cardinality"`` or ``"density"``, by parts of the size given here.
-            A part is full once it has taken this many keys that it did not hold, or once this many of its timers are
-            set over all slices, at least k. `fpr` is that of a full part. None of these, nor equal timers, apply
-            in lines.
-        capacity, lateness, max_ahead, seed
-            As in the constructor.
+            Grow as the constructor does with ``grow="cardinality"`` or ``"density"``. A part is full when it has taken
+            `part_keys` keys that it did not hold, or when `part_timers` of its timers are set (over all slices, at
+            least k). `fpr` is the rate of a full part. Not for `pages`.
+        capacity
+            As in `AgePartitionedBloomFilter`.
+        lateness, max_ahead, seed
+            As in `Filter`.
+
+        Raises
+        ------
+        ValueError, TypeError, MemoryError
+            As in `Filter`.
 
         Examples
         --------
@@ -174,9 +194,11 @@ class TimingBloomFilter(Filter):
         (4096, 500, 0.0077)
         """
         if part_keys is not None and part_timers is not None:
-            raise TypeError("give part_keys or part_timers, and not both")
+            raise TypeError("give part_keys or part_timers, and not both: a part is full by one of them")
         if pages is not None and equal_timers != 1:
-            raise ValueError(f"equal_timers does not apply to pages, got {equal_timers}")
+            raise ValueError(
+                f"equal_timers must be 1 with pages, got {equal_timers}: give slice_timers instead of pages"
+            )
         given = {"window": window, "capacity": capacity, "lateness": lateness, "max_ahead": max_ahead, "seed": seed}
         timers = {"k": k, "bpt": bpt, "blocks": blocks, "equal_timers": equal_timers}
         sizes = {"slice_timers": slice_timers, "pages": pages, "lines": lines}
@@ -187,35 +209,35 @@ class TimingBloomFilter(Filter):
     def false_negative_rates(self) -> NDArray[np.float64]:
         """Chance that a key is missed, by the number of blocks since its own: ndarray of float64, shape (blocks + 1,).
 
-        Taken just before the next block begins, at planned load; exact in expectation. Zeros unless `equal_timers` is 2
-        or more. The mean is about the share of duplicates missed when they are spread evenly over the window, the
-        maximum is the worst case.
+        It is that just before the next block begins, at planned load, in expectation. All are 0 unless `equal_timers`
+        is 2 or more. If repeats are spread evenly over the window, the mean is about the share of them that is missed;
+        the maximum is the worst case.
         """
         return _core.missed_by_block(self)
 
     @property
     def parts(self) -> int:
-        """int: number of parts now, 1 unless the filter grows; `nbytes` is in proportion."""
+        """int: current number of parts; 1 unless the filter grows. `nbytes` is in proportion to it."""
         return _core.parts(self)
 
     @property
     def kept(self) -> int:
-        """int: blocks that a timer counts beside its own, for `lately.distributed`."""
+        """int: number of blocks that a timer distinguishes beside its own, for `lately.distributed`."""
         return _core.retained(self)
 
     def cells(self, keys: Any) -> NDArray[np.uint64]:
-        """Return the cells of each key, by their places in the words of all cells, for `lately.distributed`.
+        """Return the places of each key's cells among all cells, for `lately.distributed`.
 
         Parameters
         ----------
-        keys : array-like, Series, column or frame
-            A batch of n keys. See `lately.hash_keys`.
+        keys
+            As in `Filter.query`.
 
         Returns
         -------
         ndarray of uint64, shape (n, k)
-            The number of its timer in each of the k slices: ``slice * slice_timers + index``; in lines counted
-            likewise, through the words.
+            Places of the key's timers: ``slice * slice_timers + index`` in each of the k slices. In lines the timers of
+            all words are numbered one after the other.
 
         Raises
         ------
@@ -240,7 +262,7 @@ class TimingBloomFilter(Filter):
         at : time, n times, or None
             As in `insert`; None is now.
         n : int
-            How many.
+            Number of moments.
 
         Returns
         -------
@@ -250,7 +272,7 @@ class TimingBloomFilter(Filter):
         Raises
         ------
         ValueError
-            If the window counts insertions, the filter grows, or `at` is missing a time or does not fit `n`.
+            If the window counts insertions, the filter grows, or `at` lacks a time or does not hold `n` of them.
 
         Examples
         --------

@@ -1,7 +1,6 @@
-"""Adapters for the tools in which streams already run, each imported when first used.
+"""Adapters to other libraries. Each is imported when it is first used, so lately needs none of these libraries.
 
-None of their libraries is needed to import lately. In a clone the extra of an adapter's name installs its library, as
-in ``pip install '.[scrapy]'``.
+In a clone, the extra with the adapter's name installs its library: ``pip install '.[scrapy]'``.
 """
 
 from importlib import import_module
@@ -16,7 +15,7 @@ __all__ = ["datasets", "faststream", "logging", "pandas", "polars", "scrapy"]
 
 def __getattr__(name: str) -> ModuleType:
     if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; there are {', '.join(__all__)}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; the adapters are {', '.join(__all__)}")
     return import_module(f"{__name__}.{name}")
 
 

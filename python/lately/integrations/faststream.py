@@ -1,12 +1,12 @@
-"""A middleware of FastStream that drops the messages whose work a handler has done within the window."""
+"""A middleware for FastStream that drops messages that a handler has handled within the window."""
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import lately
-from lately.integrations._kept import opened
-from lately.integrations._library import missing
+from lately.integrations._missing import missing
+from lately.integrations._saved import opened
 
 try:
     from faststream import BaseMiddleware
@@ -23,45 +23,46 @@ _WAIT = "10min"
 
 
 class DropDelivered:
-    """Drop the messages whose work a handler has done within the window: a broker or a producer sent them again.
+    """Middleware that drops a message if its handler has handled its key within the window.
 
-    Pass it to a broker or a router, as ``KafkaBroker(middlewares=[DropDelivered(...)])``. Each handler handles each key
-    once in the window, by `Filter.once`. A key is remembered when its handler has returned. If the handler fails, the
-    message may come again, and is handled. Of two messages with one key at a time, the second waits for up to ten
-    minutes for what becomes of the first, and then raises `TimeoutError`.
+    A broker or a producer may send a message again. Pass the middleware to a broker or a router, as in
+    ``KafkaBroker(middlewares=[DropDelivered(...)])``. Each handler then handles each key once in the window, by
+    `Filter.once`. A key is inserted when its handler has returned. If the handler fails, the message is handled when it
+    comes again. If two messages with one key come at the same time, the second waits up to ten minutes for the first,
+    and then raises `TimeoutError`.
 
     Parameters
     ----------
     filter : Filter or ExactFilter
         What "lately" means, such as ``lately.Filter("1d", 1e-9, capacity=1_000_000)``. A new message is dropped by
-        mistake with the chance `fpr`. A filter that processes share, such as ``lately.open(path, shared=True)``, drops
-        what any of them has handled.
+        mistake with a chance of at most `fpr`. With a filter that processes share, such as
+        ``lately.open(path, shared=True)``, a message is dropped if any of them has handled its key.
     key : callable
-        ``key(message)`` returns what identifies a message: anything that `hash_keys` takes, such as the producer's id
-        of an event, ``lambda message: message.headers["id"]``. The message is FastStream's; its `raw_message` is the
-        broker's, with topic, partition and offset. Keys need no order, so offsets may have gaps.
+        ``key(message)`` returns the key of a message: anything that `hash_keys` takes, such as the producer's id of an
+        event, ``lambda message: message.headers["id"]``. The message is FastStream's; its `raw_message` is the
+        broker's, with topic, partition and offset. Keys need no order.
     path : path, optional
-        Where the filter is saved, and opened from when the program starts again. It is saved when a handler has
-        returned, before its message is acknowledged: no acknowledged message is forgotten. (With
-        ``AckPolicy.ACK_FIRST``, the default of Kafka's subscribers, FastStream acknowledges first, and a crash may lose
-        the message itself.) A filter that processes share is in its file already, and takes no `path`.
+        Where the filter is saved, and opened when the program starts again. It is saved after a handler has returned,
+        and before the message is acknowledged, so no acknowledged message is forgotten. (With ``AckPolicy.ACK_FIRST``,
+        the default of Kafka's subscribers, FastStream acknowledges first, and a crash may lose the message itself.) A
+        filter that processes share is in its own file, and takes no `path`.
     every : int, default 1
         Save after this many messages. With more than one, a crash forgets up to ``every - 1`` keys whose messages are
-        acknowledged: they are handled again if a producer sends them again.
+        acknowledged. They are handled again if a producer sends them again.
     lease : span of time, default "10min"
-        Where processes share the filter: when the claim of a process that died ends. Choose more than the longest work
-        of a handler takes.
+        For a filter that processes share: when the claim of a process that died ends. Choose more than the longest work
+        of a handler.
 
     Raises
     ------
     TypeError, ValueError
-        If a parameter is of the wrong type or out of range, or the filter at `path` was made by another request. While
-        messages are handled: if a key has no canonical form, or a message is a batch.
+        If a parameter is of the wrong type or out of range, or the filter at `path` was made by another request. When a
+        message comes: if its key has no canonical form, or the message is a batch.
 
     Notes
     -----
-    Delivery stays "at least once": after a crash between the handler's return and the save, the message is handled
-    again. A dropped message is acknowledged, and publishes nothing. A save writes all `nbytes` of the filter.
+    Delivery stays "at least once": after a crash between the return of the handler and the save, the message is handled
+    again. A dropped message is acknowledged, and nothing is published for it. A save writes all `nbytes` of the filter.
 
     Examples
     --------
@@ -98,7 +99,7 @@ class DropDelivered:
         if every < 1:
             raise ValueError(f"every must be at least 1, got {every}")
         self._path = None if path is None else Path(path)
-        self.filter = filter if self._path is None else opened(self._path, filter, "take those, or another path")
+        self.filter = filter if self._path is None else opened(self._path, filter, "use its settings, or another path")
         self._key = key
         self._every = every
         self._lease = lease
@@ -106,7 +107,7 @@ class DropDelivered:
         self._handlers: dict[str, Any] = {}
 
     def __call__(self, msg: Any, /, *, context: Any) -> BaseMiddleware[Any, Any]:
-        """Return the middleware of one message, as FastStream requires."""
+        """Return the middleware for one message, which FastStream calls."""
         return _Middleware(self, msg, context)
 
     def save(self) -> None:
@@ -116,11 +117,13 @@ class DropDelivered:
             self._unsaved = 0
 
     async def _once(self, name: str, message: Any, handle: Callable[[Any], Any]) -> Any:
-        """Let a handler handle a message, unless it has handled its key."""
+        """Call the handler of a message, unless it has handled the key."""
         key = (name, self._key(message))
         async with self.filter.once(key, wait=_WAIT, lease=self._lease) as claim:
             if claim.busy:
-                raise TimeoutError(f"{name} has worked on a message with the same key for more than {_WAIT}")
+                raise TimeoutError(
+                    f"{name} has worked on another message with this key for more than {_WAIT}: retry later"
+                )
             if claim.done:
                 await message.ack()  # a handler that acknowledges by itself is not called
                 raise AckMessage
@@ -132,10 +135,10 @@ class DropDelivered:
             return result
 
     def _name(self, handler: Any) -> str:
-        """Return the name of a handler, which is the same in every run."""
+        """Return the name of a handler. It is the same in every run."""
         name: str = handler.specification.name
         if self._handlers.setdefault(name, handler) is not handler:
-            raise ValueError(f"two handlers are named {name!r}: give one a title, so that each gets its messages")
+            raise ValueError(f"handlers must have different names, got two named {name!r}: give one a title")
         return name
 
 
@@ -146,6 +149,6 @@ class _Middleware(BaseMiddleware[Any, Any]):
 
     async def consume_scope(self, call_next: Callable[[Any], Any], msg: Any) -> Any:
         if isinstance(msg.raw_message, (tuple, list)):
-            raise TypeError("a batch of messages is handled as a whole, so none can be dropped: leave out batch=True")
+            raise TypeError("a message must not be a batch, which is handled as a whole: leave out batch=True")
         name = self._owner._name(self.context.get_local("handler_"))
         return await self._owner._once(name, msg, call_next)

@@ -1,4 +1,4 @@
-"""A filter for Python's `logging` that lets each message through once a window."""
+"""A filter for Python's `logging` that passes each message once per window."""
 
 import logging
 import os
@@ -16,11 +16,18 @@ import lately
 __all__ = ["Held", "OncePerWindow"]
 
 _COUNTED = 1024
-"""Messages whose counts are kept; the one that was held back least recently goes first."""
+"""Most messages with counts; the one that was held back least recently is removed first."""
 
 
 class Held(NamedTuple):
-    """What a filter held back of a message: how often, and when first and last, in Unix seconds as ``record.created``.
+    """Count of a message that was held back, and the times of the first and the last, as ``record.created``.
+
+    Attributes
+    ----------
+    count : int
+        How often the message was held back.
+    first, last : float
+        When that was first and last, in Unix seconds.
 
     Examples
     --------
@@ -38,27 +45,27 @@ class Held(NamedTuple):
 
 
 class OncePerWindow(logging.Filter):
-    """Let a message through once a window, and report then how many like it were held back, and when.
+    """Logging filter that passes a message once per window, with a count of the messages that it held back.
 
     Pass it to `addFilter` of a handler, or of a logger (which then filters its own messages, not its children's). The
-    first message goes through. One with the same key is held back until longer than `window` has passed since it last
-    went through, at most half a window longer. The next then ends in " (41 like it held back)".
+    first message passes. A message with the same key is held back until more than `window` has passed since one last
+    passed; at most half a window longer. The next one then ends with " (41 like it held back)".
 
     Parameters
     ----------
     window : span of time or int
         How long a message is held back, such as ``"1min"`` or a `datetime.timedelta`; or a number of messages.
     key : callable, optional
-        ``key(record)`` returns the key of a message: anything that `hash_keys` takes. By default it is the logger, the
-        level, the text with its arguments, and the exception. With ``lambda record: record.msg``, messages that differ
-        only in their arguments have one key.
+        ``key(record)`` returns the key of a message: anything that `hash_keys` takes. The default key is the logger,
+        the level, the text with its arguments, and the exception. With ``lambda record: record.msg``, messages that
+        differ only in their arguments have one key.
     fpr : float, default 1e-6
-        Greatest chance of holding back a message that is new.
+        Highest chance of holding back a message that is new.
 
     Attributes
     ----------
     held_back : int
-        How many messages were held back so far.
+        Number of messages that were held back so far.
 
     Raises
     ------
@@ -67,17 +74,16 @@ class OncePerWindow(logging.Filter):
 
     Notes
     -----
-    Memory follows the rate of different messages, some 6 bytes for each one of the window: not their texts. Only the
-    counts are kept by text, for the 1024 messages that were held back most recently.
+    Memory follows the rate of different messages: about 6 bytes for each message of the window, without its text. Texts
+    are stored only with the counts, for the 1024 messages that were held back most recently.
 
-    A message that goes through with a count has three attributes more: ``record.held_back``, and the first and last
-    time that it was held back, ``record.held_first`` and ``record.held_last``, in Unix seconds as ``record.created``.
-    `held` returns the counts of messages that did not come again. From Python 3.12 on, the record is a copy: other
-    handlers get the message as it was. Before, they get the changed one.
+    A message that passes with a count has three more attributes: ``record.held_back``, and the first and last time that
+    it was held back, ``record.held_first`` and ``record.held_last``, as ``record.created``. `held` returns the counts
+    of messages that did not come again. From Python 3.12 on, the filter changes a copy of the record, so that other
+    handlers get the original. Before, they get the changed record.
 
-    The filter's clock is monotonic: a change of the system's time holds nothing back. It may be used from many threads,
-    and goes on in a process that is forked. A message that cannot be formatted goes through, so that logging reports
-    the error.
+    The filter's clock is monotonic, so a change of the system's time has no effect. Several threads may use one filter,
+    and so may a forked process. A message that cannot be formatted passes, so that logging reports the error.
 
     Examples
     --------
@@ -98,7 +104,7 @@ class OncePerWindow(logging.Filter):
     ) -> None:
         super().__init__()
         self._timed = not hasattr(window, "__index__")
-        # A secret seed: texts may come from an attacker, who must not find one that silences another.
+        # A secret seed, so that an attacker who writes messages cannot silence others.
         self._seen = lately.Filter(window, fpr, max_ahead=None, seed="random")
         self._key = _identity if key is None else key
         self._held: OrderedDict[Hashable, Held] = OrderedDict()
@@ -108,12 +114,12 @@ class OncePerWindow(logging.Filter):
 
     # bool, or from Python 3.12 on a LogRecord.
     def filter(self, record: logging.LogRecord) -> Any:
-        """Return whether the record goes through, or the record with its count."""
+        """Return whether the record passes, or the record with its count."""
         try:
             key = self._key(record)
         except Exception:
             if self._key is _identity:
-                return True  # logging reports what cannot be formatted
+                return True  # logging reports that it cannot be formatted
             raise
         with self._lock:
             at = time.monotonic() if self._timed else None
@@ -124,17 +130,18 @@ class OncePerWindow(logging.Filter):
         return True if held is None else _counted(record, held)
 
     def held(self) -> dict[Hashable, Held]:
-        """Return what is held back now, by key: what no later message has reported yet.
+        """Return the counts by key that no later message has reported yet.
 
         Returns
         -------
         dict of key to Held
-            The least recent first; at most 1024.
+            The least recent first, at most 1024.
         """
         with self._lock:
             return dict(self._held)
 
     def _hold(self, key: Hashable, created: float) -> None:
+        """Count a message that is held back."""
         self.held_back += 1
         held = self._held.get(key)
         self._held[key] = Held(1, created, created) if held is None else Held(held.count + 1, held.first, created)
@@ -150,7 +157,7 @@ def _identity(record: logging.LogRecord) -> Hashable:
 
 
 def _text(record: logging.LogRecord) -> str:
-    """Return the message without the count that another filter may have added."""
+    """Return the text of a message without the count that another filter may have added."""
     alone: str = getattr(record, "_lately_text", None) or record.getMessage()
     return alone
 
@@ -169,7 +176,7 @@ _FILTERS: "weakref.WeakSet[OncePerWindow]" = weakref.WeakSet()
 
 
 def _unlock() -> None:
-    """Replace the locks in the child of a fork: the threads that held them are not in it."""
+    """Replace the locks in a forked process: it does not have the threads that held them."""
     for filter in _FILTERS:
         filter._lock = threading.RLock()
 

@@ -1,9 +1,10 @@
-"""The accessor `lately` of pandas frames and columns: importing this module is all it takes."""
+"""The accessor `lately` of pandas frames and columns. The import of this module registers it."""
 
 from typing import Any
 
 import lately
-from lately.integrations._library import missing
+from lately._docstrings import complete
+from lately.integrations._missing import missing
 
 try:
     import pandas as pd
@@ -15,8 +16,9 @@ __all__ = ["Lately"]
 
 @pd.api.extensions.register_dataframe_accessor("lately")
 @pd.api.extensions.register_series_accessor("lately")
+@complete
 class Lately:
-    """Accessor ``frame.lately``: pandas' `duplicated` and `drop_duplicates` of a frame or column, with a window.
+    """Accessor ``frame.lately``: the methods `duplicated` and `drop_duplicates` of pandas, with a window.
 
     Examples
     --------
@@ -45,11 +47,11 @@ class Lately:
         Parameters
         ----------
         subset : column label or list of them, optional
-            The columns that make a key; by default all but the one that `at` names. Of a frame only.
+            For a frame: the columns of the key. The default is all columns, except the one that `at` names.
         window : int or span of time
             What "lately" means: a number of rows, or a span such as ``"10min"``, which needs `at`.
         at : column label or n times, optional
-            When each row happened. A Series must have the index of these rows.
+            The time of each row. A Series must have the index of these rows.
         **options
             `keep`, `fpr`, `refresh`, `missing`, `seed`, `filter` and `threads` of `lately.duplicated`.
 
@@ -61,7 +63,7 @@ class Lately:
         Raises
         ------
         KeyError, TypeError, ValueError
-            As `lately.duplicated`, or if a Series of times has another index.
+            As for `lately.duplicated`, or if a Series of times has another index.
 
         Examples
         --------
@@ -74,19 +76,27 @@ class Lately:
         dtype: bool
         """
         if isinstance(at, pd.Series) and not at.index.equals(self._rows.index):
-            raise ValueError("at has another index than the rows: align it first, or give at.to_numpy()")
+            raise ValueError("at must have the index of the rows: align it first, or pass at.to_numpy()")
         marks = lately.duplicated(self._rows, window, subset=subset, at=at, **options)
         return pd.Series(marks, index=self._rows.index, name=getattr(self._rows, "name", None))
 
     def drop_duplicates(self, subset: Any = None, *, window: Any, at: Any = None, **options: Any) -> Any:
         """Drop the rows whose key was seen within the window.
 
-        Parameters and errors are those of `duplicated`.
+        Parameters
+        ----------
+        subset, window, at, **options
+            As in `Lately.duplicated`.
 
         Returns
         -------
         DataFrame or Series
-            The rows that are left, with their index.
+            The rows that remain, with their index.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            As in `Lately.duplicated`.
 
         Examples
         --------

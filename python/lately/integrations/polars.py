@@ -1,9 +1,9 @@
-"""The namespace `lately` of polars expressions: importing this module is all it takes."""
+"""The namespace `lately` of polars expressions. The import of this module registers it."""
 
 from typing import Any
 
 import lately
-from lately.integrations._library import missing
+from lately.integrations._missing import missing
 
 try:
     import polars as pl
@@ -15,9 +15,9 @@ __all__ = ["Lately"]
 
 @pl.api.register_expr_namespace("lately")
 class Lately:
-    """Namespace of expressions: marks values of a column, or of a struct of several, that were seen lately.
+    """Namespace ``expression.lately``: marks the values of a column, or of a struct of columns, that were seen lately.
 
-    For whole frames there is `lately.drop_duplicates`.
+    For whole frames call `lately.drop_duplicates`.
 
     Examples
     --------
@@ -39,27 +39,28 @@ class Lately:
         window : int or span of time
             What "lately" means: a number of rows, or a span such as ``"10min"``, which needs `at`.
         at : str or Expr, optional
-            When each row happened: a column, or an expression.
+            The time of each row: a column, or an expression.
         **options
             `keep`, `fpr`, `refresh`, `missing`, `seed`, `filter` and `threads` of `lately.duplicated`.
 
         Returns
         -------
         Expr of Boolean
+            True where the key was seen lately.
 
         Raises
         ------
         TypeError, ValueError
-            If a parameter is of the wrong type or out of range; for keys and times when the query runs.
+            If a parameter is of the wrong type or out of range. For keys and times it is raised when the query runs.
 
         Notes
         -----
-        The order of the rows counts. A scan, a filter and a sort have one; a join or a ``group_by`` only with
-        ``maintain_order``.
+        The result depends on the order of the rows. A scan, a filter and a sort have an order; a join or a ``group_by``
+        has one only with ``maintain_order``.
 
-        The keys of all rows are needed at once, in the streaming engine too, which waits for them; polars moves no
-        filter and no slice past it. In ``over`` and ``group_by`` each group is a stream of its own, as is its window.
-        For more rows than memory holds take ``LazyFrame.collect_batches`` and a `Filter`.
+        The expression needs the keys of all rows at once, also in the streaming engine. polars moves no filter and no
+        slice past it. In ``over`` and ``group_by`` each group is a stream with a window of its own. For more rows than
+        memory holds, take ``LazyFrame.collect_batches`` and a `Filter`.
 
         Examples
         --------
@@ -69,13 +70,13 @@ class Lately:
         >>> clicks.select(pl.struct("ip", "url").lately.duplicated(window=100)).to_series().to_list()
         [False, False, False, True]
         """
-        # A wrong request raises now, not when the query runs.
+        # Raise for a wrong request now, not when the query runs.
         lately.duplicated([], window, at=None if at is None else [], **options)
 
         def marks(columns: Any) -> pl.Series:
             keys, times = columns if at is not None else (columns[0], None)
             if times is not None and len(times) != len(keys):
-                raise ValueError(f"at has {len(times)} times for {len(keys)} keys")
+                raise ValueError(f"at must have one time for each of {len(keys)} keys, got {len(times)}")
             return pl.Series(keys.name, lately.duplicated(keys, window, at=times, **options), dtype=pl.Boolean)
 
         columns = [self._keys] if at is None else [self._keys, pl.col(at) if isinstance(at, str) else at]

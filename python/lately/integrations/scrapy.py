@@ -1,12 +1,12 @@
-"""A ``DUPEFILTER_CLASS`` for Scrapy: drops requests that were made before, in constant memory."""
+"""A ``DUPEFILTER_CLASS`` for Scrapy that drops repeated requests, in constant memory."""
 
 import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import lately
-from lately.integrations._kept import opened
-from lately.integrations._library import missing
+from lately.integrations._missing import missing
+from lately.integrations._saved import opened
 
 try:
     from scrapy.dupefilters import RFPDupeFilter
@@ -31,38 +31,38 @@ logger = logging.getLogger(__name__)
 
 
 class DupeFilter(RFPDupeFilter):
-    """Drop the requests that were made before, ever or within a window, in constant memory.
+    """Filter of Scrapy that drops requests that were made before: ever, or within a window.
 
-    It takes the place of Scrapy's own filter, by ``DUPEFILTER_CLASS = "lately.integrations.scrapy.DupeFilter"``, and
-    compares requests by the same fingerprints. With a ``JOBDIR`` it is saved there when the spider closes, and opened
-    when the job goes on.
+    ``DUPEFILTER_CLASS = "lately.integrations.scrapy.DupeFilter"`` replaces Scrapy's own filter. It compares requests by
+    the same fingerprints, in constant memory. With a ``JOBDIR`` it is saved there when the spider closes, and opened
+    when the job resumes.
 
-    A request that was made is always dropped. One that was not is dropped by mistake, and its page never crawled, with
-    a chance of at most `LATELY_FPR`.
+    A request that was made before is always dropped. A new request is dropped by mistake, and its page never crawled,
+    with a chance of at most `LATELY_FPR`.
 
     Settings
     --------
     LATELY_WINDOW : int or span of time, optional
-        How long a request is dropped, counted from when it was let through: as many requests, or a span such as
-        ``"7d"``, and at most half as long again. The default is forever.
+        How long a request is dropped after it passed: a number of requests, or a span such as ``"7d"``; at most half as
+        long again. The default is forever.
     LATELY_CAPACITY : int, default 1,000,000
-        Without a window: how many different requests to plan for. More are taken too, but more of them are dropped by
-        mistake; an `OverfullWarning` in the log reports it.
+        Without a window: the number of different requests to plan for. The filter takes more, but then drops more new
+        requests by mistake, and logs an `OverfullWarning`.
     LATELY_FPR : float, default 1e-6
-        Greatest chance of dropping a request that is new: 4.3 MB for a million requests, forever.
+        Highest chance of dropping a new request. A million requests, forever, take 4.3 MB.
 
     Raises
     ------
     ValueError
-        If a setting is out of range, or the job in ``JOBDIR`` was begun with others.
+        If a setting is out of range, or the job in ``JOBDIR`` has other settings.
 
     Notes
     -----
-    Pages choose the addresses that a crawler sees, so the seed is secret: an attacker cannot choose addresses that
+    Pages choose the addresses that a crawler visits, so the seed is secret: an attacker cannot choose addresses that
     are dropped. The statistic ``lately/false_positive_rate`` is the chance of a mistake at the end.
 
-    A crawler that is killed goes on from where it was last closed, as Scrapy's own queue of requests does: some pages
-    are crawled again, and none is missed.
+    A crawler that was killed resumes from where it was last closed, as Scrapy's own queue of requests does. It crawls
+    some pages again and misses none.
 
     Examples
     --------
@@ -91,13 +91,13 @@ class DupeFilter(RFPDupeFilter):
         if folder is not None:
             if Path(folder, "requests.seen").exists():
                 logger.warning(
-                    "%s has requests of Scrapy's own filter, which are not read: they are made again", folder
+                    "%s has requests of Scrapy's own filter; they are not read, and will be made again", folder
                 )
-            seen = opened(Path(folder, _FILE), seen, "take those, or another JOBDIR")
+            seen = opened(Path(folder, _FILE), seen, "use its settings, or another JOBDIR")
         return cls(seen, folder, crawler, settings.getbool("DUPEFILTER_DEBUG"))
 
     def request_seen(self, request: "Request") -> bool:
-        """Return whether the request was let through lately, and let it through if not."""
+        """Return whether an equal request passed lately; insert the request if not."""
         return self._seen.seen(self.fingerprinter.fingerprint(request), refresh=False)
 
     def close(self, reason: str) -> None:
@@ -116,7 +116,7 @@ def _planned(settings: "BaseSettings") -> lately.Filter:
     if window is None:
         return lately.BloomFilter(settings.getint("LATELY_CAPACITY", _CAPACITY), fpr, seed="random")
     if settings.get("LATELY_CAPACITY") is not None:
-        raise ValueError("LATELY_CAPACITY is for requests that are dropped forever, without LATELY_WINDOW")
+        raise ValueError("LATELY_CAPACITY is for a filter without LATELY_WINDOW: set one of them")
     # On the command line every setting is text.
     if isinstance(window, str) and window.isdecimal():
         window = int(window)

@@ -1,7 +1,7 @@
-"""Priors: how likely each key of a stream is to come next, and how many keys are different.
+"""Priors: the chance that each key comes next in a stream, and the number of different keys.
 
-A prior is any object with two methods, `probability(keys)` and `distinct(insertions)`, and for windows of time a third,
-`rate(keys)`. The ones here serve streams of a known law; `lately.Learned` learns from the stream itself.
+A prior is any object with two methods, `probability(keys)` and `distinct(insertions)`. Windows of time need a third,
+`rate(keys)`. The priors here are for streams of a known law; `lately.Learned` learns from the stream.
 """
 
 from lately.priors._distinct import DistinctCurve

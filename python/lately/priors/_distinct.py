@@ -8,43 +8,45 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lately._core import hash_keys, read_insertions
+from lately._docstrings import complete
 from lately.priors import _checks
 
-# Points of the table to an octave. Between them eq. 18 is off by less than 1e-4 of D: an eighth of the squared step in
-# ln j, times the curvature of ln D over ln j, which is a quarter at most.
+# Points of the table per octave. Between them the error of eq. 18 is less than 1e-4 of D: an eighth of the squared step
+# in ln j, times the curvature of ln D over ln j, which is at most a quarter.
 _STEPS = 16
-# D is tabulated up to 2**63 insertions, which no stream has.
+# The table ends at 2**63 insertions, more than any stream has.
 _OCTAVES = 63
-# A key of which this many insertions are expected has come: to 1e-27. All later ones add nothing.
+# A key with this many expected insertions has come, except with a chance of 1e-27. Later insertions add nothing to D.
 _ALL = 64
-# Probabilities closer than this are taken together, at their mean: an error of second order, below 1e-6.
-_ALIKE = 1e-3
-# Stretches of a sample stream, to a length: their mean is as good as it gets.
-_STRETCHES = 64
+# Probabilities that differ by less than this share are merged into their mean: an error of second order, below 1e-6.
+_CLOSE = 1e-3
+# Number of sections of a sample stream for each length. More of them overlap and make the mean no better.
+_SECTIONS = 64
 
 
+@complete
 class DistinctCurve:
-    """Curve of the expected number of different keys among successive insertions.
+    """Expected number of different keys among j successive insertions, D(j), as a curve through points.
 
-    Known at some points, and between them by eq. 18 of paper 5: straight lines of ln D over ln j. A few points per
-    decade are enough.
+    Between the points the curve is eq. 18 of paper 5: straight lines of ln D over ln j. A few points per decade are
+    enough.
 
     Parameters
     ----------
     insertions : array-like of float, shape (n,)
         Numbers of insertions j, increasing, 1 or more.
     distinct : array-like of float, shape (n,)
-        D(j) of each: positive, not decreasing, at most j.
+        D(j) at each of them: positive, not decreasing, at most j.
 
     Raises
     ------
     ValueError
-        If the points are no such curve; the message gives the first that is wrong.
+        If the points are not such a curve; the message gives the first that is wrong.
 
     Notes
     -----
-    One insertion is always one key, and none is none. Beyond the last point the line of the last two
-    goes on, with a slope between 0 and 1.
+    D(0) is 0 and D(1) is 1. Beyond the last point the curve continues the line through the last two, with a slope
+    between 0 and 1.
 
     Examples
     --------
@@ -71,24 +73,24 @@ class DistinctCurve:
 
     @classmethod
     def of_probabilities(cls, probability: ArrayLike, keys: ArrayLike = 1.0) -> Self:
-        """Compute the curve of independent keys: eq. 15, tabulated.
+        """Compute the curve of independent keys: a table of eq. 15 of paper 5.
 
         Parameters
         ----------
         probability : array-like of float, shape (n,)
-            p of each key; they sum to at most 1.
+            Chance p that the next insertion is this key. The sum is at most 1; what it lacks belongs to keys that never
+            repeat.
         keys : array-like of float, shape (n,), default 1
-            How many keys have it.
+            Number of keys that have each p.
 
         Returns
         -------
         DistinctCurve
-            The rest to 1 is taken for keys that never repeat.
 
         Raises
         ------
         ValueError
-            If a probability lies outside [0, 1], or all together exceed 1.
+            If a probability lies outside [0, 1], or their sum exceeds 1.
 
         Examples
         --------
@@ -101,7 +103,7 @@ class DistinctCurve:
         total = float(p @ many)
         if total > 1 + _checks.ROUNDING:
             raise ValueError(f"probability must sum to 1 at most, got {total}")
-        p, many = _alike(p[p > 0], many[p > 0])
+        p, many = _merged(p[p > 0], many[p > 0])
         rest = max(0.0, 1 - total)
         octaves = _OCTAVES if rest > _checks.ROUNDING else min(_OCTAVES, np.ceil(np.log2(_ALL) - np.log2(p.min())))
         j = 2.0 ** (np.arange(octaves * _STEPS + 1) / _STEPS)
@@ -119,18 +121,18 @@ class DistinctCurve:
         Parameters
         ----------
         keys : array-like, Series, column or frame
-            Successive insertions, 1 or more, best at least as many as the longest window. See `lately.hash_keys`.
+            Successive insertions, 1 or more, at best as many as the longest window. See `lately.hash_keys`.
 
         Returns
         -------
         DistinctCurve
-            At two lengths to an octave, each the mean over up to 64 stretches of the stream. The last point is the
-            whole sample, one stretch.
+            A curve through two points per octave. Each is the mean of up to 64 sections of the stream; the last point
+            is the whole sample.
 
         Raises
         ------
         TypeError, ValueError
-            As `lately.hash_keys`, or if there is no key.
+            If there is no key, or a key has no canonical form.
 
         Examples
         --------
@@ -141,30 +143,36 @@ class DistinctCurve:
         hashes = hash_keys(keys)
         n = len(hashes)
         if not n:
-            raise ValueError("keys must hold one insertion or more")
+            raise ValueError("keys must have one insertion or more, got none")
         lengths = np.unique(np.append((2.0 ** (np.arange(2 * np.log2(n)) / 2)).round(), n)).astype(np.int64)
-        # The place of the last insertion of the same key. Where that lies before a stretch, the key is new to it.
+        # The place of the previous insertion of the same key. If it lies before a section, the key is new in that.
         order = np.argsort(hashes, kind="stable")
         again = hashes[order[1:]] == hashes[order[:-1]]
         before = np.full(n, -1)
         before[order[1:][again]] = order[:-1][again]
         means = []
         for length in lengths.tolist():
-            starts = np.unique(np.linspace(0, n - length, _STRETCHES).astype(np.int64))
+            starts = np.unique(np.linspace(0, n - length, _SECTIONS).astype(np.int64))
             means.append(np.mean([np.count_nonzero(before[start : start + length] < start) for start in starts]))
         return cls(lengths, np.maximum.accumulate(means))
 
     def __call__(self, insertions: ArrayLike) -> NDArray[np.float64]:
-        """Return D(j).
+        """Return D(j) for numbers of insertions j.
 
         Parameters
         ----------
         insertions : float or array-like of float
-            Any shape; 0 or more.
+            j, of any shape; 0 or more.
 
         Returns
         -------
         ndarray of float64, of the same shape
+            Expected numbers of different keys.
+
+        Raises
+        ------
+        ValueError
+            If a number is negative or NaN.
         """
         j = read_insertions(insertions)
         with np.errstate(divide="ignore"):
@@ -184,15 +192,15 @@ class DistinctCurve:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        """Return both ends of the curve."""
+        """Return the number of points, and the last one."""
         j, d = np.exp(self._ln_j[-1]), np.exp(self._ln_d[-1])
         return f"DistinctCurve({len(self._ln_j)} points to D({j:.4g}) = {d:.4g})"
 
 
-def _alike(p: NDArray[np.float64], many: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Merge probabilities that are alike into their mean, and count the keys that have it."""
+def _merged(p: NDArray[np.float64], many: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Merge almost equal probabilities into their mean; return the means, and the number of keys of each."""
     if not p.size:
         return p, many
-    _, group = np.unique((np.log(p) / _ALIKE).astype(np.int64), return_inverse=True)
+    _, group = np.unique((np.log(p) / _CLOSE).astype(np.int64), return_inverse=True)
     together = np.bincount(group, many).astype(np.float64)
     return np.minimum(np.bincount(group, p * many) / together, 1.0), together

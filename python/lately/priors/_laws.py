@@ -9,16 +9,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lately._core import read_insertions
+from lately._docstrings import complete
 from lately.priors import _checks
 from lately.priors._distinct import DistinctCurve
 
-# Ranks summed one by one; the others by an integral from the middle between two ranks on, which at rank x is off by
-# s (s + 1) / (24 x^2) of itself: 5e-9 for the exponent 1.
+# Ranks that are summed exactly. An integral stands for the others. It begins half-way between two ranks; at rank x its
+# relative error is s (s + 1) / (24 x^2), 5e-9 for the exponent 1.
 _EXACT_RANKS = 4096
-# Nodes of that integral in ln x, over some 30 e-folds at most: the curve is as smooth as 1 - exp(-exp(x)).
+# Nodes of the integral in ln x, over at most about 30 e-folds. The curve is as smooth as 1 - exp(-exp(x)).
 _NODES = 256
 
 
+@complete
 class Uniform:
     """Prior of a stream in which all keys of a universe are equally likely.
 
@@ -27,18 +29,18 @@ class Uniform:
     universe : int
         Number of keys, 1 or more.
     rate : float, optional
-        Insertions per second of the whole stream; windows of time need it.
+        Insertions per second of the whole stream. Windows of time need it.
 
     Raises
     ------
     ValueError
         If a parameter is out of range; the message names it.
     TypeError
-        If `universe` is no whole number.
+        If `universe` is not a whole number.
 
     Notes
     -----
-    Every key is taken to be one of them.
+    Every key counts as one of the universe.
 
     Examples
     --------
@@ -53,7 +55,7 @@ class Uniform:
         self._universe, self._rate = _checks.universe(universe), _checks.rate(rate)
 
     def probability(self, keys: Any = None) -> float:
-        """Return the chance that the next insertion is this key, which is equal for all keys.
+        """Return the chance that the next insertion is this key; it is equal for all keys.
 
         Parameters
         ----------
@@ -63,11 +65,12 @@ class Uniform:
         Returns
         -------
         float
+            1 / universe.
         """
         return 1 / self._universe
 
     def rate(self, keys: Any = None) -> float:
-        """Return the insertions of each key per second.
+        """Return the insertions of each key per second; they are equal for all keys.
 
         Parameters
         ----------
@@ -77,6 +80,7 @@ class Uniform:
         Returns
         -------
         float
+            rate / universe.
 
         Raises
         ------
@@ -86,21 +90,22 @@ class Uniform:
         return self.probability() * _checks.known(self._rate)
 
     def distinct(self, insertions: ArrayLike) -> NDArray[np.float64]:
-        """Return the expected number of distinct keys among a number of insertions: paper 5, eq. 16, exactly.
+        """Return the expected number of different keys among j insertions, D(j): eq. 16 of paper 5, which is exact.
 
         Parameters
         ----------
-        insertions : float or array-like of float
-            Any shape; 0 or more.
+        insertions
+            As in `DistinctCurve.__call__`.
 
         Returns
         -------
         ndarray of float64, of the same shape
+            Expected numbers of different keys.
 
         Raises
         ------
         ValueError
-            If one is negative or NaN.
+            As in `DistinctCurve.__call__`.
         """
         j = read_insertions(insertions)
         if self._universe == 1:
@@ -123,29 +128,31 @@ class Uniform:
         return f"Uniform({self._universe}{_checks.rate_text(self._rate)})"
 
 
+@complete
 class Zipf:
-    """Prior of a stream of the ranks 1, 2, 3 ..., where rank x comes in proportion to 1 / x**exponent.
+    """Prior of a stream whose keys are the ranks 1, 2, 3 ..., where rank x comes in proportion to 1 / x**exponent.
 
     Parameters
     ----------
     universe : int
         Number of ranks, 1 or more.
     exponent : float, default 1
-        0 (all alike) or more.
-    rate : float, optional
-        Insertions per second of the whole stream; windows of time need it.
+        0 (all ranks are equally likely) or more.
+    rate
+        As in `Uniform`.
 
     Raises
     ------
     ValueError
         If a parameter is out of range; the message names it.
     TypeError
-        If `universe` is no whole number.
+        If `universe` is not a whole number.
 
     Notes
     -----
-    D(j) is eq. 15 of paper 5, tabulated at 16 points to an octave with eq. 18 between, to 1e-4 of itself. The paper's
-    eq. 17 for exponent 1 is 20 % too large at one insertion and 80 % too small at sixteen times the universe.
+    D(j) is a table of eq. 15 of paper 5 with 16 points per octave, and eq. 18 between them; its relative error is 1e-4.
+    (Eq. 17 of the paper, for exponent 1, is 20 % too large at one insertion and 80 % too small at sixteen times the
+    universe.)
 
     Examples
     --------
@@ -168,22 +175,24 @@ class Zipf:
         Parameters
         ----------
         keys : array-like of int or float, shape (n,)
-            Ranks.
+            Ranks, from 1 to the universe.
 
         Returns
         -------
         ndarray of float64, shape (n,)
-            0 for a number that is no rank: it is never inserted.
+            The chances; 0 for a number that is not a rank.
 
         Raises
         ------
         TypeError
-            If the keys are no numbers.
+            If the keys are not numbers.
         """
         ranks = np.asarray(keys)
         if ranks.dtype.kind not in "iuf":
-            raise TypeError(f"the keys of a Zipf prior are ranks, whole numbers from 1 on, but these are {ranks.dtype}")
-        # Before they become floats, which are not exact beyond 2**53.
+            raise TypeError(
+                f"keys of a Zipf prior must be ranks, whole numbers from 1 on, got an array of {ranks.dtype}"
+            )
+        # Compare before the ranks become floats, which are not exact beyond 2**53.
         is_rank = (ranks >= 1) & (ranks <= self._universe) & (ranks == np.floor(ranks))
         return np.where(is_rank, np.where(is_rank, ranks, 1) ** -self._exponent / self._total, 0.0)
 
@@ -192,44 +201,46 @@ class Zipf:
 
         Parameters
         ----------
-        keys : array-like of int or float, shape (n,)
-            Ranks.
+        keys
+            As in `Zipf.probability`.
 
         Returns
         -------
         ndarray of float64, shape (n,)
+            Insertions per second; 0 for a number that is not a rank.
 
         Raises
         ------
         ValueError
             If the prior was constructed without `rate`.
         TypeError
-            If the keys are no numbers.
+            If the keys are not numbers.
         """
         return self.probability(keys) * _checks.known(self._rate)
 
     def distinct(self, insertions: ArrayLike) -> NDArray[np.float64]:
-        """Return the expected number of distinct keys among a number of insertions, D(j).
+        """Return the expected number of different keys among j insertions, D(j).
 
         Parameters
         ----------
-        insertions : float or array-like of float
-            Any shape; 0 or more.
+        insertions
+            As in `DistinctCurve.__call__`.
 
         Returns
         -------
         ndarray of float64, of the same shape
+            Expected numbers of different keys.
 
         Raises
         ------
         ValueError
-            If one is negative or NaN.
+            As in `DistinctCurve.__call__`.
         """
         return self._curve(insertions)
 
     @cached_property
     def _ranks(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Ranks to sum over, and their weights: the first ranks one by one, then nodes of an integral."""
+        """Ranks to sum over, and their weights: first single ranks, then the nodes of an integral."""
         first = np.arange(1, min(self._universe, _EXACT_RANKS) + 1, dtype=np.float64)
         if self._universe <= _EXACT_RANKS:
             return first, np.ones_like(first)
@@ -241,7 +252,7 @@ class Zipf:
 
     @cached_property
     def _total(self) -> float:
-        """The sum of 1 / x**exponent over all ranks: for exponent 1 the harmonic number of the universe."""
+        """Sum of 1 / x**exponent over all ranks: for exponent 1 the harmonic number of the universe."""
         ranks, many = self._ranks
         return float(ranks**-self._exponent @ many)
 

@@ -1,4 +1,4 @@
-"""Streams whose chances are given key by key."""
+"""Streams in which the chance of each key is given."""
 
 from __future__ import annotations
 
@@ -9,38 +9,40 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lately._core import hash_keys, read_insertions
+from lately._docstrings import complete
 from lately.priors import _checks
 from lately.priors._distinct import DistinctCurve
 
 
+@complete
 class Probabilities:
-    """Prior of given chances: one by one, by a table, or by a function.
+    """Prior of known chances: an array, a table by key, or a function.
 
     Parameters
     ----------
     p : array-like, mapping, Series or callable
-        The chance of each key that the next insertion is this key, in [0, 1]. An array has one for each key of a
-        batch. A mapping, or a pandas Series by its index, has them by key, and keys are compared as
-        filters compare them: 5, 5.0 and np.int8(5) are one key. A callable is given the keys of a batch and returns an
-        array, or a number for all.
+        For each key the chance, in [0, 1], that the next insertion is this key. An array has one chance for each key of
+        a batch. A mapping, or a pandas Series by its index, has them by key; keys are compared as filters compare them,
+        so 5, 5.0 and np.int8(5) are one key. A callable takes the keys of a batch and returns an array, or a number for
+        all.
     distinct : callable, optional
-        The distinct-count curve: given numbers of insertions it returns how many keys among them are different. A
-        `DistinctCurve`, measured from a sample stream, is one. The default for a mapping or a Series follows from its
-        chances; what they lack to 1 is then taken for keys of chance `default` each, or, if that is 0, for keys that
-        never repeat. An array and a callable have no default.
+        The distinct-count curve D: it takes numbers of insertions and returns the expected numbers of different keys
+        among them. A `DistinctCurve` is one. The default for a mapping or a Series follows from its chances. If their
+        sum is less than 1, the rest belongs to keys with a chance of `default` each, or to keys that never repeat if
+        `default` is 0. An array and a callable have no default.
     default : float, default 0
         The chance of a key that is not in the mapping or Series.
-    rate : float, optional
-        Insertions per second of the whole stream; windows of time need it.
+    rate
+        As in `Uniform`.
 
     Raises
     ------
     ValueError
-        If a chance is negative, above 1 or NaN, those of a mapping sum to more than 1, two of its keys are one, or
-        `default` or `rate` is out of range.
+        If a chance is negative, above 1 or NaN, the sum of a table exceeds 1, two keys of it are equal, or `default` or
+        `rate` is out of range.
     TypeError
-        If a key of a mapping has no canonical form, `default` is given where no key can be missing, or `distinct`
-        cannot be called.
+        If a key of a table has no canonical form, `default` is given for an array or a callable, or `distinct` is not
+        callable.
 
     Examples
     --------
@@ -62,18 +64,18 @@ class Probabilities:
         if not 0 <= default <= 1:
             raise ValueError(f"default must lie in [0, 1], got {default}")
         self._rate, self._default, self._distinct = _checks.rate(rate), float(default), distinct
-        # By key: sorted hashes beside their chances. Else no hashes, and the array or callable itself.
+        # Of a table: sorted hashes with their chances. Otherwise no hashes, and the array or callable itself.
         self._hashes: NDArray[np.uint64] | None = None
         self._p = p
         if isinstance(p, Mapping) or (hasattr(p, "index") and hasattr(p, "to_numpy")):
             self._read_table(p)
         elif default:
-            raise TypeError("default is for a mapping or a Series, where keys can be missing")
+            raise TypeError("default is for a mapping or a Series, which may lack a key: leave it out")
         elif not callable(p):
             self._p = _checks.probabilities(p, "p")
 
     def _read_table(self, table: Any) -> None:
-        """Sort chances by the hash of their key."""
+        """Read a table, and sort its chances by the hash of their key."""
         named = isinstance(table, Mapping)
         keys, values = (list(table), list(table.values())) if named else (list(table.index), table.to_numpy())
         p, hashes = _checks.probabilities(values, "p"), hash_keys(keys)
@@ -81,7 +83,7 @@ class Probabilities:
         self._hashes, self._p = hashes[order], p[order]
         if np.any(self._hashes[1:] == self._hashes[:-1]):
             same = order[int(np.argmax(self._hashes[1:] == self._hashes[:-1]))]
-            raise ValueError(f"p has two chances for one key: {keys[same]!r}")
+            raise ValueError(f"p must have one chance per key, got two for {keys[same]!r}")
         if p.sum() > 1 + _checks.ROUNDING:
             raise ValueError(f"p must sum to 1 at most, got {p.sum()}")
 
@@ -91,17 +93,17 @@ class Probabilities:
         Parameters
         ----------
         keys : array-like, Series, column or frame
-            A batch of n keys.
+            A batch of n keys. See `lately.hash_keys`.
 
         Returns
         -------
-        ndarray of float64, shape (n,), or a float that holds for all
-            An array that the prior was constructed with is returned as it is.
+        ndarray of float64, shape (n,), or float
+            The chances, or one for all keys. A prior that was constructed with an array returns that array.
 
         Raises
         ------
         ValueError
-            If a callable gave something that is no chance.
+            If the callable returned a number outside [0, 1].
         TypeError
             If a key has no canonical form.
         """
@@ -122,53 +124,55 @@ class Probabilities:
 
         Parameters
         ----------
-        keys : array-like, Series, column or frame
-            A batch of n keys.
+        keys
+            As in `Probabilities.probability`.
 
         Returns
         -------
-        ndarray of float64, shape (n,), or a float that holds for all
+        ndarray of float64, shape (n,), or float
+            Insertions per second, or one number for all keys.
 
         Raises
         ------
         ValueError
-            If the prior was constructed without `rate`, or as `probability`.
+            If the prior was constructed without `rate`, or its callable returned a number outside [0, 1].
         TypeError
-            As `probability`.
+            If a key has no canonical form.
         """
         return self.probability(keys) * _checks.known(self._rate)
 
     def distinct(self, insertions: ArrayLike) -> NDArray[np.float64]:
-        """Return the expected number of distinct keys among a number of insertions, D(j).
+        """Return the expected number of different keys among j insertions, D(j).
 
         Parameters
         ----------
-        insertions : float or array-like of float
-            Any shape; 0 or more.
+        insertions
+            As in `DistinctCurve.__call__`.
 
         Returns
         -------
         ndarray of float64, of the same shape
+            Expected numbers of different keys.
 
         Raises
         ------
         ValueError
-            If one is negative or NaN, or the prior was given neither a mapping nor `distinct`.
+            If a number is negative or NaN, or the prior was constructed with neither a table nor `distinct`.
         """
         if self._distinct is None:
             self._distinct = self._curve()
         return np.asarray(self._distinct(read_insertions(insertions)), np.float64)
 
     def _curve(self) -> DistinctCurve:
-        """Compute eq. 15 over the table, and over the remaining keys of the default chance."""
+        """Compute eq. 15 of paper 5 for the keys of the table and those of the default chance."""
         if self._hashes is None:
-            raise ValueError("this prior has chances, but no number of keys: construct it with distinct=")
+            raise ValueError("this prior has chances, but no number of different keys: construct it with distinct=")
         p, many = np.append(self._p, self._default), np.ones(len(self._p) + 1)
         many[-1] = max(0.0, 1 - self._p.sum()) / self._default if self._default else 0.0
         return DistinctCurve.of_probabilities(p, many)
 
     def __eq__(self, other: object) -> bool:
-        """Return whether both were given the same; callables are compared by equality."""
+        """Return whether both were constructed with equal arguments."""
         if not isinstance(other, Probabilities):
             return NotImplemented
         mine, theirs = (
@@ -185,7 +189,7 @@ class Probabilities:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        """Return the parameters in short."""
+        """Return the number of keys or chances, and the other parameters."""
         if self._hashes is not None:
             given = f"{len(self._p)} keys, default={self._default}"
         else:

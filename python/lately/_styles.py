@@ -1,12 +1,12 @@
-"""How a family is drawn, in every picture: a colour for its class, a line and a marker for its layout.
+"""Line styles of the families in pictures: a colour for each class, a line and a marker for each layout.
 
-The colours are of middle lightness, so that a picture without a background can be read on white and on black.
+The colours have medium lightness, so that a picture without a background is readable on white and on black.
 """
 
 from typing import Any
 
 INK = "#7a7a7a"
-"""Text, axes and whatever is no family."""
+"""Colour of text and axes, and of lines that are no family."""
 
 _COLOURS = {
     "age-partitioned": "#1f77b4",
@@ -32,11 +32,11 @@ _LINES: dict[str, dict[str, Any]] = {
     "fine-growing": {"ls": "-.", "marker": "^"},
 }
 _PLAIN = {"age-partitioned", "guarded-epoch", "timing"}
-"""Classes with several layouts: without a suffix they are the papers' own."""
+"""Classes with several layouts, whose name alone is the papers' layout."""
 
 
-def look(name: str) -> dict[str, Any]:
-    """Give the style of a line for a family's name, as keywords of `Axes.plot`; that of no family is grey."""
+def line_style(name: str) -> dict[str, Any]:
+    """Return the style of a family's line, as keywords of `Axes.plot`. Other names are grey."""
     kind = next((kind for kind in _COLOURS if name == kind or name.startswith(f"{kind}-")), "")
     layout = name.removeprefix(kind).removeprefix("-")
     style = {"lw": 1.3, "ms": 3.5, "color": _COLOURS.get(kind, INK), **_LINES.get(layout, {})}
@@ -45,8 +45,8 @@ def look(name: str) -> dict[str, Any]:
     return style
 
 
-def bare() -> dict[str, Any]:
-    """Give matplotlib's settings for a picture without a background; the same figures give the same file."""
+def transparent() -> dict[str, Any]:
+    """Return matplotlib's settings for a picture without a background. The same figures give the same file."""
     inked = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color", "legend.labelcolor")
     clear = ("figure.facecolor", "axes.facecolor", "savefig.facecolor")
     return {

@@ -1,4 +1,4 @@
-"""The filter of an earlier run."""
+"""The filter that an earlier run saved."""
 
 from pathlib import Path
 from typing import Any
@@ -7,12 +7,12 @@ import lately
 
 
 def opened(path: Path, planned: Any, instead: str) -> Any:
-    """Open the filter that an earlier run saved, or return the planned one if there is none.
+    """Open the filter at a path, or return the planned filter if there is none.
 
     Raises
     ------
     ValueError
-        If the earlier run was begun with another request. The message ends in what to do `instead`.
+        If the saved filter was made by another request. The message ends with `instead`: what to do.
     """
     if not path.exists():
         return planned
@@ -20,5 +20,5 @@ def opened(path: Path, planned: Any, instead: str) -> Any:
     for name in ("family", "window", "capacity", "fpr"):
         was, now = getattr(saved, name, "exact"), getattr(planned, name, "exact")
         if was != now:
-            raise ValueError(f"{path} was begun with other settings: its {name} is {was!r}, not {now!r}; {instead}")
+            raise ValueError(f"the filter in {path} has other settings: its {name} is {was!r}, not {now!r}; {instead}")
     return saved

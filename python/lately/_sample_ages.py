@@ -1,4 +1,4 @@
-"""How many records of a sample a slack may drop: those whose key left the window a short while ago."""
+"""Counts of the records of a sample that a slack may drop: those whose key left the window shortly before."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from numpy.typing import NDArray
 from lately._core import hash_keys, read_moments, read_span
 
 _NEW = np.iinfo(np.int64).max
-"""Age of a key that has not come before."""
+"""Age of a key that did not come before."""
 
 
 class Ages:
-    """The age of the key of each record of a sample, when the record comes.
+    """Ages of the keys of a sample: for each record, how long ago its key came last.
 
     Parameters
     ----------
     sample : array-like, Series, column or frame
         Successive keys.
     at : array-like of times, optional
-        When each came.
+        When each key came.
     timed : bool
-        Whether ages are spans of time, and not numbers of records.
+        True for ages in time, False for ages in records.
 
     Raises
     ------
     TypeError
-        If `at` is missing for a window of time, or given for another.
+        If `at` is missing for a window of time, or given for a window of insertions.
     ValueError
-        If there are not as many times as keys.
+        If the number of times is not that of keys.
     """
 
     def __init__(self, sample: Any, at: Any = None, *, timed: bool) -> None:
         if timed and at is None:
-            raise TypeError("sample needs at for a window of time: when each key came")
+            raise TypeError("sample needs at= for a window of time: when each key came")
         if not timed and at is not None:
-            raise TypeError("at is for windows of time; this one counts insertions")
+            raise TypeError("at is for windows of time, and this window counts insertions: leave it out")
         hashes = hash_keys(sample if hasattr(sample, "__len__") else list(sample))
         moments = np.asarray(read_moments(at)) if timed else np.arange(len(hashes))
         if len(moments) != len(hashes):
@@ -46,7 +46,7 @@ class Ages:
         order = np.argsort(hashes, kind="stable")
         repeats = hashes[order[1:]] == hashes[order[:-1]]
         self._ages = np.full(len(hashes), _NEW)
-        # A key that comes late is as old as its latest occurrence makes it.
+        # The age of a key that comes late counts from its latest occurrence.
         latest = _latest(moments[order], repeats)
         self._ages[order[1:][repeats]] = (moments[order[1:]] - latest[:-1])[repeats]
         self._unit = 10**9 if timed else 1
@@ -59,13 +59,13 @@ class Ages:
         return int((self._ages > self._length(window)).sum())
 
     def in_slack(self, window: Any, slack: float) -> int:
-        """Count the records whose key is older than the window, by at most the slack."""
+        """Count the records whose key left the window, by at most the slack."""
         length = self._length(window)
         last = _NEW - 1 if math.isinf(slack) else length + round(slack * self._unit)
         return int(((self._ages > length) & (self._ages <= last)).sum())
 
     def share(self, window: Any, slack: float) -> float:
-        """Divide the records in the slack by those that are new or older than the window; 0 of none."""
+        """Return the share of the records in the slack among those that are new or older than the window, or 0."""
         return self.in_slack(window, slack) / max(self.older(window), 1)
 
     def _length(self, window: Any) -> int:
@@ -75,7 +75,7 @@ class Ages:
 
 
 def _latest(moments: NDArray[np.int64], repeats: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Give the greatest moment so far of each key, of moments sorted by key."""
+    """Return for each moment the latest so far of its key. The moments are sorted by key."""
     starts = np.flatnonzero(np.concatenate([[True], ~repeats])) if len(moments) else np.empty(0, np.int64)
     if not len(starts) or (np.diff(moments) >= 0)[repeats].all():
         return moments
