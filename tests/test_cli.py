@@ -32,15 +32,15 @@ def test_version_and_help(capsys):
     ("arguments", "message"),
     [
         ([], "COMMAND"),
-        (["dedupe", "--window", "ten"], "must be a span of time such as '10min'"),
+        (["dedupe", "--window", "ten"], "or a span of time, such as 10min or 2d, got 'ten'"),
         (["dedupe", "--filter", "sieve"], "'guarded-epoch-512'"),
         (["dedupe", "--lateness", "10"], "must be a span of time"),
         (["dedupe", "--key", "a,,b"], "names of fields between commas"),
         (["dedupe", "--delimiter", "ab"], "one character is needed"),
         (["dedupe", "--delimiter", '"'], "one character is needed"),
-        (["dedupe", "--window", "1.5"], "must be a span of time such as '10min'"),
-        (["dedupe", "--capacity", "1.5"], "a whole number is needed, such as 1000000 or 1e6; got '1.5'"),
-        (["dedupe", "--capacity", "inf"], "a whole number is needed"),
+        (["dedupe", "--window", "1.5"], "expected a number of records, such as 1000000 or 1M"),
+        (["dedupe", "--capacity", "1.5"], "expected a whole number, such as 1000000, 1e6 or 1M, got '1.5'"),
+        (["dedupe", "--capacity", "inf"], "expected a whole number"),
         (["dedupe", "--seed", "x"], "a number is needed, or random; got 'x'"),
         (["dedupe", "--max-record", "many"], "a number of bytes is needed"),
         (["dedupe", "--max-record", "0"], "a number of bytes is needed"),
@@ -105,3 +105,36 @@ def test_completion_needs_the_extra(capsys, monkeypatch):
         main(["--completion", "zsh"])
     assert ended.value.code == 2
     assert "needs shtab: pip install shtab" in capsys.readouterr().err
+
+
+def test_wrong_usage_takes_two_lines(capsys):
+    for arguments in (["dedupe", "--window", "soon"], ["plan"], ["info"], ["dedupe", "--no-such-option"]):
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        assert ended.value.code == 2
+        assert len(capsys.readouterr().err.splitlines()) == 2
+
+
+@pytest.mark.parametrize("window", ["1000", "1e3", "1k", "1,000", "1_000", ".001M"])
+def test_a_window_is_written_as_people_write_numbers(dedupe, tmp_path, window):
+    (tmp_path / "a.txt").write_bytes(b"a\nb\na\n")
+    ended = dedupe(tmp_path / "a.txt", "--window", window)
+    assert (ended.status, ended.out) == (0, b"a\nb\n")
+    assert "window     1,000 records" in ended.err
+
+
+@pytest.mark.parametrize("window", ["10,00", "1,0000", "1K", "k", "1.5k.", "1e400", "-"])
+def test_a_window_that_is_no_number_and_no_span_is_rejected(capsys, window):
+    with pytest.raises(SystemExit):
+        main(["dedupe", f"--window={window}"])
+    assert (
+        f"expected a number of records, such as 1000000 or 1M, or a span of time, such as 10min or 2d, got {window!r}"
+        in (capsys.readouterr().err)
+    )
+
+
+def test_exact_drops_no_older_repeat(dedupe, tmp_path):
+    """Each key comes again 1,001 records later, which a slack would drop."""
+    (tmp_path / "a.txt").write_bytes(b"".join(b"%d\n" % (i % 1001) for i in range(20_000)))
+    assert dedupe(tmp_path / "a.txt", "--window", 1000, "--exact", "--count").out == b"20000\n"
+    assert int(dedupe(tmp_path / "a.txt", "--window", 1000, "--count").out) < 20_000

@@ -98,7 +98,7 @@ def test_the_format_is_in_the_name(tmp_path, dedupe):
     assert "different formats" in ended.err
     ended = dedupe(tmp_path / "a.log", "--window", 9, "--key", "k")
     assert ended.status == 1
-    assert "text has no fields for --key or --time" in ended.err
+    assert "--key k: text has no names for its fields" in ended.err
     assert dedupe(tmp_path / "a.log", tmp_path / "a.TSV", "--window", 9, "--format", "text").out == b"k\n1\n"
 
 

@@ -90,3 +90,38 @@ def test_how_far_ahead_a_record_may_lie(tmp_path, dedupe):
     assert "malformed  2, passed over" in ended.err
     ended = dedupe(tmp_path / "a.csv", *options, "--max-ahead", "2000d", "--skip-bad")
     assert "steps back" in ended.err
+
+
+LOG = b"".join(
+    [
+        b'1.1.1.1 - - "GET /"\n',
+        b'2.2.2.2 - - "GET /a"\n',
+        b'  1.1.1.1\t- - "GET /b"\n',
+        b"1.1.1.1\xc2\xa0- - x y z\n",
+        b'1.1.1.1 - \xff "GET /"\n',
+    ]
+)
+
+
+@pytest.mark.parametrize(("key", "kept"), [("1", [0, 1, 3]), ("1,5", [0, 1, 2, 3]), ("3", [0, 3, 4])])
+def test_the_key_of_a_log_may_be_words_of_its_lines(dedupe, tmp_path, key, kept):
+    """Words lie between blanks, as in awk; a byte that is not valid changes no other word of its line."""
+    (tmp_path / "a.log").write_bytes(LOG)
+    ended = dedupe(tmp_path / "a.log", "--window", 100, "--key", key, "--quiet")
+    assert (ended.status, ended.out) == (0, b"".join(line for i, line in enumerate(LOG.splitlines(True)) if i in kept))
+
+
+def test_a_line_with_too_few_words_is_malformed(dedupe, tmp_path):
+    (tmp_path / "a.log").write_bytes(b"\xef\xbb\xbfa b\na\nc b\n")
+    ended = dedupe(tmp_path / "a.log", "--window", 100, "--key", "2")
+    assert (ended.status, ended.out) == (1, b"")
+    assert "a.log, line 2: expected at least 2 words, for --key, got 1" in ended.err
+    assert dedupe(tmp_path / "a.log", "--window", 100, "--key", "2", "--skip-bad").out == b"\xef\xbb\xbfa b\n"
+    assert dedupe(tmp_path / "a.log", "--window", 100, "--key", "1", "--only-repeats").out == b"a\n"
+
+
+@pytest.mark.parametrize("key", ["ip", "0", "-1", "1.5", "²"])
+def test_a_name_is_no_key_of_text(dedupe, tmp_path, key):
+    (tmp_path / "a.log").write_bytes(LOG)
+    ended = dedupe(tmp_path / "a.log", "--window", 100, f"--key={key}")
+    assert (ended.status, f"--key {key}: text has no names for its fields" in ended.err) == (1, True)

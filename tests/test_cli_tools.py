@@ -18,7 +18,8 @@ def command(capfd):
     return run
 
 
-def test_plan(command):
+def test_plan(command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "1000")
     status, out, _ = command("plan", "--window", 100_000, "--fpr", 0.001, "--slack", 20_000)
     assert status == 0
     assert out == f"{lately.plan(100_000, 0.001, slack=20_000)}\n"
@@ -107,3 +108,16 @@ def test_a_reader_that_has_gone():
     ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
     assert ended.returncode in (0, 141)
     assert ended.stderr == ""
+
+
+@pytest.mark.parametrize(
+    "request_", [["--window", "1e6"], ["--window", "10min"], ["--window", "1h", "--capacity", "1e9"]]
+)
+def test_a_plan_fits_a_terminal_of_80_columns(command, monkeypatch, request_):
+    monkeypatch.setenv("COLUMNS", "80")
+    status, out, _ = command("plan", *request_)
+    assert (status, max(map(len, out.splitlines())) <= 80) == (0, True), out
+    monkeypatch.setenv("COLUMNS", "300")
+    wide = command("plan", *request_)[1]
+    assert wide.count("parameters") == 1
+    assert all(line.split()[0] in wide for line in out.splitlines())

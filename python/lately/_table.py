@@ -2,12 +2,16 @@
 
 import html
 import math
+import textwrap
 from abc import ABC, abstractmethod
 from importlib import import_module
 from typing import Any
 
 # Columns of words are left-aligned, those of numbers right-aligned.
 _WORDS = {"filter", "guarantees"}
+
+# Columns to leave out first where lines are short.
+_LEAST_NEEDED = ("parameters", "guarantees", "NPWS", "hit", "insert", "miss", "bits per key")
 
 
 class Table(ABC):
@@ -42,17 +46,37 @@ class Table(ABC):
         return import_module("pandas").DataFrame([dict(zip(self._columns, row, strict=True)) for row in self._all()])
 
     def __repr__(self) -> str:
+        return self.to_text()
+
+    def to_text(self, width: int | None = None) -> str:
+        """Return the table as text.
+
+        Parameters
+        ----------
+        width : int, optional
+            Letters of a line: columns that do not fit are left out, and sentences are broken. The default is no limit.
+        """
         rows = [self._columns, *([text(cell) for cell in row] for row in self._shown())]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        columns = dict(zip(self._columns, zip(*rows, strict=True), strict=True))
+        widths = {name: max(map(len, column)) for name, column in columns.items()}
+        absent = []
+        for name in _LEAST_NEEDED:
+            if width is not None and name in widths and sum(widths.values()) + 2 * len(widths) - 2 > width:
+                absent.append(name)
+                del widths[name]
         lines = [
             "  ".join(
-                cell.ljust(w) if column in _WORDS else cell.rjust(w)
-                for column, cell, w in zip(self._columns, row, widths, strict=True)
+                columns[name][i].ljust(w) if name in _WORDS else columns[name][i].rjust(w) for name, w in widths.items()
             ).rstrip()
-            for row in rows
+            for i in range(len(rows))
         ]
-        lines += [f"not {', '.join(names)}: {why}" for why, names in self._reasons().items()]
-        return "\n".join([*lines, f"take: {self._taken()}, since {self.reason}"])
+        notes = [f"not {', '.join(names)}: {why}" for why, names in self._reasons().items()]
+        notes.append(f"take: {self._taken()}, since {self.reason}")
+        if absent:
+            notes.insert(0, f"not shown, for want of room: {', '.join(absent)}")
+        if width is not None:
+            notes = [textwrap.fill(note, width, subsequent_indent="  ", break_on_hyphens=False) for note in notes]
+        return "\n".join([*lines, *notes])
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{column}</th>" for column in self._columns)

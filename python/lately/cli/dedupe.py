@@ -307,13 +307,11 @@ def _reader(options: Namespace, malformed: Malformed) -> LineReader | ParquetRea
         head: Literal["names", "none", "zeek"] = "zeek" if format == "zeek" else "names" if options.header else "none"
         quotes = delimiter != "\t" if options.quotes is None else options.quotes
         return CsvReader(asked, delimiter=delimiter, quotes=quotes and head != "zeek", head=head)
-    if asked.key or asked.time:
-        raise CliError(
-            "text has no fields for --key or --time: --format csv, tsv, zeek, jsonl or parquet says what it is"
-        )
-    from lately.cli.lines import TextReader
+    if asked.time:
+        raise CliError("text has no field for --time: for other formats add --format csv, tsv, zeek, jsonl or parquet")
+    from lately.cli.lines import TextReader, WordReader
 
-    return TextReader(asked)
+    return WordReader(asked) if asked.key else TextReader(asked)
 
 
 def _times(options: Namespace) -> Times:

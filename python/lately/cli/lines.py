@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from io import BytesIO
 from itertools import compress
 
 from lately._core import RecordReader
 from lately.cli.at_once import AtOnce, encoding_of
-from lately.cli.records import BOM, Batch, LineReader
+from lately.cli.errors import CliError
+from lately.cli.records import BOM, Batch, Gathered, LineReader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,3 +86,49 @@ class TextReader(LineReader):
     def _bytes(self, line: bytes) -> list[bytes] | None:
         """Bytes of a line that cannot be decoded, if they will do."""
         return None if self._strict else [line.removesuffix(b"\n").removesuffix(b"\r")]
+
+
+_BOM = BOM.encode()
+
+
+def _number(field: str) -> int:
+    """Read the number of a word."""
+    if field.isascii() and field.isdecimal() and int(field):
+        return int(field)
+    raise CliError(
+        f"--key {field}: text has no names for its fields, only numbers of words, such as 1: for other formats add "
+        "--format csv, tsv, zeek, jsonl or parquet"
+    )
+
+
+class WordReader(TextReader):
+    """Lines whose key is made of words between blanks: those of the numbers in `key`, counted from 1."""
+
+    def __init__(self, asked: Asked) -> None:
+        super().__init__(asked)
+        self._numbers = [_number(field) for field in asked.key]
+
+    def _batches(self, blocks: Iterator[bytes], name: str, filter: Filter) -> Iterator[Batch]:
+        first = 1
+        for block in blocks:
+            numbers, lines, _ = self._decoded(block, first, name)
+            batch = Gathered(name)
+            for number, line in zip(numbers, lines, strict=True):
+                words = line.removeprefix(_BOM if number == 1 else b"").split()
+                if len(words) < max(self._numbers):
+                    reason = f"expected at least {max(self._numbers)} words, for --key, got {len(words)}"
+                    self._asked.malformed(f"{name}, line {number}", reason)
+                else:
+                    batch.add(number, self._key(words), None, line)
+            yield batch.batch()
+            first += block.count(b"\n")
+
+    def _key(self, words: list[bytes]) -> Any:
+        key = tuple(self._word(words[number - 1]) for number in self._numbers)
+        return key if len(key) > 1 else key[0]
+
+    def _word(self, word: bytes) -> str | bytes:
+        """Decode a word; one that is not valid is its bytes."""
+        with suppress(UnicodeDecodeError):
+            return word.decode(self._asked.encoding)
+        return word

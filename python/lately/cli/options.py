@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from contextlib import suppress
 
 from lately import __version__
@@ -13,7 +14,7 @@ from lately.cli.filters import FPR
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, NoReturn
 
 _DESCRIPTION = """\
 Pass on every record whose key was not seen in the window, as it came, byte for byte; drop the repeats. No repeat within
@@ -60,9 +61,16 @@ exit status:
 """
 
 
+class _Parser(argparse.ArgumentParser):
+    """Reports wrong usage in two lines: the error, and where the options are described."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: error: {message}\n`{self.prog} --help` describes the options\n")
+
+
 def parser() -> argparse.ArgumentParser:
     """Make the parser of all commands; each sets `module` and `run`, the name of the function that runs it."""
-    options = argparse.ArgumentParser(prog="lately", description="Have I seen this key lately?")
+    options = _Parser(prog="lately", description="Have I seen this key lately?")
     options.add_argument("--version", action="version", version=f"lately {__version__}")
     options.add_argument(
         "--completion",
@@ -196,7 +204,8 @@ def _dedupe(commands: Any) -> None:
         "--key",
         type=_fields,
         metavar="FIELD,...",
-        help="fields that make the key, as a.b within one; default: all there is",
+        help="fields that make the key, as a.b within one; of text the numbers of words, as 1,7, counted from 1; "
+        "default: all there is",
     )
     what.add_argument(
         "--time",
@@ -231,7 +240,7 @@ def _dedupe(commands: Any) -> None:
         "--window",
         type=_window,
         metavar="W",
-        help="a number of records, as 1000000 or 1e6, or a span of time, as 10min or 1h30min",
+        help="a number of records, as 1000000, 1e6 or 1M, or a span of time, as 10min or 1h30min",
     )
     lately.add_argument(
         "--capacity",
@@ -271,6 +280,13 @@ def _dedupe(commands: Any) -> None:
         choices=list(FAMILIES),
         metavar="NAME",
         help="one of those below; default: the one that lately plan takes, a filter of little slack",
+    )
+    lately.add_argument(
+        "--exact",
+        dest="filter",
+        action="store_const",
+        const="swamp",
+        help="drop no repeat that is older than the window, by a filter without slack: as --filter swamp",
     )
     lately.add_argument(
         "--seed",
@@ -336,20 +352,27 @@ def _fields(text: str) -> list[str]:
 
 
 def _count(text: str) -> int:
-    """Read a whole number, as Python writes it: 1000000, 1_000_000 or 1e6."""
+    """Read a whole number: 1000000, 1_000_000, 1,000,000, 1e6, 1000k or 1M."""
+    thousands = {"k": 1_000, "M": 1_000_000, "G": 1_000_000_000}.get(text[-1:], 1)
+    digits = text if thousands == 1 else text[:-1]
+    if re.fullmatch(r"\d{1,3}(,\d{3})+", digits):
+        digits = digits.replace(",", "")
     with suppress(ValueError, OverflowError):
-        return int(text)
+        return int(digits) * thousands
     with suppress(ValueError, OverflowError):
-        if (number := float(text)).is_integer():
+        if (number := float(digits) * thousands).is_integer():
             return int(number)
-    raise argparse.ArgumentTypeError(f"a whole number is needed, such as 1000000 or 1e6; got {text!r}")
+    raise argparse.ArgumentTypeError(f"expected a whole number, such as 1000000, 1e6 or 1M, got {text!r}")
 
 
 def _window(text: str) -> int | str:
-    try:
+    with suppress(argparse.ArgumentTypeError):
         return _count(text)
-    except argparse.ArgumentTypeError:
+    with suppress(argparse.ArgumentTypeError):
         return _span(text)
+    raise argparse.ArgumentTypeError(
+        f"expected a number of records, such as 1000000 or 1M, or a span of time, such as 10min or 2d, got {text!r}"
+    )
 
 
 def _seed(text: str) -> int | str:

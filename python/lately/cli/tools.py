@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -26,9 +27,10 @@ def plan(options: Namespace) -> None:
     given = {name: getattr(options, name) for name in ("nbytes", "slack", "capacity", "lateness")}
     fpr = FPR if options.fpr is None and options.nbytes is None else options.fpr
     try:
-        print(lately.plan(options.window, fpr, **given))
+        plan = lately.plan(options.window, fpr, **given)
     except (ValueError, TypeError, OverflowError) as error:
         raise CliError(str(error)) from None
+    print(plan.to_text(shutil.get_terminal_size().columns))
 
 
 def info(options: Namespace) -> None:
