@@ -149,7 +149,7 @@ use std::fmt;
 use std::io::{Read, Write};
 
 use crate::Error;
-use crate::filter::Filter;
+use crate::filter::AnyFilter;
 use crate::memory::{Lender, Words};
 #[cfg(feature = "file")]
 pub use file::{map, open, open_within, save, save_in_pieces};
@@ -207,11 +207,11 @@ impl From<Error> for SaveError {
 }
 
 /// Returns the filter saved in `bytes`. The cells stay where they are until the filter is written to.
-pub fn from_bytes(bytes: Lender) -> Result<Filter, Error> {
+pub fn from_bytes(bytes: Lender) -> Result<AnyFilter, Error> {
     lent(bytes, true)
 }
 
-fn lent(bytes: Lender, verify: bool) -> Result<Filter, Error> {
+fn lent(bytes: Lender, verify: bool) -> Result<AnyFilter, Error> {
     let all: &[u8] = (*bytes).as_ref();
     let mut preamble = Preamble::read(&mut &*all, Some(all.len() as u64)).map_err(in_memory)?;
     preamble.cells_sum = preamble.cells_sum.filter(|_| verify);
@@ -220,7 +220,7 @@ fn lent(bytes: Lender, verify: bool) -> Result<Filter, Error> {
 }
 
 /// Returns the filter of this preamble and these cells, which stay where they are until the filter is written to.
-pub fn from_parts(preamble: &[u8], cells: Lender) -> Result<Filter, Error> {
+pub fn from_parts(preamble: &[u8], cells: Lender) -> Result<AnyFilter, Error> {
     let len = (*cells).as_ref().len();
     let bytes = preamble.len() as u64 + len as u64;
     let preamble = Preamble::read(&mut &preamble[..], Some(bytes)).map_err(in_memory)?;
@@ -228,13 +228,13 @@ pub fn from_parts(preamble: &[u8], cells: Lender) -> Result<Filter, Error> {
 }
 
 /// Writes a filter to any byte sink. More data may follow it, because [`read`] finds its end.
-pub fn write(filter: &Filter, target: &mut impl Write) -> std::io::Result<()> {
+pub fn write(filter: &AnyFilter, target: &mut impl Write) -> std::io::Result<()> {
     target.write_all(&preamble(filter))?;
     target.write_all(filter.engine().words().as_ref())
 }
 
 /// Reads a filter from any byte source, and not a byte beyond it.
-pub fn read(source: &mut impl Read) -> Result<Filter, SaveError> {
+pub fn read(source: &mut impl Read) -> Result<AnyFilter, SaveError> {
     let preamble = Preamble::read(source, None)?;
     let words = preamble.words(source)?;
     Ok(preamble.filter(words, None)?)

@@ -50,14 +50,14 @@
 //! ```
 //! use lately::clock::{Moments, Window};
 //! use lately::engine::Refresh;
-//! use lately::filter::Filter;
+//! use lately::filter::AnyFilter;
 //! use lately::key::KeyHasher;
 //! use lately::shape::Budget;
 //! use lately::shape::ring::{Paper, choose};
 //!
 //! let window = Window::Count { insertions: 1_000_000 };
 //! let shape = choose(window, Budget::Rate(0.01), None, Some(512), Paper::AgePartitioned)?;
-//! let mut filter = Filter::new(shape, window, 0)?;
+//! let mut filter = AnyFilter::new(shape, window, 0)?;
 //!
 //! let hasher = KeyHasher::new(filter.seed());
 //! let keys = ["a", "b", "a"].map(|key| hasher.text(key));

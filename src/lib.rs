@@ -157,9 +157,6 @@ pub mod memory;
 pub mod parallel;
 #[doc(hidden)]
 #[cfg(feature = "inference")]
-pub mod posteriors;
-#[doc(hidden)]
-#[cfg(feature = "inference")]
 pub mod prior;
 #[doc(hidden)]
 pub mod shape;

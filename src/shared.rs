@@ -36,7 +36,7 @@
 //! clears them. Bits of later generations lie, by the older clock, among the oldest, and only add.
 //!
 //! A copy is made without the lock too: it is valid if the clock is the same before and after. A copy takes the lock
-//! only if processes write without a pause ([`format::open`], [`Filter::snapshot`]).
+//! only if processes write without a pause ([`format::open`], [`AnyFilter::snapshot`]).
 //!
 //! # Waiting
 //!
@@ -57,7 +57,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::Error;
-use crate::filter::Filter;
+use crate::filter::AnyFilter;
 use crate::format::{self, SaveError};
 
 /// Default time for which a call waits for another process. A block of keys takes some 0.1 ms; this is for clearing a
@@ -104,13 +104,13 @@ impl Drop for Locked<'_> {
 /// use lately::clock::{Moments, Window};
 /// use lately::shape::Budget;
 /// use lately::shape::ring::{Paper, choose};
-/// use lately::filter::Filter;
+/// use lately::filter::AnyFilter;
 /// use lately::{format, shared};
 ///
 /// let path = std::env::temp_dir().join(format!("lately-{}.lately", std::process::id()));
 /// let window = Window::Count { insertions: 1000 };
 /// let shape = choose(window, Budget::Rate(0.01), None, None, Paper::AgePartitioned)?;
-/// format::save(&Filter::new(shape, window, 0)?, &path).unwrap();
+/// format::save(&AnyFilter::new(shape, window, 0)?, &path).unwrap();
 ///
 /// let (mut ours, file) = shared::open(&path).unwrap();
 /// let (theirs, _) = shared::open(&path).unwrap();
@@ -123,7 +123,7 @@ impl Drop for Locked<'_> {
 /// # std::fs::remove_file(path).unwrap();
 /// # Ok::<(), lately::Error>(())
 /// ```
-pub fn open(path: &Path) -> Result<(Filter, SharedFile), SaveError> {
+pub fn open(path: &Path) -> Result<(AnyFilter, SharedFile), SaveError> {
     open_within(path, TIMEOUT, &mut || Ok(()))
 }
 
@@ -133,7 +133,7 @@ pub fn open_within(
     path: &Path,
     timeout: Duration,
     look: &mut dyn FnMut() -> IoResult<()>,
-) -> Result<(Filter, SharedFile), SaveError> {
+) -> Result<(AnyFilter, SharedFile), SaveError> {
     // Links are not resolved, because the file also changes when a link is changed.
     let path = absolute(path)?;
     if !std::fs::metadata(&path)?.is_file() {
@@ -354,9 +354,9 @@ mod tests {
         (i ^ i >> 27).wrapping_mul(0x94d0_49bb_1331_11eb)
     }
 
-    fn planned(variant: &Variant, window: Window) -> Option<Filter> {
+    fn planned(variant: &Variant, window: Window) -> Option<AnyFilter> {
         let shape = variant.plan(window, &Request::from(Budget::Rate(0.01))).ok()?;
-        Filter::of(shape, window, 7).ok()
+        AnyFilter::of(shape, window, 7).ok()
     }
 
     /// Saves a filter of this variant in a folder of its own.
@@ -368,7 +368,7 @@ mod tests {
         (folder, path)
     }
 
-    fn held(filter: &Filter, hashes: &[u64]) -> usize {
+    fn held(filter: &AnyFilter, hashes: &[u64]) -> usize {
         let at = match filter.window() {
             Window::Count { .. } => Moments::Untimed,
             Window::Time { .. } => Moments::At(filter.engine().clock().latest().unwrap_or(0)),
@@ -381,7 +381,7 @@ mod tests {
     /// A writer is killed, or stopped, at every step; meanwhile processes open the file. None of them has the lock, so
     /// none may change a byte: a writer that goes on later would lose what it had inserted.
     #[test]
-    fn opening_a_file_changes_nothing_in_it_at_whatever_step_its_writer_is() {
+    fn opening_a_file_never_changes_it_whatever_its_writer_does() {
         std::panic::set_hook(Box::new(|_| {}));
         for family in ["guarded-epoch-transposed", "age-partitioned-line"] {
             let (_folder, path) = saved(family, Window::Count { insertions: WINDOW });
@@ -412,7 +412,7 @@ mod tests {
 
     /// A copy from front to back that begins before a step of a writer and ends after it.
     #[test]
-    fn a_copy_made_while_a_writer_was_at_work_is_refused_and_one_of_a_killed_writer_is_not() {
+    fn a_copy_made_during_a_write_is_rejected_and_one_of_a_killed_writer_opens() {
         let (_folder, path) = saved("guarded-epoch-transposed", Window::Count { insertions: WINDOW });
         let (mut filter, file) = open(&path).unwrap();
         let copy = path.with_extension("copy");
@@ -440,7 +440,7 @@ mod tests {
     /// looks or opens the file then finds every key that is in the window by the clock there. Keys that left the window
     /// do not stay, at a rate of 1 % and what killed batches leave.
     #[test]
-    fn killed_at_any_step_no_key_of_the_window_is_missed() {
+    fn no_key_of_the_window_is_missed_if_a_writer_is_killed_at_any_step() {
         std::panic::set_hook(Box::new(|_| {}));
         let count = Window::Count { insertions: WINDOW };
         let shareable = |variant: &&Variant| planned(variant, count).is_some_and(|filter| filter.engine().shareable());
@@ -457,7 +457,7 @@ mod tests {
                 let (mut ours, mut file) = open(&path).unwrap();
                 let reader = open(&path).unwrap().0;
                 let timed = matches!(window, Window::Time { .. });
-                let (mut all, mut state, mut kills, mut stayed, mut asked) = (Vec::new(), 1, 0, 0, 0);
+                let (mut all, mut state, mut kills, mut stayed, mut queried) = (Vec::new(), 1, 0, 0, 0);
                 for round in 0..600 {
                     state = mix(state + round);
                     let batch: Vec<u64> = (0..1 + state % 90).map(|i| mix(round << 20 | i)).collect();
@@ -494,7 +494,7 @@ mod tests {
                         false => all.iter().rev().take(WINDOW as usize).map(|&(hash, _)| hash).collect(),
                         true => all.iter().rev().take_while(live).map(|&(hash, _)| hash).collect(),
                     };
-                    let missed = |filter: &Filter| live.len() - held(filter, &live);
+                    let missed = |filter: &AnyFilter| live.len() - held(filter, &live);
                     assert_eq!(missed(&reader), 0, "{family} {window:?} {round}: who looks without a lock");
                     assert_eq!(missed(&format::open(&path).unwrap()), 0, "{family} {window:?} {round}: opened");
                     if done.is_err() {
@@ -508,11 +508,11 @@ mod tests {
                         false => all.iter().rev().skip(gone).take(100).map(|&(hash, _)| hash).collect(),
                         true => all.iter().rev().skip_while(left).take(100).map(|&(hash, _)| hash).collect(),
                     };
-                    asked += gone_by.len();
+                    queried += gone_by.len();
                     stayed += held(&ours, &gone_by);
                 }
                 assert!(kills > 100, "{family} {window:?}: {kills} kills");
-                assert!(stayed * 40 < asked, "{family} {window:?}: {stayed} of {asked} that left the window stay");
+                assert!(stayed * 40 < queried, "{family} {window:?}: {stayed} of {queried} that left the window stay");
             }
         }
         let _ = std::panic::take_hook();

@@ -11,7 +11,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use lately::clock::{Moments, Window};
-use lately::filter::Filter;
+use lately::filter::AnyFilter;
 use lately::key::KeyHasher;
 use lately::memory::Words;
 use lately::memory::bits::scale;
@@ -56,7 +56,7 @@ fn read_lines(words: &[u64], hashes: &[u64]) -> u64 {
     sum
 }
 
-fn query(filter: &Filter, hashes: &[u64], present: &mut [bool]) {
+fn query(filter: &AnyFilter, hashes: &[u64], present: &mut [bool]) {
     for (hashes, present) in hashes.chunks(BLOCK).zip(present.chunks_mut(BLOCK)) {
         filter
             .engine()
@@ -65,7 +65,7 @@ fn query(filter: &Filter, hashes: &[u64], present: &mut [bool]) {
     }
 }
 
-fn hash_and_query(filter: &Filter, hasher: KeyHasher, keys: &[i64], present: &mut [bool]) {
+fn hash_and_query(filter: &AnyFilter, hasher: KeyHasher, keys: &[i64], present: &mut [bool]) {
     let mut hashes = [0; BLOCK];
     for (keys, present) in keys.chunks(BLOCK).zip(present.chunks_mut(BLOCK)) {
         let hashes = &mut hashes[..keys.len()];
@@ -76,7 +76,7 @@ fn hash_and_query(filter: &Filter, hasher: KeyHasher, keys: &[i64], present: &mu
 }
 
 /// Inserts keys until the filter has turned once, the last of them `insertions - 1`.
-fn fill(filter: &mut Filter, hasher: KeyHasher, insertions: i64) {
+fn fill(filter: &mut AnyFilter, hasher: KeyHasher, insertions: i64) {
     for start in (0..insertions).step_by(BLOCK) {
         let hashes: Vec<_> = (start..insertions.min(start + BLOCK as i64)).map(|key| hasher.integer(key)).collect();
         filter.engine_mut().insert(&hashes, Moments::Untimed).expect("a window of insertions has no times to refuse");
@@ -90,8 +90,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for &insertions in windows {
         let (window, rate, hasher) = (Window::Count { insertions }, Budget::Rate(0.01), KeyHasher::new(0));
         let shape = line::choose(window, rate, None, Paper::AgePartitioned)?;
-        let mut in_lines = Filter::new(shape, window, 0)?;
-        let mut paper = Filter::new(ring::choose(window, rate, None, None, Paper::AgePartitioned)?, window, 0)?;
+        let mut in_lines = AnyFilter::new(shape, window, 0)?;
+        let mut paper = AnyFilter::new(ring::choose(window, rate, None, None, Paper::AgePartitioned)?, window, 0)?;
         let inserted = 2 * insertions as i64;
         fill(&mut in_lines, hasher, inserted);
         fill(&mut paper, hasher, inserted);

@@ -236,7 +236,7 @@ impl Builder<Filter> {
         let (window, slack) = self.window()?;
         let unknown_rate = self.window.span().is_some() && self.capacity.is_none();
         let request = Request { slack, unknown_rate, ..Request::from(budget) };
-        let made = filter::Filter::of(choose(window, &request, self.prefer)?.shape, window, self.seed)?;
+        let made = filter::AnyFilter::of(choose(window, &request, self.prefer)?.shape, window, self.seed)?;
         Ok(Filter::from_core(made.with_max_ahead(self.max_ahead_in_core())))
     }
 }

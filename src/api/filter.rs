@@ -32,7 +32,7 @@ use crate::{Error, concurrent::system_now, filter, format};
 /// ```
 #[derive(Clone)]
 pub struct Filter {
-    core: filter::Filter,
+    core: filter::AnyFilter,
     hasher: KeyHasher,
 }
 
@@ -49,7 +49,7 @@ impl Filter {
         Builder::new(window)
     }
 
-    pub(super) fn of(core: filter::Filter) -> Self {
+    pub(super) fn of(core: filter::AnyFilter) -> Self {
         let hasher = KeyHasher::new(core.seed());
         Self { core, hasher }
     }
@@ -352,19 +352,19 @@ impl Filter {
 
     /// Returns the filter of the core, for the binding.
     #[doc(hidden)]
-    pub fn core(&self) -> &filter::Filter {
+    pub fn core(&self) -> &filter::AnyFilter {
         &self.core
     }
 
     /// Returns the filter of the core, for the binding.
     #[doc(hidden)]
-    pub fn into_core(self) -> filter::Filter {
+    pub fn into_core(self) -> filter::AnyFilter {
         self.core
     }
 
     /// Wraps a filter of the core.
     #[doc(hidden)]
-    pub fn from_core(core: filter::Filter) -> Self {
+    pub fn from_core(core: filter::AnyFilter) -> Self {
         Self::of(core)
     }
 

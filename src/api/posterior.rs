@@ -3,9 +3,8 @@
 use super::{Filter, in_chunks};
 use crate::Error;
 use crate::clock::Window as CoreWindow;
-use crate::inference::{PerKey, PosteriorCache, decide};
+use crate::inference::{Inference, PerKey, PosteriorCache, decide};
 use crate::key::Key;
-use crate::posteriors::Inference;
 
 impl Filter {
     /// Returns for each key the probability that it was inserted within the window.

@@ -222,7 +222,7 @@ impl Clock {
                 Ok((Self { inserted: self.inserted.min(other.inserted), ..*self }, 0, 0))
             }
             Window::Count { .. } => Err(Error::value(format!(
-                "filters of insertions can be united only in the same generation, but inserted is {} and {}: \
+                "filters of insertions can be merged only in the same generation, but inserted is {} and {}: \
                  generations {} and {}",
                 self.inserted, other.inserted, self.generation, other.generation
             ))),
@@ -367,7 +367,7 @@ mod tests {
 
     /// Another thread may write to an array of times while it is read.
     #[test]
-    fn times_that_change_while_they_are_read_leave_one_clock_that_never_goes_back() {
+    fn a_clock_never_goes_back_if_times_change_while_they_are_read() {
         let window = Window::Time { span: 1000, lateness: 30, capacity: 10 };
         let times: Vec<i64> = (0..3000).map(|i| i * 7).collect();
         let fickle = Lying { times: &times, fickle: true, reads: AtomicI64::new(3) };
@@ -389,7 +389,7 @@ mod tests {
 
     /// Moments in order are searched, others are read in sequence: the clock must come out the same.
     #[test]
-    fn moments_in_order_are_as_if_looked_at_one_by_one() {
+    fn searching_moments_in_order_gives_the_clock_of_reading_each() {
         let window = Window::Time { span: 1000, lateness: 30, capacity: 10 };
         for (steps, kept) in [(0..1, 4), (0..3, 10), (0..40, 3), (0..700, 3), (1..2, 1)] {
             let mut state = 5u64;

@@ -65,7 +65,7 @@ impl Clock {
             )))
         };
         match moments {
-            Moments::Untimed => Err(Error::value("a window of time needs the moment of each key: at")),
+            Moments::Untimed => Err(Error::value("at is missing: a window of time needs the moment of each key")),
             Moments::Now(_) => Ok(()),
             Moments::At(moment) => not_before(earliest, 0, moment).and(not_after(0, moment)),
             Moments::InOrder(all) => {

@@ -43,7 +43,7 @@ impl Window {
         const LONGEST: u64 = 1 << 62;
         match self {
             Self::Count { insertions: 0 } => Err(Error::value("window must be at least 1 insertion, got 0")),
-            Self::Time { span: 0, .. } => Err(Error::value("window must be longer than 0 seconds")),
+            Self::Time { span: 0, .. } => Err(Error::value("window must be longer than 0 seconds, got 0")),
             Self::Time { capacity: 0, .. } => Err(Error::value("capacity must be at least 1 key, got 0")),
             Self::Count { insertions } if insertions > LONGEST => {
                 Err(Error::value(format!("window must be at most 2**62 insertions, got {insertions}")))

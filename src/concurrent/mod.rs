@@ -13,7 +13,7 @@ mod tests;
 
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};
-use crate::filter::{Family, Filter};
+use crate::filter::{AnyFilter, Family};
 use crate::key::Seed;
 use crate::memory::Words;
 use crate::shape::ring::Paper;
@@ -57,7 +57,7 @@ impl SharedFilter {
     /// The filter that goes on from one in lines.
     ///
     /// Its clock counts every insertion by itself, so that the window is exactly that of the other filter.
-    pub fn from_filter(filter: &Filter) -> Result<Self, Error> {
+    pub fn from_filter(filter: &AnyFilter) -> Result<Self, Error> {
         let Some(&shape) = filter.shape_as::<line::LineShape>() else {
             return Err(Error::value(format!(
                 "a ConcurrentFilter needs a filter in lines (age-partitioned-line or guarded-epoch-line), got {}: \
@@ -81,7 +81,7 @@ impl SharedFilter {
     ///
     /// Threads may go on meanwhile. Each page is copied as of one rotation, and aged to the step of the whole
     /// afterwards.
-    pub fn to_filter(&self) -> Result<Filter, Error> {
+    pub fn to_filter(&self) -> Result<AnyFilter, Error> {
         let mut words = Words::zeroed(self.shape.nbytes() as usize / 8)?;
         let cells = words.to_mut()?;
         let rotations = self.cells.copy(cells);
@@ -94,7 +94,7 @@ impl SharedFilter {
         let clock = self.clock.to_core(opened);
         self.cells.age(cells, &rotations, clock.generation());
         let form = Family::of(&self.shape).form(&self.shape);
-        Filter::from_saved(form.kind, &form.values(&self.shape), clock.window(), |_| clock, self.seed, words)
+        AnyFilter::from_saved(form.kind, &form.values(&self.shape), clock.window(), |_| clock, self.seed, words)
     }
 
     /// Inserts a key, whether it is there or not.

@@ -49,7 +49,7 @@ fn shapes() -> impl Iterator<Item = line::LineShape> {
 fn one_thread_gets_the_answers_of_a_filter_in_a_window_of_insertions() {
     for shape in shapes() {
         for window in [1, 2, 7, 300, 1000] {
-            let mut alone = Filter::new(shape, count(window), 3).unwrap();
+            let mut alone = AnyFilter::new(shape, count(window), 3).unwrap();
             let mut shared = SharedFilter::from_filter(&alone).unwrap();
             let mut state = window;
             for i in 0..3000u64 {
@@ -79,7 +79,7 @@ fn one_thread_gets_the_answers_of_a_filter_in_a_window_of_insertions() {
 fn one_thread_gets_the_answers_of_a_filter_in_a_window_of_time() {
     for shape in shapes() {
         let window = Window::Time { span: 1000, lateness: 100, capacity: 300 };
-        let mut alone = Filter::new(shape, window, 3).unwrap().with_max_ahead(None);
+        let mut alone = AnyFilter::new(shape, window, 3).unwrap().with_max_ahead(None);
         let mut shared = SharedFilter::from_filter(&alone).unwrap();
         let (mut state, mut latest) = (5, -20_000i64);
         for i in 0..4000u64 {

@@ -9,7 +9,7 @@ use super::threads::{self, Chunk};
 use super::{Engine, Refresh, no_counts};
 use crate::Error;
 use crate::clock::{Clock, Moments};
-use crate::inference::{Code, Evidence, Likelihood, Question};
+use crate::inference::{Code, Evidence, EvidenceSource, Likelihood, Question};
 use crate::layout::abilities::Resize;
 use crate::layout::{Occupancy, presence_run};
 use crate::memory::Words;
@@ -240,17 +240,6 @@ impl<L: Occupancy> Engine for Aged<L> {
         Ok(())
     }
 
-    #[inline]
-    fn clock(&self) -> Clock {
-        match self.words.live() {
-            None => self.clock,
-            Some(live) => {
-                let [record @ .., _] = live.read();
-                self.clock.with_record(record)
-            }
-        }
-    }
-
     fn set_max_ahead(&mut self, max_ahead: Option<u64>) {
         self.clock = self.clock.with_max_ahead(max_ahead);
     }
@@ -271,6 +260,23 @@ impl<L: Occupancy> Engine for Aged<L> {
         self.layout.false_positive_rate(self.words.as_slice(), self.rotation())
     }
 
+    fn clone_box(&self) -> Box<dyn Engine> {
+        Box::new(self.clone())
+    }
+}
+
+impl<L: Occupancy> EvidenceSource for Aged<L> {
+    #[inline]
+    fn clock(&self) -> Clock {
+        match self.words.live() {
+            None => self.clock,
+            Some(live) => {
+                let [record @ .., _] = live.read();
+                self.clock.with_record(record)
+            }
+        }
+    }
+
     /// Writes the evidence about each key; of a layout without likelihood, whether the key is present.
     fn evidence(&self, hashes: &[u64], evidence: &mut [Evidence]) {
         match self.layout.abilities().infer {
@@ -288,9 +294,5 @@ impl<L: Occupancy> Engine for Aged<L> {
     fn likelihood(&self, question: &Question<'_>) -> Option<Box<dyn Likelihood>> {
         let infer = self.layout.abilities().infer?;
         Some(infer.likelihood(self.words.as_slice(), &self.clock(), question))
-    }
-
-    fn clone_box(&self) -> Box<dyn Engine> {
-        Box::new(self.clone())
     }
 }

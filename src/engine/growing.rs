@@ -8,7 +8,7 @@ use super::run::for_query_runs;
 use super::{Engine, Refresh};
 use crate::Error;
 use crate::clock::{Clock, Moments};
-use crate::inference::{Evidence, Likelihood, Question, timing};
+use crate::inference::{Evidence, EvidenceSource, Likelihood, Question, timing};
 use crate::layout::segments::{self, Segment as _};
 use crate::layout::timers::{TimerRotation, TimersInSlices};
 use crate::layout::{Layout, Occupancy};
@@ -302,10 +302,6 @@ impl Engine for Growing {
         Err(Error::value("timing filters that grow cannot be united: their parts were opened at different times"))
     }
 
-    fn clock(&self) -> Clock {
-        self.clock
-    }
-
     fn set_max_ahead(&mut self, max_ahead: Option<u64>) {
         self.clock = self.clock.with_max_ahead(max_ahead);
     }
@@ -328,6 +324,16 @@ impl Engine for Growing {
         any(self.parts.iter().map(|part| self.layout.all_live(part.of(self.words.as_slice()), rotation)))
     }
 
+    fn clone_box(&self) -> Box<dyn Engine> {
+        Box::new(self.clone())
+    }
+}
+
+impl EvidenceSource for Growing {
+    fn clock(&self) -> Clock {
+        self.clock
+    }
+
     /// Writes the evidence of the newest part that contains the key.
     fn evidence(&self, hashes: &[u64], evidence: &mut [Evidence]) {
         let (layout, parts, words) = (&self.layout, &self.parts, self.words.as_slice());
@@ -347,9 +353,5 @@ impl Engine for Growing {
     fn likelihood(&self, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
         let timers = |part: &Part| self.layout.sampled(part.of(self.words.as_slice()), &self.clock);
         Some(Box::new(timing::PartsLikelihood::new(self.parts.iter().map(timers).collect())))
-    }
-
-    fn clone_box(&self) -> Box<dyn Engine> {
-        Box::new(self.clone())
     }
 }

@@ -23,7 +23,7 @@ pub use aged::Aged;
 
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};
-use crate::inference::{Code, Evidence, Likelihood, Question};
+use crate::inference::EvidenceSource;
 use crate::memory::Words;
 use crate::memory::mapped::RECORD;
 use threads::Chunk;
@@ -55,7 +55,7 @@ impl Refresh {
 /// The cells of a filter with their clock: processes batches, whatever the layout.
 ///
 /// A call that returns an error has changed nothing.
-pub trait Engine: Any + Send + Sync {
+pub trait Engine: EvidenceSource + Any + Send + Sync {
     /// Inserts the keys in order.
     fn insert(&mut self, hashes: &[u64], at: Moments<'_>) -> Result<(), Error>;
 
@@ -134,9 +134,6 @@ pub trait Engine: Any + Send + Sync {
         Err(Error::format("filters of this family cannot be shared by processes"))
     }
 
-    /// Returns the clock.
-    fn clock(&self) -> Clock;
-
     /// Sets how far [ahead](Clock::max_ahead) of the system's clock the moment of a key may lie.
     fn set_max_ahead(&mut self, max_ahead: Option<u64>);
 
@@ -151,19 +148,6 @@ pub trait Engine: Any + Send + Sync {
 
     /// Returns the chance that a key never inserted is reported now, computed from the actual bits.
     fn false_positive_rate(&self) -> f64;
-
-    /// Writes the evidence about each key, for the [likelihood](Self::likelihood).
-    fn evidence(&self, hashes: &[u64], evidence: &mut [Evidence]);
-
-    /// Writes the code of the evidence about each key, and returns the function that decodes codes. By default evidence
-    /// has no codes: returns `None` and writes nothing.
-    fn codes(&self, hashes: &[u64], codes: &mut [Code]) -> Option<fn(Code) -> Evidence> {
-        let _ = (hashes, codes);
-        None
-    }
-
-    /// Returns the likelihood of evidence in the current state of the cells, if the layout has one.
-    fn likelihood(&self, question: &Question<'_>) -> Option<Box<dyn Likelihood>>;
 
     /// Returns a copy, which shares the words until either is written to.
     fn clone_box(&self) -> Box<dyn Engine>;

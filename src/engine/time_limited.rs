@@ -6,7 +6,7 @@ use crate::Error;
 use crate::clock::{Clock, Moments};
 use crate::inference::ring::{RingLikelihood, not_ruled_out};
 use crate::inference::time_limited::{SliceRecord, generations};
-use crate::inference::{Evidence, Likelihood, Question};
+use crate::inference::{Evidence, EvidenceSource, Likelihood, Question};
 use crate::layout::cells::{Cells, share_of_ones};
 use crate::layout::time_limited::{Slice, Slices, slicewise};
 use crate::memory::Words;
@@ -101,10 +101,6 @@ impl Engine for Slices {
         Err(Error::value("time-limited filters cannot be united: their slices have grown apart"))
     }
 
-    fn clock(&self) -> Clock {
-        self.clock
-    }
-
     fn set_max_ahead(&mut self, max_ahead: Option<u64>) {
         self.clock = self.clock.with_max_ahead(max_ahead);
     }
@@ -130,6 +126,16 @@ impl Engine for Slices {
         runs::false_positive_rate(self.shape.k, &self.match_rates())
     }
 
+    fn clone_box(&self) -> Box<dyn Engine> {
+        Box::new(self.clone())
+    }
+}
+
+impl EvidenceSource for Slices {
+    fn clock(&self) -> Clock {
+        self.clock
+    }
+
     fn evidence(&self, hashes: &[u64], evidence: &mut [Evidence]) {
         let (slices, words, k) = (self.in_evidence(), self.words.as_slice(), self.shape.k);
         let mut matches = vec![0; hashes.len()];
@@ -150,9 +156,5 @@ impl Engine for Slices {
         let rates: Vec<f64> = slices.iter().map(rate).collect();
         let generations = generations(self.k(), since(self.opened), length, self.clock.gap(), &noted);
         Some(Box::new(RingLikelihood::new(self.shape.k, generations, &rates)))
-    }
-
-    fn clone_box(&self) -> Box<dyn Engine> {
-        Box::new(self.clone())
     }
 }

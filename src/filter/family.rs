@@ -155,7 +155,11 @@ impl Form {
 impl Family {
     /// Returns the family of a shape.
     pub fn of(shape: &dyn Shape) -> &'static Self {
-        let id = shape.family();
+        Self::of_id(shape.family())
+    }
+
+    /// Returns the family of an identifier.
+    pub fn of_id(id: FamilyId) -> &'static Self {
         FAMILIES.iter().find(|family| family.id == id).expect("every identifier has a row")
     }
 

@@ -25,13 +25,13 @@ pub use variants::{VARIANTS, Variant};
 
 /// A filter of any family: it reports whether a key was inserted within the last insertions or the last span of time.
 #[derive(Clone)]
-pub struct Filter {
+pub struct AnyFilter {
     shape: Arc<dyn Shape>,
     seed: Seed,
     engine: Box<dyn Engine>,
 }
 
-impl Filter {
+impl AnyFilter {
     /// Creates an empty filter.
     pub fn new(shape: impl Shape, window: Window, seed: impl Into<Seed>) -> Result<Self, Error> {
         Self::of(Arc::new(shape), window, seed)
@@ -230,7 +230,7 @@ impl Filter {
 }
 
 /// Two filters are equal if everything that is saved is equal: family, parameters, window, seed, clock and cells.
-impl PartialEq for Filter {
+impl PartialEq for AnyFilter {
     fn eq(&self, other: &Self) -> bool {
         self.form().kind == other.form().kind
             && self.parameters() == other.parameters()

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::{Family, Layout, Request, Windows};
 use crate::Error;
 use crate::clock::Window;
-use crate::shape::Shape;
 use crate::shape::growing::Grow;
+use crate::shape::{FamilyId, Shape};
 
 /// Lists the windows for which a variant keeps little slack in few bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,8 +41,8 @@ impl Options {
 /// A family with its options set.
 #[derive(Debug, Clone, Copy)]
 pub struct Variant {
-    /// The name of the family.
-    pub family: &'static str,
+    /// The family.
+    pub family: FamilyId,
     /// The layout of the cells; `None` for families that have only one.
     pub layout: Option<Layout>,
     /// Bits of a block, of families in blocks.
@@ -63,7 +63,7 @@ pub struct Variant {
 
 impl Variant {
     /// The plain variant of a family.
-    const fn plain(family: &'static str) -> Self {
+    const fn plain(family: FamilyId) -> Self {
         Self {
             family,
             layout: None,
@@ -77,11 +77,11 @@ impl Variant {
         }
     }
 
-    const fn layout(family: &'static str, layout: Layout) -> Self {
+    const fn layout(family: FamilyId, layout: Layout) -> Self {
         Self { layout: Some(layout), ..Self::plain(family) }
     }
 
-    const fn blocks(family: &'static str, block_bits: u32) -> Self {
+    const fn blocks(family: FamilyId, block_bits: u32) -> Self {
         Self { block_bits: Some(block_bits), ..Self::layout(family, Layout::Sliced) }
     }
 
@@ -124,7 +124,7 @@ impl Variant {
 
     /// Returns the family's row of the table.
     pub fn row(&self) -> &'static Family {
-        Family::named(self.family).expect("every variant has a row")
+        Family::of_id(self.family)
     }
 
     /// Returns a request with the options of this variant.
@@ -180,28 +180,28 @@ impl Variant {
 /// takes itself where little slack is requested. Without growth an aged quotient filter reports nearly every key from a
 /// fifth more keys on than planned, so the default takes the growing one for windows of time.
 pub static VARIANTS: [Variant; 22] = [
-    Variant::layout("age-partitioned", Layout::Sliced),
-    Variant::blocks("age-partitioned", 512).for_speed(2),
-    Variant::layout("age-partitioned", Layout::Line).for_speed(1),
-    Variant::blocks("guarded-epoch", 512),
-    Variant::layout("guarded-epoch", Layout::Line),
-    Variant::layout("guarded-epoch", Layout::Transposed).for_little_slack(LittleSlack::Always),
-    Variant::plain("aged-quotient")
+    Variant::layout(FamilyId::AgePartitioned, Layout::Sliced),
+    Variant::blocks(FamilyId::AgePartitioned, 512).for_speed(2),
+    Variant::layout(FamilyId::AgePartitioned, Layout::Line).for_speed(1),
+    Variant::blocks(FamilyId::GuardedEpoch, 512),
+    Variant::layout(FamilyId::GuardedEpoch, Layout::Line),
+    Variant::layout(FamilyId::GuardedEpoch, Layout::Transposed).for_little_slack(LittleSlack::Always),
+    Variant::plain(FamilyId::AgedQuotient)
         .noted("fpr rises steeply with keys beyond plan")
         .for_little_slack(LittleSlack::OfInsertions),
-    Variant::plain("aged-quotient").grows(Grow::Cardinality).for_little_slack(LittleSlack::OfTime),
-    Variant::layout("timing", Layout::Sliced),
-    Variant::layout("timing", Layout::Line),
-    Variant::layout("timing", Layout::Sliced).grows(Grow::Density),
-    Variant::plain("time-limited").noted("bytes follow the rate").for_little_slack(LittleSlack::OfTime),
-    Variant::plain("swamp").for_little_slack(LittleSlack::OfInsertions),
-    Variant::plain("counting").noted("fpr grows with keys that come 15 times"),
-    Variant::plain("fingerprint-buffer").noted("searches all of it"),
-    Variant::plain("generalized").noted("fades from the first key on"),
-    Variant::plain("stable").noted("forgets at random"),
-    Variant { fine: true, ..Variant::plain("aged-quotient").unlisted() },
-    Variant { fine: true, ..Variant::plain("aged-quotient").grows(Grow::Cardinality).unlisted() },
-    Variant::blocks("age-partitioned", 64).unlisted(),
-    Variant::layout("guarded-epoch", Layout::Sliced).unlisted(),
-    Variant::blocks("guarded-epoch", 64).unlisted(),
+    Variant::plain(FamilyId::AgedQuotient).grows(Grow::Cardinality).for_little_slack(LittleSlack::OfTime),
+    Variant::layout(FamilyId::Timing, Layout::Sliced),
+    Variant::layout(FamilyId::Timing, Layout::Line),
+    Variant::layout(FamilyId::Timing, Layout::Sliced).grows(Grow::Density),
+    Variant::plain(FamilyId::TimeLimited).noted("bytes follow the rate").for_little_slack(LittleSlack::OfTime),
+    Variant::plain(FamilyId::Swamp).for_little_slack(LittleSlack::OfInsertions),
+    Variant::plain(FamilyId::Counting).noted("fpr grows with keys that come 15 times"),
+    Variant::plain(FamilyId::FingerprintBuffer).noted("searches all of it"),
+    Variant::plain(FamilyId::Generalized).noted("fades from the first key on"),
+    Variant::plain(FamilyId::Stable).noted("forgets at random"),
+    Variant { fine: true, ..Variant::plain(FamilyId::AgedQuotient).unlisted() },
+    Variant { fine: true, ..Variant::plain(FamilyId::AgedQuotient).grows(Grow::Cardinality).unlisted() },
+    Variant::blocks(FamilyId::AgePartitioned, 64).unlisted(),
+    Variant::layout(FamilyId::GuardedEpoch, Layout::Sliced).unlisted(),
+    Variant::blocks(FamilyId::GuardedEpoch, 64).unlisted(),
 ];

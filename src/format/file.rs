@@ -10,7 +10,7 @@ use memmap2::Mmap;
 use super::preamble::{Preamble, fill, preamble, shared_preamble};
 use super::{SaveError, lent, replace};
 use crate::Error;
-use crate::filter::Filter;
+use crate::filter::AnyFilter;
 use crate::key::Seed;
 use crate::memory::Words;
 use crate::memory::mapped::{LIVE, Mapped, RECORD, TAIL, is_torn, place_of_record};
@@ -26,18 +26,18 @@ const ATTEMPTS: usize = 4;
 ///
 /// A replaced file keeps its mode and, where that is allowed, its owner. A new file of a filter with a secret can be
 /// read by its owner alone. Anything but a regular file is rejected.
-pub fn save(filter: &Filter, path: &Path) -> Result<(), SaveError> {
+pub fn save(filter: &AnyFilter, path: &Path) -> Result<(), SaveError> {
     save_in_pieces(filter, path, || Ok(()))
 }
 
 /// Writes a filter like [`save`], and calls `look` between pieces; the first error of `look` ends the call.
-pub fn save_in_pieces(filter: &Filter, path: &Path, look: impl FnMut() -> IoResult<()>) -> Result<(), SaveError> {
+pub fn save_in_pieces(filter: &AnyFilter, path: &Path, look: impl FnMut() -> IoResult<()>) -> Result<(), SaveError> {
     save_as([preamble(filter), Vec::new()], filter, path, |_| Ok(()), look)
 }
 
 /// Writes a filter to a file that processes [share](crate::shared). Users without the right to write to it cannot read
 /// it either, because a reader can take its lock.
-pub(crate) fn save_shared(filter: &Filter, path: &Path) -> Result<(), SaveError> {
+pub(crate) fn save_shared(filter: &AnyFilter, path: &Path) -> Result<(), SaveError> {
     let close = |file: &mut File| replace::for_writers_alone(file);
     save_as([shared_preamble(filter), vec![0; TAIL * 8]], filter, path, close, || Ok(()))
 }
@@ -45,7 +45,7 @@ pub(crate) fn save_shared(filter: &Filter, path: &Path) -> Result<(), SaveError>
 /// Writes the first part, the cells, and the last part.
 fn save_as(
     [first, last]: [Vec<u8>; 2],
-    filter: &Filter,
+    filter: &AnyFilter,
     path: &Path,
     prepare: impl FnOnce(&mut File) -> IoResult<()>,
     mut look: impl FnMut() -> IoResult<()>,
@@ -73,7 +73,7 @@ fn save_as(
 /// With `verify` all cells are read and compared with their checksum. Without it only lines of entries are checked,
 /// which must end their runs.
 #[allow(unsafe_code, reason = "a file is mapped")]
-pub fn map(path: &Path, verify: bool) -> Result<Filter, SaveError> {
+pub fn map(path: &Path, verify: bool) -> Result<AnyFilter, SaveError> {
     let file = regular(path)?;
     // SAFETY: a file must not be changed in place while it is mapped. `save` never does: it replaces the file, and the
     // mapping keeps the old one. The documentation of `open` demands the same of callers.
@@ -89,7 +89,7 @@ fn regular(path: &Path) -> Result<File, SaveError> {
 }
 
 /// Reads a filter from a file.
-pub fn open(path: &Path) -> Result<Filter, SaveError> {
+pub fn open(path: &Path) -> Result<AnyFilter, SaveError> {
     open_within(path, TIMEOUT, &mut || Ok(()))
 }
 
@@ -101,7 +101,7 @@ pub fn open_within(
     path: &Path,
     timeout: Duration,
     look: &mut dyn FnMut() -> IoResult<()>,
-) -> Result<Filter, SaveError> {
+) -> Result<AnyFilter, SaveError> {
     let mut file = regular(path)?;
     let size = file.metadata()?.len();
     let preamble = Preamble::read(&mut file, Some(size))?;
@@ -166,7 +166,7 @@ fn refuse_torn(torn: bool) -> Result<(), Error> {
 
 /// Returns the filter in a file that processes share, with its words in the mapped file; `None` if `save` wrote the
 /// file.
-pub(crate) fn open_shared(file: &File) -> Result<Option<Filter>, SaveError> {
+pub(crate) fn open_shared(file: &File) -> Result<Option<AnyFilter>, SaveError> {
     let preamble = Preamble::read(&mut &*file, Some(file.metadata()?.len()))?;
     let Some(tail) = preamble.tail else { return Ok(None) };
     let mapped = Mapped::new(file, preamble.len, tail)?;

@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 use super::SaveError;
 use crate::Error;
 use crate::clock::{Clock, DAY, MOST_INSERTED, Window};
-use crate::filter::{Family, Filter};
+use crate::filter::{AnyFilter, Family};
 use crate::key::Seed;
 use crate::memory::Words;
 use crate::memory::mapped::{LIVE, RECORD, TAIL};
@@ -23,13 +23,13 @@ const HEADER: usize = 64;
 const MOST_PARAMETERS: u64 = 64 * 16;
 
 /// Returns header and parameters of a filter: the whole saved form except the cells.
-pub fn preamble(filter: &Filter) -> Vec<u8> {
+pub fn preamble(filter: &AnyFilter) -> Vec<u8> {
     preamble_of(filter, VERSION, xxh3_64(filter.engine().words().as_ref()))
 }
 
 /// Returns the bytes before the cells in a file that processes share.
 #[cfg(feature = "file")]
-pub(super) fn shared_preamble(filter: &Filter) -> Vec<u8> {
+pub(super) fn shared_preamble(filter: &AnyFilter) -> Vec<u8> {
     let mut bytes = preamble_of(filter, SHARED, 0);
     let mut live = [0; LIVE];
     live[8..13].copy_from_slice(&filter.engine().clock().to_record());
@@ -37,7 +37,7 @@ pub(super) fn shared_preamble(filter: &Filter) -> Vec<u8> {
     bytes
 }
 
-fn preamble_of(filter: &Filter, version: u16, cells_sum: u64) -> Vec<u8> {
+fn preamble_of(filter: &AnyFilter, version: u16, cells_sum: u64) -> Vec<u8> {
     let clock = filter.engine().clock();
     let window = match clock.window() {
         Window::Count { insertions } => [0, insertions, 0, 0],
@@ -115,9 +115,7 @@ impl Preamble {
         let promised = others.checked_add(cells);
         match (promised, bytes) {
             (Some(promised), Some(bytes)) if promised != bytes => {
-                return Err(
-                    Error::format(format!("the header promises {promised} bytes, but there are {bytes}")).into()
-                );
+                return Err(Error::format(format!("the header states {promised} bytes, but there are {bytes}")).into());
             }
             (None, _) => return Err(Error::format("the header is damaged").into()),
             _ => {}
@@ -150,7 +148,7 @@ impl Preamble {
     }
 
     /// Returns the filter with these cells; of a file that processes share with this record of its clock.
-    pub(super) fn filter(self, words: Words, record: Option<[u64; RECORD]>) -> Result<Filter, Error> {
+    pub(super) fn filter(self, words: Words, record: Option<[u64; RECORD]>) -> Result<AnyFilter, Error> {
         if self.tail.is_some() != record.is_some() {
             return Err(Error::format("processes share this file: open it by its path and without `mmap`"));
         }
@@ -181,7 +179,7 @@ impl Preamble {
             let seen = clock.resumed(inserted, (timed == 1).then_some(latest as i64));
             seen.with_max_ahead(ahead).with_system(behind(1) != 0)
         };
-        let mut filter = Filter::from_saved(self.kind, own, window, resume, self.seed, words)?;
+        let mut filter = AnyFilter::from_saved(self.kind, own, window, resume, self.seed, words)?;
         if self.cells_sum.is_some() {
             filter.engine().verify()?;
         }

@@ -18,6 +18,8 @@
 //! inserted in between, so that gap is added to every age and excluded from the prior.
 
 mod ages;
+#[cfg(feature = "inference")]
+mod batch;
 pub mod buffer;
 mod code;
 mod coded;
@@ -37,6 +39,8 @@ pub mod time_limited;
 pub mod timing;
 
 pub use ages::Hazard;
+#[cfg(feature = "inference")]
+pub use batch::{Inference, evidence_of};
 pub use code::Code;
 pub use decision::decide;
 pub use evidence::Evidence;
@@ -44,6 +48,27 @@ pub use memo::PosteriorCache;
 pub use per_key::PerKey;
 pub use posterior::{Posterior, Span};
 pub use posterior_curve::PosteriorCurve;
+
+use crate::clock::Clock;
+
+/// Cells with a clock whose evidence about keys can be read.
+pub trait EvidenceSource: Send + Sync {
+    /// Returns the clock.
+    fn clock(&self) -> Clock;
+
+    /// Writes the evidence about each key, for the [likelihood](Self::likelihood).
+    fn evidence(&self, hashes: &[u64], evidence: &mut [Evidence]);
+
+    /// Writes the code of the evidence about each key, and returns the function that decodes codes. By default evidence
+    /// has no codes: returns `None` and writes nothing.
+    fn codes(&self, hashes: &[u64], codes: &mut [Code]) -> Option<fn(Code) -> Evidence> {
+        let _ = (hashes, codes);
+        None
+    }
+
+    /// Returns the likelihood of evidence in the current state of the cells, if the layout has one.
+    fn likelihood(&self, question: &Question<'_>) -> Option<Box<dyn Likelihood>>;
+}
 
 /// The likelihood of the age of a key, given the cells of one state of a filter.
 pub trait Likelihood: Send + Sync {

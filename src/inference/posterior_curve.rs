@@ -288,7 +288,7 @@ mod tests {
 
     /// Of kinds of evidence in any order, and any number of keys up to [`KEYS`].
     #[test]
-    fn a_key_gets_among_others_what_it_gets_alone() {
+    fn a_key_has_the_same_posterior_among_others_and_alone() {
         let curve = PosteriorCurve::of_stretch((100.0, 190.0), 90.0, 40.0, 200.0, 260.0).unwrap();
         let kinds = [curve, curve.after(20.0, 1.5, 3.0), PosteriorCurve::unknown(10.0, 260.0), PosteriorCurve::OTHER];
         let number = |key: usize| key * key % 7 % 4;

@@ -82,7 +82,10 @@ impl Keys {
     /// Returns rows from their columns. `len` is given because rows need not have columns.
     pub fn rows(len: usize, columns: Vec<Keys>, hasher: KeyHasher) -> Result<Self, Error> {
         if let Some(column) = columns.iter().find(|column| column.len != len) {
-            return Err(Error::value(format!("a column of {} keys among {len} rows", column.len)));
+            return Err(Error::value(format!(
+                "columns must have one key per row, got one of {} keys among {len} rows",
+                column.len
+            )));
         }
         Ok(Self::new(len, move |start, out| {
             // 4 KiB: one column's hashes beside the chains, both within L1.

@@ -286,7 +286,7 @@ impl Shard {
 mod tests {
     use super::*;
     use crate::clock::{Moments, Window};
-    use crate::filter::Filter;
+    use crate::filter::AnyFilter;
     use crate::shape::timing::TimingShape;
 
     fn key(i: u64) -> u64 {
@@ -294,9 +294,9 @@ mod tests {
     }
 
     /// Blocks of 5 insertions; `blocks` is at most what the timestamps allow.
-    fn filter(bpt: u32, blocks: u32) -> Filter {
+    fn filter(bpt: u32, blocks: u32) -> AnyFilter {
         let window = Window::Count { insertions: u64::from(blocks) * 5 + 1 };
-        Filter::new(TimingShape::new(3, bpt, blocks, 200, 1).unwrap(), window, 0).unwrap()
+        AnyFilter::new(TimingShape::new(3, bpt, blocks, 200, 1).unwrap(), window, 0).unwrap()
     }
 
     #[test]

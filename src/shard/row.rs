@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::ages::FOREVER;
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};
-use crate::filter::Filter;
+use crate::filter::AnyFilter;
 use crate::layout::bloom::Bits;
 use crate::layout::cells::{Cells as _, Parts};
 use crate::layout::timers::{Places, Timers, TimersInLines, TimersInSlices};
@@ -30,7 +30,7 @@ pub(super) enum Cells {
 
 impl Row {
     /// The cells of this filter, if its family can be sliced.
-    pub fn of(filter: &Filter) -> Result<Self, Error> {
+    pub fn of(filter: &AnyFilter) -> Result<Self, Error> {
         Self::of_shape(filter.shape(), filter.engine().clock())
     }
 

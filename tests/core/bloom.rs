@@ -2,7 +2,7 @@
 
 use crate::support::{check_window, insert, key, present};
 use lately::clock::Window;
-use lately::filter::Filter;
+use lately::filter::AnyFilter;
 use lately::shape::Budget;
 use lately::shape::bloom::{BloomShape, choose};
 
@@ -19,7 +19,8 @@ fn no_key_is_missed_far_beyond_the_capacity() {
     for partitioned in [false, true] {
         for (capacity, fpr) in [(20, 0.1), (1000, 0.01), (1000, 1e-9)] {
             let mut filter =
-                Filter::new(choose(capacity, Budget::Rate(fpr), partitioned).unwrap(), planned(capacity), 0).unwrap();
+                AnyFilter::new(choose(capacity, Budget::Rate(fpr), partitioned).unwrap(), planned(capacity), 0)
+                    .unwrap();
             check_window(&mut filter, 5 * capacity, 1 + capacity / 10, 5 * capacity).unwrap();
             assert!(filter.false_positive_rate() > filter.fpr(), "there are five times as many keys as planned");
         }
@@ -32,7 +33,7 @@ fn measured(shape: BloomShape, held: u64, filters: u64, trials: u64) -> (f64, f6
     let mut rates = Vec::new();
     let mut reported = 0;
     for stream in 0..filters {
-        let mut filter = Filter::new(shape, planned(held), 0).unwrap();
+        let mut filter = AnyFilter::new(shape, planned(held), 0).unwrap();
         insert(&mut filter, &keys(stream, held));
         rates.push(filter.false_positive_rate());
         reported += present(&filter, &keys(filters + stream, trials));
@@ -74,7 +75,7 @@ fn fresh_keys_are_reported_at_the_exact_rate() {
 fn a_merged_filter_equals_one_with_all_keys() {
     for shape in [BloomShape::classical(5, 7001).unwrap(), BloomShape::partitioned(5, 1401).unwrap()] {
         let made = |range: std::ops::Range<u64>| {
-            let mut filter = Filter::new(shape, planned(500), 9).unwrap();
+            let mut filter = AnyFilter::new(shape, planned(500), 9).unwrap();
             insert(&mut filter, &range.map(|i| key(0, i)).collect::<Vec<_>>());
             filter
         };
@@ -82,7 +83,7 @@ fn a_merged_filter_equals_one_with_all_keys() {
         here.merge(&there).unwrap();
         assert_eq!(here.engine().words().as_slice(), all.engine().words().as_slice());
         assert_eq!(here.engine().clock(), all.engine().clock(), "800 insertions");
-        let other = Filter::new(shape, planned(501), 9).unwrap();
+        let other = AnyFilter::new(shape, planned(501), 9).unwrap();
         let error = here.merge(&other).unwrap_err().to_string();
         assert!(error.contains("capacity is 500 insertions here and 501 insertions there"), "{error}");
     }

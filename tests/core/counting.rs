@@ -6,19 +6,19 @@ use std::collections::VecDeque;
 use crate::support::{check_window, insert, key, present};
 use lately::clock::Window;
 use lately::engine::Aged;
-use lately::filter::Filter;
+use lately::filter::AnyFilter;
 use lately::layout::counting::Counters;
 use lately::shape::Budget;
 use lately::shape::counting::{CountingShape, choose, floor, sticking_rate};
 use lately::shape::slices::Slices;
 
-fn made(window: u64, rate: f64) -> Filter {
+fn made(window: u64, rate: f64) -> AnyFilter {
     let window = Window::Count { insertions: window };
-    Filter::new(choose(window, Budget::Rate(rate)).unwrap(), window, 0).unwrap()
+    AnyFilter::new(choose(window, Budget::Rate(rate)).unwrap(), window, 0).unwrap()
 }
 
-fn with(k: u32, cells: u64, insertions: u64) -> Filter {
-    Filter::new(CountingShape { slices: Slices::new(k, cells).unwrap() }, Window::Count { insertions }, 0).unwrap()
+fn with(k: u32, cells: u64, insertions: u64) -> AnyFilter {
+    AnyFilter::new(CountingShape { slices: Slices::new(k, cells).unwrap() }, Window::Count { insertions }, 0).unwrap()
 }
 
 #[test]
@@ -52,7 +52,7 @@ trait Windowed {
     fn contains(&self, key: u64) -> bool;
 }
 
-impl Windowed for Filter {
+impl Windowed for AnyFilter {
     fn add(&mut self, key: u64) {
         insert(self, &[key]);
     }

@@ -55,7 +55,7 @@ fn a_crafted_filter_that_opens_keeps_the_keys_that_come() {
     assert!(counted > 1_000 && timed > 500, "{counted} and {timed} were filters");
 }
 
-/// A table that lost what the buffer has, or has what it lost, would take the last one off too early.
+/// A table that lacks an entry of the buffer, or has one more, would remove the last one too early.
 #[test]
 fn a_window_whose_counts_differ_from_its_keys_is_rejected() {
     for name in ["swamp", "counting"] {

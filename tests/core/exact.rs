@@ -1,5 +1,5 @@
 //! The exact window beside a dictionary of when each key was last seen: homes that are crowded, at the end of the
-//! table, or full of keys that have died; windows that turn many times; times with ties, gaps and steps back.
+//! table, or full of keys that have died; windows that are replaced many times; times with ties, gaps and steps back.
 
 use std::collections::HashMap;
 
@@ -11,10 +11,10 @@ use super::support::key;
 
 const ALL: [Refresh; 3] = [Refresh::Always, Refresh::Unseen, Refresh::Delivered];
 
-/// Hashes as good ones are, and crowded at either end of the table, where a search comes round.
+/// Hashes that are uniform, and hashes crowded at either end of the table, where a search wraps around.
 const CROWDS: [fn(u64) -> u64; 4] = [|key| key, |key| key >> 50, |key| !(key >> 57), |key| key & 0xff << 56];
 
-/// Answers by a dictionary. The stamp of a key is its place among those that count, or its time.
+/// Returns the answers of a dictionary. The stamp of a key is its place among those that count, or its time.
 fn expected(hashes: &[u64], times: Option<&[i64]>, window: i64, refresh: Refresh) -> Vec<bool> {
     let (mut last, mut counted) = (HashMap::new(), 0);
     let see = |(i, &hash): (usize, &u64)| {
@@ -30,7 +30,7 @@ fn expected(hashes: &[u64], times: Option<&[i64]>, window: i64, refresh: Refresh
     hashes.iter().enumerate().map(see).collect()
 }
 
-/// Answers of an exact window that is given batches of these sizes in turn.
+/// Returns the answers of an exact window to batches of these sizes in turn.
 fn answers(exact: &mut Exact, hashes: &[u64], times: Option<&[i64]>, refresh: Refresh, sizes: &[usize]) -> Vec<bool> {
     let mut seen = vec![false; hashes.len()];
     let (mut start, mut sizes) = (0, sizes.iter().cycle());
@@ -43,7 +43,7 @@ fn answers(exact: &mut Exact, hashes: &[u64], times: Option<&[i64]>, refresh: Re
     seen
 }
 
-/// Keys of which about half are repeats, mostly of keys around `near` places ago.
+/// Returns keys of which about half are repeats, mostly of keys around `near` places ago.
 fn stream(n: u64, near: u64) -> Vec<u64> {
     let mut keys = Vec::new();
     for i in 0..n {
@@ -114,8 +114,8 @@ fn the_ends_of_time() {
 }
 
 #[test]
-fn memory_is_that_of_the_window() {
-    // A line of 64 bytes a key; or of a key and a half, where they are many.
+fn memory_grows_with_the_keys_of_the_window_alone() {
+    // A line of 64 bytes a key; or of a key and a half, if there are many.
     for (insertions, most) in [(1000, 66), (1_000_000, 43)] {
         let mut exact = Exact::new(Window::Count { insertions }).unwrap();
         let before = exact.nbytes();
@@ -134,12 +134,12 @@ fn memory_is_that_of_the_window() {
 }
 
 #[test]
-fn keys_that_are_like_no_other() {
+fn keys_that_equal_no_other_are_never_seen_nor_inserted() {
     let mut exact = Exact::new(Window::Count { insertions: 3 }).unwrap();
     let mut seen = [true; 8];
     let hashes = [1, 0, 0, 1, 0, 0, 0, 1];
     exact.duplicated(&hashes, Moments::Untimed, Refresh::Always, Some(0), &mut seen).unwrap();
-    // The window goes on with them.
+    // The window advances with them.
     assert_eq!(seen, [false, false, false, true, false, false, false, false]);
 }
 

@@ -26,7 +26,7 @@ const FILES: [&str; 10] = [
     "src/key/hashable.rs",
 ];
 
-/// The public items of a file that documents show: names at the top, and signatures within an `impl`.
+/// Returns the public items of a file that documents show: names at the top, and signatures within an `impl`.
 fn listed(source: &str) -> String {
     let (mut list, mut owner, mut hidden, mut pending) = (String::new(), String::new(), false, None::<String>);
     for line in source.lines().take_while(|line| *line != "#[cfg(test)]") {
@@ -59,7 +59,7 @@ fn listed(source: &str) -> String {
     list
 }
 
-/// The public items of a file without an example in their documents.
+/// Returns the public items of a file without an example in their documents.
 fn without_example(source: &str) -> Vec<&str> {
     let (mut missing, mut example, mut hidden) = (Vec::new(), false, false);
     for line in source.lines().map(str::trim).take_while(|line| *line != "#[cfg(test)]") {
@@ -153,7 +153,7 @@ fn a_program_for_each_common_task_has_at_most_fifteen_lines_and_three_names() {
     }
 }
 
-/// Requests of every kind, senseless ones above all: each is refused with a message or makes a filter that works.
+/// Requests of every kind, senseless ones above all: each is rejected with a message or makes a filter that works.
 #[test]
 fn no_request_panics() {
     let windows = [0, 1, 2, 1000, 1 << 40, u64::MAX].map(Window::last).into_iter();
@@ -205,7 +205,7 @@ fn no_request_panics() {
 /// Spans from nothing to more than any clock has.
 const SPANS: [Duration; 4] = [Duration::ZERO, Duration::from_nanos(1), Duration::from_secs(60), Duration::MAX];
 
-/// Times of events from the first that a system can state to the last.
+/// Returns times of events from the first that a system can state to the last.
 fn times() -> Vec<SystemTime> {
     let spans = [0, 1, 1 << 33, i64::MAX as u64 / 2].map(Duration::from_secs);
     let both = |span| [UNIX_EPOCH.checked_sub(span), UNIX_EPOCH.checked_add(span)];

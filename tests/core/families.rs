@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lately::clock::Window;
-use lately::filter::{FAMILIES, Family, Filter, Layout, Request, Windows};
+use lately::filter::{AnyFilter, FAMILIES, Family, Layout, Request, Windows};
 use lately::format;
 use lately::shape::growing::Grow;
 use lately::shape::{Budget, Parameters};
@@ -22,7 +22,7 @@ fn saved_as(family: &Family, window: Window, request: &Request) -> u16 {
     let again = (family.read)(&Parameters(&named)).unwrap();
     assert_eq!(format!("{again:?}"), format!("{shape:?}"));
 
-    let filter = Filter::of(Arc::clone(&shape), window, 7).unwrap();
+    let filter = AnyFilter::of(Arc::clone(&shape), window, 7).unwrap();
     let cells: &[u8] = filter.engine().words().as_ref();
     assert_eq!(cells.len() as u64, shape.bytes(window), "{}", family.name);
     assert!(shape.fpr(window) <= 0.01 && filter.fpr() == shape.fpr(window));
@@ -68,7 +68,7 @@ fn a_plan_takes_no_memory() {
     let (window, request) = (Window::Count { insertions: 1 << 50 }, Request::from(Budget::Rate(0.01)));
     let shape = (Family::named("age-partitioned").unwrap().plan)(window, &request).unwrap();
     assert!(shape.bytes(window) > 1 << 50 && shape.fpr(window) <= 0.01);
-    assert!(Filter::of(shape, window, 0).is_err(), "no machine has so much memory");
+    assert!(AnyFilter::of(shape, window, 0).is_err(), "no machine has so much memory");
 }
 
 #[test]

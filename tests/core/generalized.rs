@@ -4,7 +4,7 @@
 use crate::support::{check_window, insert, key, mean, present};
 use lately::clock::Window;
 use lately::engine::Aged;
-use lately::filter::Filter;
+use lately::filter::AnyFilter;
 use lately::inference::generalized::Matches;
 use lately::layout::generalized::FadingBits;
 use lately::memory::Words;
@@ -21,8 +21,8 @@ fn shape((bits, k1, k0): (u64, u32, u32)) -> GeneralizedShape {
     GeneralizedShape::new(bits, k1, k0).unwrap()
 }
 
-fn filled(shape: GeneralizedShape, stream: u64, keys: u64) -> Filter {
-    let mut filter = Filter::new(shape, WINDOW, 0).unwrap();
+fn filled(shape: GeneralizedShape, stream: u64, keys: u64) -> AnyFilter {
+    let mut filter = AnyFilter::new(shape, WINDOW, 0).unwrap();
     insert(&mut filter, &(0..keys).map(|i| key(stream, i)).collect::<Vec<_>>());
     filter
 }
@@ -93,7 +93,7 @@ fn keys_are_forgotten_by_age_as_stated() {
 #[test]
 fn no_window_is_promised_and_nine_tenths_of_the_oldest_keys_are_reported() {
     let window = Window::Count { insertions: 2000 };
-    let made = || Filter::new(choose(window, Budget::Rate(0.01)).unwrap(), window, 0).unwrap();
+    let made = || AnyFilter::new(choose(window, Budget::Rate(0.01)).unwrap(), window, 0).unwrap();
     check_window(&mut made(), 2000, 100, 8000).unwrap_err();
     let mut filter = made();
     insert(&mut filter, &(0..8000).map(|i| key(0, i)).collect::<Vec<_>>());
@@ -138,8 +138,8 @@ fn a_bit_both_set_and_reset_is_zero_and_evidence_counts_each_bit_once() {
 }
 
 /// Returns a filter of this shape with `cells` as every word.
-fn with_words(shape: GeneralizedShape, cells: u64) -> Filter {
+fn with_words(shape: GeneralizedShape, cells: u64) -> AnyFilter {
     let parameters = [shape.bits, shape.k1.into(), shape.k0.into()];
     let words = Words::copied(&cells.to_le_bytes()).unwrap();
-    Filter::from_saved(10, &parameters, WINDOW, |clock| clock, 0, words).unwrap()
+    AnyFilter::from_saved(10, &parameters, WINDOW, |clock| clock, 0, words).unwrap()
 }

@@ -5,7 +5,7 @@ use crate::support::key;
 use crate::support::timed::{SECOND, SPAN, START, below, check_promise, reported, steady};
 use lately::clock::{Moments, Window};
 use lately::engine::{Refresh, growing};
-use lately::filter::Filter;
+use lately::filter::AnyFilter;
 use lately::shape::Budget;
 use lately::shape::growing::{Grow, Growing, Limit};
 use lately::shape::timing::{TimingShape, choose, timestamps};
@@ -14,11 +14,11 @@ fn window(lateness: i64, capacity: u64) -> Window {
     Window::Time { span: SPAN as u64, lateness: lateness as u64, capacity }
 }
 
-fn made(shape: TimingShape, limit: Limit, lateness: i64) -> Filter {
-    Filter::new(Growing { part: shape, limit }, window(lateness, 100), 0).unwrap()
+fn made(shape: TimingShape, limit: Limit, lateness: i64) -> AnyFilter {
+    AnyFilter::new(Growing { part: shape, limit }, window(lateness, 100), 0).unwrap()
 }
 
-fn how_many(filter: &Filter) -> usize {
+fn how_many(filter: &AnyFilter) -> usize {
     filter.engine_as::<growing::Growing>().unwrap().parts()
 }
 
@@ -86,7 +86,7 @@ fn parts_are_added_with_the_keys_and_dropped_with_them() {
         let part = shape.nbytes() as usize / 8;
         for grow in [Grow::Cardinality, Grow::Density] {
             let limit = Limit::planned(grow, shape, window);
-            let mut filter = Filter::new(Growing { part: shape, limit }, window, 0).unwrap();
+            let mut filter = AnyFilter::new(Growing { part: shape, limit }, window, 0).unwrap();
             let mut parts_after = |moments: &[i64]| {
                 let keys: Vec<u64> = moments.iter().map(|&at| key(1, at as u64)).collect();
                 filter.engine_mut().insert(&keys, Moments::Each(moments)).unwrap();
@@ -125,7 +125,7 @@ fn below_the_planned_rate_a_limit_of_timers_needs_one_part() {
     {
         let shape = choose(window, Budget::Rate(0.01), slack).unwrap();
         let mut filter =
-            Filter::new(Growing { part: shape, limit: Limit::planned(grow.0, shape, window) }, window, 0).unwrap();
+            AnyFilter::new(Growing { part: shape, limit: Limit::planned(grow.0, shape, window) }, window, 0).unwrap();
         let mut most = 0;
         for (n, at) in steady(&[(8.0, 700.0)]).into_iter().enumerate() {
             filter.engine_mut().insert(&[key(6, n as u64)], Moments::At(at)).unwrap();
@@ -169,7 +169,7 @@ fn the_rate_is_that_of_all_parts() {
         let shape = choose(window, Budget::Rate(fpr), slack).unwrap();
         for grow in [Grow::Cardinality, Grow::Density] {
             let limit = Limit::planned(grow, shape, window);
-            let mut filter = Filter::new(Growing { part: shape, limit }, window, 0).unwrap();
+            let mut filter = AnyFilter::new(Growing { part: shape, limit }, window, 0).unwrap();
             assert!(filter.fpr() <= fpr);
             for parts in 1..=6 {
                 let mut n = 1_000_000 * parts as u64;
@@ -216,7 +216,7 @@ fn the_planned_rate_of_false_positives_holds_at_the_planned_load() {
         let slack = slack.map(|seconds| (seconds * SECOND) as u64);
         let shape = choose(window, Budget::Rate(0.01), slack).unwrap();
         let mut filter =
-            Filter::new(Growing { part: shape, limit: Limit::planned(grow, shape, window) }, window, 0).unwrap();
+            AnyFilter::new(Growing { part: shape, limit: Limit::planned(grow, shape, window) }, window, 0).unwrap();
         let (mut worst, mut most) = (0.0_f64, 0);
         for (n, at) in steady(&[(6.0, 20_000.0)]).into_iter().enumerate() {
             filter.engine_mut().insert(&[key(5, n as u64)], Moments::At(at)).unwrap();
@@ -241,7 +241,8 @@ fn merging_and_windows_of_insertions_are_rejected() {
     let other = filter.clone();
     let error = filter.merge(&other).unwrap_err().to_string();
     assert!(error.contains("timing filters that grow cannot be united"), "{error}");
-    let error =
-        Filter::new(Growing { part: shapes()[1], limit: LIMITS[0] }, Window::Count { insertions: 9 }, 0).err().unwrap();
+    let error = AnyFilter::new(Growing { part: shapes()[1], limit: LIMITS[0] }, Window::Count { insertions: 9 }, 0)
+        .err()
+        .unwrap();
     assert!(error.to_string().contains("grow is for windows of time"), "{error}");
 }

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 use crate::support::{self, insert, key, present};
 use lately::clock::{Moments, Window};
-use lately::filter::Filter;
+use lately::filter::AnyFilter;
 use lately::shape::Budget;
 use lately::shape::fill;
 use lately::shape::ring::{self, Paper, RingShape, Segment};
@@ -37,14 +37,14 @@ impl Layout {
         }
     }
 
-    fn filter(self, shape: RingShape, window: Window) -> Filter {
+    fn filter(self, shape: RingShape, window: Window) -> AnyFilter {
         match self {
-            Self::Sliced(_) => Filter::new(shape, window, 0).unwrap(),
+            Self::Sliced(_) => AnyFilter::new(shape, window, 0).unwrap(),
             Self::Transposed => {
                 let Segment::Bits { bits, parts: k } = shape.segment else {
                     unreachable!("transposed filters have no blocks")
                 };
-                Filter::new(Transposed::new(shape.l, k, bits).unwrap(), window, 0).unwrap()
+                AnyFilter::new(Transposed::new(shape.l, k, bits).unwrap(), window, 0).unwrap()
             }
         }
     }
@@ -102,7 +102,7 @@ fn the_check_of_the_window_fails_without_a_guard() {
     }
 }
 
-/// So few bits are set that no key is reported by chance: only retained keys are.
+/// Few enough bits are set that no key is reported by chance: only retained keys are.
 #[test]
 fn as_many_insertions_are_retained_as_stated() {
     let plain = Segment::Bits { bits: 1 << 20, parts: 7 };
@@ -323,7 +323,7 @@ fn medians(shape: RingShape, name: &str) -> [f64; 3] {
     let (mut rates, mut theories, mut expired_shares) = (Vec::new(), Vec::new(), Vec::new());
     for seed in 0..SEEDS {
         let keys = stream(name, seed);
-        let mut filter = Filter::new(shape, count(WINDOW), seed).unwrap();
+        let mut filter = AnyFilter::new(shape, count(WINDOW), seed).unwrap();
         insert(&mut filter, &keys);
         let (before, live) = keys.split_at((INSERTED - WINDOW) as usize);
         assert_eq!(present(&filter, live), live.len(), "no live key may be missed");

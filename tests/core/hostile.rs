@@ -103,7 +103,7 @@ impl Random {
         (self.next() % n as u64) as usize
     }
 
-    /// An edge, or something of any magnitude.
+    /// Returns an edge, or a number of any magnitude.
     pub fn number(&mut self) -> u64 {
         match self.below(3) {
             0 => EDGES[self.below(EDGES.len())],
@@ -165,13 +165,13 @@ fn every_change_of_a_byte_under_right_sums_is_rejected_or_legal() {
     for name in GOLDEN {
         let bytes = golden(name);
         let mut cells = HEADER + word(&bytes, 24) as usize;
-        // Their table may be refused, the bits behind it not.
+        // The table may be rejected, the bits behind it not.
         cells += match name {
             "limited" => 8 * (3 + 4 * word(&bytes, cells) as usize),
             "grown" | "grown_dense" => 8 * (2 + word(&bytes, cells) as usize),
             // Lines of entries have to end as many runs as they have.
             name if name.starts_with("aged") => word(&bytes, 32) as usize,
-            // Tables and counters have to count what their windows hold.
+            // Tables and counters have to count the keys of their windows.
             "swamp" | "counting" => word(&bytes, 32) as usize,
             _ => 0,
         };

@@ -1,17 +1,18 @@
-//! Posteriors against streams drawn from the prior: among all filters whose cells say the same of a key, the share that
-//! holds it at an age is what the posterior says. And laws for any evidence: sums of 1, nothing outside [0, 1], from
-//! empty filters to saturated ones and priors from 0 to 1.
+//! Posteriors compared with streams drawn from the prior: among all filters with the same evidence about a key, the
+//! share that contains it at an age is the posterior. And laws for any evidence: sums of 1, nothing outside [0, 1],
+//! from empty filters to saturated ones and priors from 0 to 1.
 
 use std::collections::HashMap;
 
 use crate::support::tally::Tally;
 use crate::support::{insert, key, trials};
 use lately::clock::{Moments, Window};
-use lately::filter::Filter;
+use lately::filter::AnyFilter;
 use lately::inference::generalized::{Matches, likelihood};
 use lately::inference::ring::{Generation, RingLikelihood, not_ruled_out};
-use lately::inference::{Distinct, Evidence, Hazard, Likelihood, PerKey, Posterior, PosteriorCache, Question, Span};
-use lately::posteriors::Inference;
+use lately::inference::{
+    Distinct, Evidence, Hazard, Inference, Likelihood, PerKey, Posterior, PosteriorCache, Question, Span,
+};
 use lately::shape::ring::Segment;
 use lately::shape::{
     bloom, counting, fingerprint_buffer, generalized, growing, line, ring, slices, stable, swamp, time_limited, timing,
@@ -23,44 +24,44 @@ const SECOND: f64 = 1e9;
 /// 41 keys in 41 seconds.
 const TIMED: Window = Window::Time { span: 41_000_000_000, lateness: 0, capacity: 41 };
 
-fn transposed(positions: u64, window: Window) -> Filter {
-    Filter::new(transposed::Transposed::new(7, 2, positions).unwrap(), window, 0).unwrap()
+fn transposed(positions: u64, window: Window) -> AnyFilter {
+    AnyFilter::new(transposed::Transposed::new(7, 2, positions).unwrap(), window, 0).unwrap()
 }
 
-/// Small filters at some tens of percent of false positives, so that all evidence is ambiguous.
-fn small_filters() -> Vec<(&'static str, Filter)> {
+/// Returns small filters at some tens of percent of false positives, so that all evidence is ambiguous.
+fn small_filters() -> Vec<(&'static str, AnyFilter)> {
     let ring = |k, l, segment| {
         let shape = ring::RingShape::age_partitioned(k, l, segment).unwrap();
-        Filter::new(shape, WINDOW, 0).unwrap()
+        AnyFilter::new(shape, WINDOW, 0).unwrap()
     };
     let epochs = |r, segment| {
         let shape = ring::RingShape::guarded_epoch(r, segment).unwrap();
-        Filter::new(shape, WINDOW, 0).unwrap()
+        AnyFilter::new(shape, WINDOW, 0).unwrap()
     };
     let timers = |k, bpt, blocks, slice, equal| {
         let shape = timing::TimingShape::new(k, bpt, blocks, slice, equal).unwrap();
-        Filter::new(shape, WINDOW, 0).unwrap()
+        AnyFilter::new(shape, WINDOW, 0).unwrap()
     };
     let slices = |k, cells| slices::Slices::new(k, cells).unwrap();
-    let bloom = |shape| Filter::new(shape, WINDOW, 0).unwrap();
+    let bloom = |shape| AnyFilter::new(shape, WINDOW, 0).unwrap();
     let stable = |k, cells, bits, decrements| {
         let shape = stable::StableShape::new(slices(k, cells), bits, decrements).unwrap();
-        Filter::new(shape, WINDOW, 0).unwrap()
+        AnyFilter::new(shape, WINDOW, 0).unwrap()
     };
     let generalized = |bits, k1, k0| {
         let shape = generalized::GeneralizedShape::new(bits, k1, k0).unwrap();
-        Filter::new(shape, WINDOW, 0).unwrap()
+        AnyFilter::new(shape, WINDOW, 0).unwrap()
     };
     let buffer = |bits| {
         let shape = fingerprint_buffer::BufferShape::new(bits).unwrap();
-        Filter::new(shape, WINDOW, 0).unwrap()
+        AnyFilter::new(shape, WINDOW, 0).unwrap()
     };
     vec![
         ("classical", bloom(bloom::BloomShape::classical(2, 400).unwrap())),
         ("partitioned", bloom(bloom::BloomShape::partitioned(3, 150).unwrap())),
-        ("counters", Filter::new(counting::CountingShape { slices: slices(2, 70) }, WINDOW, 0).unwrap()),
+        ("counters", AnyFilter::new(counting::CountingShape { slices: slices(2, 70) }, WINDOW, 0).unwrap()),
         ("fingerprints of 7 bits", buffer(7)),
-        ("counted fingerprints", Filter::new(swamp::SwampShape::new(64, 2).unwrap(), WINDOW, 0).unwrap()),
+        ("counted fingerprints", AnyFilter::new(swamp::SwampShape::new(64, 2).unwrap(), WINDOW, 0).unwrap()),
         ("cells of 1 bit", stable(3, 200, 1, 3)),
         ("cells of 2 bits", stable(2, 200, 2, 8)),
         ("cells of 4 bits", stable(2, 200, 4, 40)),
@@ -79,44 +80,46 @@ fn small_filters() -> Vec<(&'static str, Filter)> {
 }
 
 /// Draws streams in which each insertion is the key with probability `p` and otherwise fresh, and stops at every phase.
-/// Compares the posterior of the key, for the prior `told`, with what was inserted, evidence by evidence.
+/// Compares the posterior of the key, for the prior `assumed`, with what was inserted, evidence by evidence.
 fn check_against_streams(
     name: &str,
-    empty: &Filter,
-    (p, told): (f64, f64),
+    empty: &AnyFilter,
+    (p, assumed): (f64, f64),
     streams: u64,
     window: u64,
 ) -> Result<(), String> {
     let mut tallies: HashMap<(Evidence, u64, &str), Tally> = HashMap::new();
     for stream in 0..streams {
-        // Another seed in each: random decay is the same in stable filters of one seed.
-        let asked = key(1 << 20, stream);
+        // Another seed in each: random decay is equal in stable filters of one seed.
+        let queried = key(1 << 20, stream);
         let mut filter = empty.clone();
         let length = 100 + key(7, stream) % 40;
         let drawn = |i: u64| (key(stream + 8, i) >> 11) as f64 / (1u64 << 53) as f64;
-        let keys: Vec<u64> = (0..length).map(|i| if drawn(i) < p { asked } else { key(stream, i) }).collect();
+        let keys: Vec<u64> = (0..length).map(|i| if drawn(i) < p { queried } else { key(stream, i) }).collect();
         insert(&mut filter, &keys);
-        let age = keys.iter().rev().position(|&key| key == asked).map_or(u64::MAX, |age| age as u64);
+        let age = keys.iter().rev().position(|&key| key == queried).map_or(u64::MAX, |age| age as u64);
         let mut evidence = [Evidence::default()];
-        filter.engine().evidence(&[asked], &mut evidence);
+        filter.engine().evidence(&[queried], &mut evidence);
         let question = Question { ages: &[5.0, 17.0, 20.0, 41.0, 70.0], ..Question::default() };
         let inference = Inference::about(filter.engine(), &question).unwrap();
         let each = |_, posterior: &Posterior<'_>| {
-            let said = posterior.within(window as f64);
-            tallies.entry((evidence[0], 0, "window")).or_default().note(said, age < window);
+            let predicted = posterior.within(window as f64);
+            tallies.entry((evidence[0], 0, "window")).or_default().note(predicted, age < window);
             for (from, to) in [(0, 5), (5, 20), (20, 41), (41, 70), (70, length)] {
-                let said = posterior.within(to as f64) - posterior.within(from as f64);
-                tallies.entry((Evidence::ABSENT, from, "age")).or_default().note(said, (from..to).contains(&age));
+                let predicted = posterior.within(to as f64) - posterior.within(from as f64);
+                tallies.entry((Evidence::ABSENT, from, "age")).or_default().note(predicted, (from..to).contains(&age));
             }
             tallies.entry((Evidence::ABSENT, 0, "never")).or_default().note(1.0 - posterior.ever(), age == u64::MAX);
         };
-        inference.each(&[asked], Moments::Untimed, PerKey::All(told), length as f64, each).unwrap();
+        inference.each(&[queried], Moments::Untimed, PerKey::All(assumed), length as f64, each).unwrap();
     }
     let wrong: Vec<String> = tallies
         .iter()
         .filter(|(_, tally)| !tally.holds())
-        .map(|((evidence, from, what), Tally { trials, said, happened })| {
-            format!("{name}, p {p}, evidence {evidence:?}, {what} {from}: {happened} of {trials}, said {said:.1}")
+        .map(|((evidence, from, what), Tally { trials, predicted, happened })| {
+            format!(
+                "{name}, p {p}, evidence {evidence:?}, {what} {from}: {happened} of {trials}, predicted {predicted:.1}"
+            )
         })
         .collect();
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
@@ -135,11 +138,16 @@ fn posteriors_are_the_shares_of_streams() {
     });
 }
 
-/// The same on a clock of time, for keys that come at random moments, one a second and in every other stream ten times
-/// as fast after half of it; asked some seconds after the last.
-fn check_against_timed_streams(name: &str, empty: &Filter, (p, told): (f64, f64), streams: u64) -> Result<(), String> {
+/// Draws streams on a clock of time, for keys that come at random moments, one a second and in every other stream ten
+/// times as fast after half of it. Compares the posterior some seconds after the last key.
+fn check_against_timed_streams(
+    name: &str,
+    empty: &AnyFilter,
+    (p, assumed): (f64, f64),
+    streams: u64,
+) -> Result<(), String> {
     let mut tallies: HashMap<(u64, u64), Tally> = HashMap::new();
-    let asked = key(1 << 20, 0);
+    let queried = key(1 << 20, 0);
     for stream in 0..streams {
         let (mut filter, mut uniform) = (empty.clone(), uniform(stream + 8));
         let (mut now, mut last) = (0.0, f64::NEG_INFINITY);
@@ -147,49 +155,52 @@ fn check_against_timed_streams(name: &str, empty: &Filter, (p, told): (f64, f64)
         for i in 0..100 + key(7, stream) % 100 {
             let others = if i > 80 && stream % 2 == 1 { 10.0 } else { 1.0 };
             now -= (1.0 - uniform()).ln() / (others + p);
-            let is_asked = uniform() < p / (others + p);
-            let hash = if is_asked { asked } else { key(stream, i) };
-            last = if is_asked { now } else { last };
+            let is_queried = uniform() < p / (others + p);
+            let hash = if is_queried { queried } else { key(stream, i) };
+            last = if is_queried { now } else { last };
             filter.engine_mut().insert(&[hash], Moments::At((now * SECOND) as i64)).unwrap();
         }
         let at = now + (stream % 3) as f64 * 4.0;
         let inference = Inference::new(filter.engine()).unwrap();
         let each = |_, posterior: &Posterior<'_>| {
             for window in [15u32, 30, 41, 55] {
-                let said = posterior.within(f64::from(window));
-                tallies.entry((window.into(), (said * 10.0) as u64)).or_default().note(said, at - last < window.into());
+                let predicted = posterior.within(f64::from(window));
+                tallies
+                    .entry((window.into(), (predicted * 10.0) as u64))
+                    .or_default()
+                    .note(predicted, at - last < window.into());
             }
         };
         let moment = Moments::At((at * SECOND) as i64);
-        inference.each(&[asked], moment, PerKey::All(told), f64::INFINITY, each).unwrap();
+        inference.each(&[queried], moment, PerKey::All(assumed), f64::INFINITY, each).unwrap();
     }
     let wrong: Vec<String> = tallies
         .iter()
         .filter(|(_, tally)| !tally.holds())
-        .map(|((window, tenth), Tally { trials, said, happened })| {
-            format!("{name}, rate {p}, {window} s, tenth {tenth}: {happened} of {trials}, said {said:.1}")
+        .map(|((window, tenth), Tally { trials, predicted, happened })| {
+            format!("{name}, rate {p}, {window} s, tenth {tenth}: {happened} of {trials}, predicted {predicted:.1}")
         })
         .collect();
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }
 
-fn timed_filters() -> Vec<(&'static str, Filter)> {
+fn timed_filters() -> Vec<(&'static str, AnyFilter)> {
     let ring = ring::RingShape::age_partitioned(3, 4, Segment::Bits { bits: 61, parts: 1 }).unwrap();
     let epochs = ring::RingShape::guarded_epoch(3, Segment::Bits { bits: 90, parts: 2 }).unwrap();
     let timers = timing::TimingShape::new(3, 3, 4, 105, 1).unwrap();
     let limited = time_limited::TimeLimitedShape::new(2, 4, 512).unwrap();
     let part = timing::TimingShape::new(3, 3, 4, 60, 1).unwrap();
-    let growing = |limit| Filter::new(growing::Growing { part, limit }, TIMED, 0).unwrap();
-    // Epochs of 20 keys, as the others have 10 or more: of fewer, a key's own bits are too large a share.
+    let growing = |limit| AnyFilter::new(growing::Growing { part, limit }, TIMED, 0).unwrap();
+    // Epochs of 20 keys, as the others have 10 or more: with fewer, a key's own bits are too large a share.
     let long = Window::Time { span: 140_000_000_000, lateness: 0, capacity: 140 };
     vec![
         ("parts of 25 keys", growing(growing::Limit::Keys(25))),
         ("parts of 75 timers", growing(growing::Limit::Timers(75))),
-        ("k = 3 of 7 slices", Filter::new(ring, TIMED, 0).unwrap()),
-        ("4 segments", Filter::new(epochs, TIMED, 0).unwrap()),
+        ("k = 3 of 7 slices", AnyFilter::new(ring, TIMED, 0).unwrap()),
+        ("4 segments", AnyFilter::new(epochs, TIMED, 0).unwrap()),
         ("8 epochs, transposed", transposed(128, long)),
-        ("timers of 4 blocks", Filter::new(timers, TIMED, 0).unwrap()),
-        ("slices as many as needed", Filter::new(limited, TIMED, 0).unwrap()),
+        ("timers of 4 blocks", AnyFilter::new(timers, TIMED, 0).unwrap()),
+        ("slices as many as needed", AnyFilter::new(limited, TIMED, 0).unwrap()),
     ]
 }
 
@@ -210,7 +221,7 @@ fn the_check_fails_for_a_prior_that_is_not_the_streams() {
     }
 }
 
-/// Numbers in [0, 1), the same in every run.
+/// Returns numbers in [0, 1), equal in every run.
 fn uniform(stream: u64) -> impl FnMut() -> f64 {
     let mut i = 0;
     move || {
@@ -219,14 +230,14 @@ fn uniform(stream: u64) -> impl FnMut() -> f64 {
     }
 }
 
-/// Generations that each begin when the one before ends.
+/// Returns generations that each begin when the one before ends.
 fn generations(begins: &[f64]) -> Vec<Generation> {
     let ends = [0.0].into_iter().chain(begins.iter().copied());
     begins.iter().zip(ends).map(|(&began, end)| Generation { began, exposure: began - end }).collect()
 }
 
-/// The probability of each generation to be the youngest that holds the key, and of none, summed over all sets of
-/// generations that may hold it.
+/// Returns the probability of each generation to be the youngest that contains the key, and of none, summed over all
+/// sets of generations that may contain it.
 fn enumerated(k: usize, lengths: &[f64], rates: &[f64], matches: u128, p: f64) -> Vec<f64> {
     let slices = rates.len();
     let mut youngest = vec![0.0; slices + 1];
@@ -246,7 +257,7 @@ fn enumerated(k: usize, lengths: &[f64], rates: &[f64], matches: u128, p: f64) -
 }
 
 #[test]
-fn a_rings_posterior_is_the_sum_over_all_its_pasts() {
+fn the_posterior_of_a_ring_is_the_sum_over_all_histories() {
     for (round, k) in (0..400).zip([1, 2, 3, 5].into_iter().cycle()) {
         let mut uniform = uniform(round);
         let slices = k + 1 + (uniform() * 6.0) as usize;
@@ -269,7 +280,7 @@ fn a_rings_posterior_is_the_sum_over_all_its_pasts() {
     }
 }
 
-/// Laws for any posterior.
+/// Checks the laws of any posterior.
 fn check_laws(spans: &[Span], hazard: Hazard, gap: f64, end: f64) -> Result<(), String> {
     let sum: f64 = spans.iter().map(|span| span.probability).sum();
     let posterior = Posterior::new(spans, hazard, gap, end);
@@ -319,7 +330,7 @@ fn no_state_and_no_prior_breaks_the_laws() {
 }
 
 #[test]
-fn a_key_that_never_comes_has_not_come() {
+fn a_key_of_prior_zero_has_posterior_zero() {
     for (name, mut filter) in small_filters() {
         let keys: Vec<u64> = (0..300).map(|i| key(0, i)).collect();
         insert(&mut filter, &keys);
@@ -371,32 +382,33 @@ fn a_posterior_from_the_memo_is_right_to_a_hundred_thousandth() {
     }
 }
 
-/// Enough keys for tables with a place for every code, on lines that have them, and others for comparison.
+/// The batch has enough keys for tables with a place for every code, in lines that have them, and others for
+/// comparison.
 #[test]
-fn a_key_of_a_large_batch_gets_what_it_gets_alone() {
+fn a_key_has_the_same_posterior_in_a_large_batch_and_alone() {
     let window = Window::Count { insertions: 4000 };
     let keys: Vec<u64> = (0..9000).map(|i| key(0, i)).collect();
     let priors: Vec<f64> = (0..4500).map(|i| 10f64.powf(-f64::from(i % 97) / 12.0)).collect();
     let lines = [(1, 7, 1, 1), (2, 6, 2, 1), (2, 6, 3, 2), (1, 15, 2, 1), (3, 29, 4, 2)].map(|(k, l, pages, lines)| {
-        Filter::new(line::LineShape::age_partitioned(k, l, pages, lines).unwrap(), window, 0).unwrap()
+        AnyFilter::new(line::LineShape::age_partitioned(k, l, pages, lines).unwrap(), window, 0).unwrap()
     });
     let timers = [(2, 2, 2, 1), (9, 4, 8, 2), (3, 6, 62, 1), (3, 7, 63, 1)].map(|(k, bpt, blocks, lines)| {
-        Filter::new(timing::line::TimingLineShape::new(k, bpt, blocks, 2, lines).unwrap(), window, 0).unwrap()
+        AnyFilter::new(timing::line::TimingLineShape::new(k, bpt, blocks, 2, lines).unwrap(), window, 0).unwrap()
     });
     let slices = [(2, 2, 2, 1), (3, 4, 8, 2), (30, 6, 62, 1), (3, 7, 63, 1)].map(|(k, bpt, blocks, equal)| {
-        Filter::new(timing::TimingShape::new(k, bpt, blocks, 20_000, equal).unwrap(), window, 0).unwrap()
+        AnyFilter::new(timing::TimingShape::new(k, bpt, blocks, 20_000, equal).unwrap(), window, 0).unwrap()
     });
     for mut filter in lines.into_iter().chain(timers).chain(slices) {
         insert(&mut filter, &keys[..7000]);
         let name = format!("{} {:?}", filter.name(), filter.parameters());
         let inference = Inference::new(filter.engine()).unwrap();
-        let asked = &keys[4500..];
+        let queried = &keys[4500..];
         for prior in [PerKey::All(1e-4), PerKey::All(0.3), PerKey::Each(&priors)] {
-            let mut large = PosteriorCache::new(asked.len());
+            let mut large = PosteriorCache::new(queried.len());
             for window in [4000.0, 1234.0] {
-                let mut posteriors = vec![f64::NAN; asked.len()];
-                inference.posterior(asked, Moments::Untimed, prior, window, &mut large, &mut posteriors).unwrap();
-                for (i, (posterior, &key)) in posteriors.into_iter().zip(asked).enumerate() {
+                let mut posteriors = vec![f64::NAN; queried.len()];
+                inference.posterior(queried, Moments::Untimed, prior, window, &mut large, &mut posteriors).unwrap();
+                for (i, (posterior, &key)) in posteriors.into_iter().zip(queried).enumerate() {
                     let (prior, mut alone) = (prior.slice(i..i + 1), [f64::NAN]);
                     let mut memo = PosteriorCache::new(1);
                     inference.posterior(&[key], Moments::Untimed, prior, window, &mut memo, &mut alone).unwrap();
@@ -439,7 +451,7 @@ fn a_generalized_posterior_is_the_sum_over_all_ages() {
                     * ((1.0 - one) * lost / (1.0 - gone)).powi(shape.k1 as i32 - c1)
             };
             for p in [1e-9, 1e-4, 0.02, 0.4f64] {
-                let asked = [1.0, 10f64.powf(2.0 * uniform()).floor(), 10f64.powf(5.0 * uniform()).floor()];
+                let queried = [1.0, 10f64.powf(2.0 * uniform()).floor(), 10f64.powf(5.0 * uniform()).floor()];
                 let never = (inserted * (-p).ln_1p()).exp();
                 let weights: Vec<f64> = (0..inserted as u32)
                     .map(f64::from)
@@ -449,13 +461,13 @@ fn a_generalized_posterior_is_the_sum_over_all_ages() {
                 if all < 1e-250 || !all.is_finite() {
                     continue;
                 }
-                let question = Question { ages: &asked, distinct, few: None };
+                let question = Question { ages: &queried, distinct, few: None };
                 let likelihood = likelihood(shape, inserted as u64, ones, &question);
                 let (mut spans, hazard) = (Vec::new(), Hazard::per_insertion(p));
                 likelihood.last_inserted(evidence.evidence(), hazard, &mut spans);
                 check_laws(&spans, hazard, 0.0, inserted).unwrap();
                 let posterior = Posterior::new(&spans, hazard, 0.0, inserted);
-                for age in asked {
+                for age in queried {
                     let expected = weights.iter().take(age as usize).sum::<f64>() / all;
                     let got = posterior.within(age);
                     assert!((got - expected).abs() < error, "{shape:?} {evidence:?} {p} {age}: {got} for {expected}");

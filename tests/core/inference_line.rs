@@ -6,13 +6,12 @@ use std::collections::HashMap;
 use crate::support::tally::Tally;
 use crate::support::{insert, key, trials};
 use lately::clock::{Moments, Window};
-use lately::filter::Filter;
-use lately::inference::{Evidence, Hazard, PerKey, Posterior, Question};
-use lately::posteriors::Inference;
+use lately::filter::AnyFilter;
+use lately::inference::{Evidence, Hazard, Inference, PerKey, Posterior, Question};
 use lately::shape::line::LineShape;
 use lately::shape::timing;
 
-/// A window of insertions, or of as many seconds.
+/// Returns a window of insertions, or of as many seconds.
 fn window(insertions: u64, timed: bool) -> Window {
     if timed {
         Window::Time { span: insertions * 1_000_000_000, lateness: 0, capacity: insertions }
@@ -21,20 +20,20 @@ fn window(insertions: u64, timed: bool) -> Window {
     }
 }
 
-/// A filter for this many keys between two rotations of a page.
-fn filter(k: u32, l: u32, lines: u32, pages: u64, keys: u64, timed: bool) -> Filter {
+/// Returns a filter for this many keys between two rotations of a page.
+fn filter(k: u32, l: u32, lines: u32, pages: u64, keys: u64, timed: bool) -> AnyFilter {
     let shape = LineShape::age_partitioned(k, l, pages, lines).unwrap();
-    Filter::new(shape, window(keys * u64::from(l), timed), 0).unwrap()
+    AnyFilter::new(shape, window(keys * u64::from(l), timed), 0).unwrap()
 }
 
-/// Timers, for a window of this many keys.
-fn timers(k: u32, bpt: u32, blocks: u32, lines: u32, pages: u64, keys: u64, timed: bool) -> Filter {
+/// Returns a filter of timers, for a window of this many keys.
+fn timers(k: u32, bpt: u32, blocks: u32, lines: u32, pages: u64, keys: u64, timed: bool) -> AnyFilter {
     let shape = timing::line::TimingLineShape::new(k, bpt, blocks, pages, lines).unwrap();
-    Filter::new(shape, window(keys, timed), 0).unwrap()
+    AnyFilter::new(shape, window(keys, timed), 0).unwrap()
 }
 
-/// Filters with some percent of false positives.
-fn small_filters(timed: bool) -> Vec<(&'static str, Filter)> {
+/// Returns filters with some percent of false positives.
+fn small_filters(timed: bool) -> Vec<(&'static str, AnyFilter)> {
     vec![
         ("k = 1 of 32 lanes", filter(1, 31, 1, 1, 200, timed)),
         ("k = 2 of 8 lanes", filter(2, 6, 1, 3, 1800, timed)),
@@ -52,14 +51,14 @@ fn uniform(stream: u64, i: u64) -> f64 {
     (key(stream, i) >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// Draws streams in which each insertion is one of `asked` keys with probability `p` each and otherwise fresh. On a
+/// Draws streams in which each insertion is one of `queried` keys with probability `p` each and otherwise fresh. On a
 /// clock of time each of these keys comes at a rate of `p` per second, among others at a rate of 1 and later 3. Stops
-/// at any phase and compares the posteriors of these keys, for the prior `told`, with what was inserted.
+/// at any phase and compares the posteriors of these keys, for the prior `assumed`, with what was inserted.
 fn check_against_streams(
-    (name, empty): &(&str, Filter),
-    (p, told): (f64, f64),
+    (name, empty): &(&str, AnyFilter),
+    (p, assumed): (f64, f64),
     streams: u64,
-    asked: u64,
+    queried: u64,
 ) -> Result<(), String> {
     let window = empty.engine().clock().window();
     let (length, timed) = match window {
@@ -69,26 +68,26 @@ fn check_against_streams(
     let mut tallies: HashMap<(u64, &str), Tally> = HashMap::new();
     for stream in 0..streams {
         let mut filter = empty.clone();
-        // On a clock of time a filter does not know its beginning: it must lie beyond all ages asked about.
+        // On a clock of time a filter does not store its beginning: it must lie beyond all ages in question.
         let inserted = if timed { 2 * length } else { length } + key(7, stream) % (3 * length / 2);
         let others = |i: u64| {
             if !timed {
-                1.0 - p * asked as f64
+                1.0 - p * queried as f64
             } else if 2 * i > inserted {
                 3.0
             } else {
                 1.0
             }
         };
-        let asked_key = |i: u64| key(1 << 22, stream * asked + i);
-        let (mut moments, mut hashes, mut last) = (Vec::new(), Vec::new(), vec![f64::NEG_INFINITY; asked as usize]);
+        let queried_key = |i: u64| key(1 << 22, stream * queried + i);
+        let (mut moments, mut hashes, mut last) = (Vec::new(), Vec::new(), vec![f64::NEG_INFINITY; queried as usize]);
         let mut now = 0.0;
         for i in 0..inserted {
-            let rate = others(i) + p * asked as f64;
+            let rate = others(i) + p * queried as f64;
             now += if timed { -(1.0 - uniform(stream + (1 << 21), i)).ln() / rate } else { 1.0 };
             let one = (uniform(stream + (1 << 20), i) * rate / p) as u64;
-            let hash = if one < asked { asked_key(one) } else { key(stream, i) };
-            if one < asked {
+            let hash = if one < queried { queried_key(one) } else { key(stream, i) };
+            if one < queried {
                 last[one as usize] = now;
             }
             hashes.push(hash);
@@ -101,33 +100,33 @@ fn check_against_streams(
             let age = now - last[i];
             for (share, window) in [(0.3, "short window"), (1.0, "window"), (1.15, "longer window")] {
                 let ages = share * length as f64;
-                let said = posterior.within(ages);
-                tallies.entry(((said * 10.0) as u64, window)).or_default().note(said, age < ages);
+                let predicted = posterior.within(ages);
+                tallies.entry(((predicted * 10.0) as u64, window)).or_default().note(predicted, age < ages);
             }
             for tenth in 0..13 {
                 let [from, to] = [tenth, tenth + 1].map(|edge| edge as f64 * 0.1 * length as f64);
-                let said = posterior.within(to) - posterior.within(from);
-                tallies.entry((tenth, "age")).or_default().note(said, (from..to).contains(&age));
+                let predicted = posterior.within(to) - posterior.within(from);
+                tallies.entry((tenth, "age")).or_default().note(predicted, (from..to).contains(&age));
             }
         };
-        let asked: Vec<u64> = (0..asked).map(asked_key).collect();
+        let queried: Vec<u64> = (0..queried).map(queried_key).collect();
         let at = if timed { Moments::At((now * 1e9) as i64) } else { Moments::Untimed };
         let end = if timed { f64::INFINITY } else { inserted as f64 };
         let inference = Inference::new(filter.engine()).unwrap();
-        inference.each(&asked, at, PerKey::All(told), end, each).unwrap();
+        inference.each(&queried, at, PerKey::All(assumed), end, each).unwrap();
     }
     let wrong: Vec<String> = tallies
         .iter()
         .filter(|(_, tally)| !tally.holds())
-        .map(|((tenth, what), Tally { trials, said, happened })| {
-            format!("{name}, p {p}, {what}, tenth {tenth}: {happened} of {trials}, said {said:.1}")
+        .map(|((tenth, what), Tally { trials, predicted, happened })| {
+            format!("{name}, p {p}, {what}, tenth {tenth}: {happened} of {trials}, predicted {predicted:.1}")
         })
         .collect();
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }
 
-/// So rare that a tenth of the asked keys are in the window.
-fn rare(filter: &Filter) -> f64 {
+/// Returns a chance with which a tenth of the queried keys are in the window.
+fn rare(filter: &AnyFilter) -> f64 {
     match filter.engine().clock().window() {
         Window::Count { insertions } => 0.1 / insertions as f64,
         Window::Time { capacity, .. } => 0.1 / capacity as f64,
@@ -175,7 +174,7 @@ fn a_key_lies_in_its_generation() {
             let window = u64::from(l - 1) * keys;
             let recent = &hashes[(inserted - window) as usize..];
             let inference = Inference::new(filter.engine()).unwrap();
-            // Pages of a stretch are of one age, the middle one's; one insertion for what is rounded.
+            // Pages of a stretch have one age, that of the middle one; one insertion is for rounding.
             let off = if pages <= 64 { 0.0 } else { keys as f64 / 64.0 + 1.0 };
             let step = (keys / pages) as f64;
             let mut right = 0;
@@ -199,10 +198,10 @@ fn no_state_and_no_prior_breaks_the_laws() {
             let mut filter = filter(k, l, lines, pages, 5000, false);
             let hashes: Vec<u64> = (0..inserted).map(|i| key(0, i)).collect();
             insert(&mut filter, &hashes);
-            let mut asked: Vec<u64> = hashes.iter().rev().step_by(997).take(40).copied().collect();
-            asked.extend((0..40).map(|i| key(1, i)));
-            let mut evidence = vec![Evidence::default(); asked.len()];
-            filter.engine().evidence(&asked, &mut evidence);
+            let mut queried: Vec<u64> = hashes.iter().rev().step_by(997).take(40).copied().collect();
+            queried.extend((0..40).map(|i| key(1, i)));
+            let mut evidence = vec![Evidence::default(); queried.len()];
+            filter.engine().evidence(&queried, &mut evidence);
             let likelihood = filter.engine().likelihood(&Question::default()).unwrap();
             for p in [0.0, 5e-324, 1e-300, 1e-12, 1e-3, 0.5, 1.0 - 1e-16, 1.0] {
                 for &evidence in &evidence {

@@ -43,7 +43,7 @@ fn float(i: u64, z: u64) -> f64 {
     }
 }
 
-/// The sum of the hashes of a million keys, each times an odd number of its own.
+/// Returns the sum of the hashes of a million keys, each times an odd number of its own.
 fn digest<K: Key>(seed: Seed, key: impl Fn(u64, u64) -> K) -> u64 {
     let hasher = KeyHasher::new(seed);
     let term = |i| key(i, mix(i)).to_hash(&hasher).wrapping_mul(mix((1 << 41) + i) | 1);

@@ -1,10 +1,10 @@
-//! The learned prior against bytes that somebody made: a right sum proves nothing.
+//! The learned prior of crafted bytes: a correct sum proves nothing.
 
 use lately::clock::Moments;
 use lately::prior::learned::Learned;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Where the header, the ages, the sightings and the cells of a prior of 8192 bytes lie.
+/// The places of the header, the ages, the sightings and the cells in a prior of 8192 bytes.
 const HEADER: usize = 8;
 const AGES: usize = HEADER + 80;
 const SIGHTINGS: usize = AGES + 4480;
@@ -19,7 +19,7 @@ fn taught() -> Learned {
     prior
 }
 
-/// The prior with these words at this place, under a right sum.
+/// Returns the prior with these words at this place, under a correct sum.
 fn forged(place: usize, words: &[u64]) -> Result<Learned, lately::Error> {
     let mut bytes = taught().to_bytes().unwrap();
     assert_eq!(bytes.len(), END + 8);
@@ -31,7 +31,7 @@ fn forged(place: usize, words: &[u64]) -> Result<Learned, lately::Error> {
     Learned::from_bytes(&bytes)
 }
 
-/// Whatever it was told, it goes on and its answers are in range.
+/// Whatever bytes it was read from, the prior goes on and its answers are in range.
 fn assert_answers(mut prior: Learned) {
     let keys: Vec<u64> = (0..3000u64).map(|i| i.wrapping_mul(0x2545_f491_4f6c_dd1d)).collect();
     prior.insert(&keys, Moments::Untimed);
@@ -49,7 +49,7 @@ fn assert_answers(mut prior: Learned) {
 }
 
 #[test]
-fn what_it_says_it_reads() {
+fn a_saved_prior_reads_as_it_was() {
     let prior = taught();
     let again = Learned::from_bytes(&prior.to_bytes().unwrap()).unwrap();
     assert_eq!(again.to_bytes().unwrap(), prior.to_bytes().unwrap());
@@ -91,7 +91,7 @@ fn a_table_without_room_or_from_the_future_is_refused() {
 }
 
 #[test]
-fn any_cells_ages_and_sightings_that_pass_are_answered_from() {
+fn a_prior_of_any_legal_cells_ages_and_sightings_answers_in_range() {
     let mut state = 1u64;
     let mut random = move || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -100,7 +100,7 @@ fn any_cells_ages_and_sightings_that_pass_are_answered_from() {
     for _ in 0..50 {
         let cells: Vec<u64> = (0..(END - CELLS) / 8).map(|_| random()).collect();
         assert_answers(forged(CELLS, &cells).unwrap());
-        // Nothing was recent, which fits whatever was found.
+        // Nothing was recent, which fits every number of sightings.
         let ages: Vec<u64> = (0..560usize)
             .map(|i| if (37..72).contains(&i) { 0.0 } else { (random() % 1000) as f64 * 1e20 })
             .map(f64::to_bits)

@@ -5,7 +5,7 @@
 
 use crate::support::{self, insert, key, present};
 use lately::clock::{Moments, Window};
-use lately::filter::Filter;
+use lately::filter::AnyFilter;
 use lately::shape::Budget;
 use lately::shape::line::{LineShape, choose};
 use lately::shape::ring::Paper;
@@ -14,8 +14,8 @@ const fn count(insertions: u64) -> Window {
     Window::Count { insertions }
 }
 
-fn filter(shape: LineShape, window: Window) -> Filter {
-    Filter::new(shape, window, 0).unwrap()
+fn filter(shape: LineShape, window: Window) -> AnyFilter {
+    AnyFilter::new(shape, window, 0).unwrap()
 }
 
 /// Checks the last `window` keys, through three rotations of all pages of a filter made for `promised`.
@@ -92,7 +92,7 @@ fn a_window_of_time_ends_as_stated_before_the_moment_of_the_query() {
         let mut filter = filter(shape, window);
         let keys = [key(stream, 0)];
         filter.engine_mut().insert(&keys, Moments::At(inserted)).unwrap();
-        let reported_at = |filter: &Filter, age: i64| {
+        let reported_at = |filter: &AnyFilter, age: i64| {
             let mut present = [false];
             filter.engine().query(&keys, Moments::At(inserted + age), &mut present).unwrap();
             present[0]

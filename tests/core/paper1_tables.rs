@@ -168,7 +168,7 @@ const TABLE_2_UNIT_OFF: [(u32, u32, &str, &str, &str); 5] = [
 ];
 
 #[test]
-fn table_2_as_printed() {
+fn table_2_has_the_printed_values_or_known_errata() {
     for (k, l, [fp, eff, window, false_positive, absent, weighted_slack]) in TABLE_2 {
         let r = gradient_printed(k, l);
         let rate = false_positive_rate(k, &r);

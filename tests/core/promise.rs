@@ -6,7 +6,7 @@
 
 use crate::support::{self, insert, key, present};
 use lately::clock::Window;
-use lately::filter::Filter;
+use lately::filter::AnyFilter;
 use lately::shape::Budget;
 use lately::shape::ring::{self, Paper, RingShape, Segment};
 use lately::shape::runs;
@@ -17,7 +17,7 @@ const BLOCK_BITS: [Option<u32>; 3] = [None, Some(64), Some(512)];
 
 /// Checks the last `window` keys, through two full rounds of the ring of a filter made for `promised`.
 fn check_window(shape: RingShape, promised: Window, window: u64) -> Result<(), String> {
-    let mut filter = Filter::new(shape, promised, 0).unwrap();
+    let mut filter = AnyFilter::new(shape, promised, 0).unwrap();
     let generation = promised.generation(shape.l);
     let turns = 2 * u64::from(shape.k + shape.l) * generation;
     support::check_window(&mut filter, window, generation, turns.max(2 * window))
@@ -35,7 +35,7 @@ fn check_rate(shape: RingShape, window: Window, rate: f64, filters: u64, trials:
     let inserted = u64::from(shape.k + shape.l + 1) * generation;
     let mut reported = 0;
     for stream in 0..filters {
-        let mut filter = Filter::new(shape, window, 0).unwrap();
+        let mut filter = AnyFilter::new(shape, window, 0).unwrap();
         insert(&mut filter, &(0..inserted).map(|i| key(stream, i)).collect::<Vec<_>>());
         let fresh: Vec<_> = (0..trials).map(|i| key(stream, inserted + i)).collect();
         reported += present(&filter, &fresh);

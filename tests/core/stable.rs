@@ -2,7 +2,7 @@
 
 use crate::support::{check_window, insert, key, mean, present};
 use lately::clock::Window;
-use lately::filter::Filter;
+use lately::filter::AnyFilter;
 use lately::shape::Budget;
 use lately::shape::slices::Slices;
 use lately::shape::stable::{StableShape, choose};
@@ -14,8 +14,8 @@ fn shape((k, cells, bits, decrements): (u32, u64, u32, u64)) -> StableShape {
     StableShape::new(Slices::new(k, cells).unwrap(), bits, decrements).unwrap()
 }
 
-fn filled(shape: StableShape, seed: u64, keys: u64) -> Filter {
-    let mut filter = Filter::new(shape, Window::Count { insertions: 100 }, seed).unwrap();
+fn filled(shape: StableShape, seed: u64, keys: u64) -> AnyFilter {
+    let mut filter = AnyFilter::new(shape, Window::Count { insertions: 100 }, seed).unwrap();
     insert(&mut filter, &(0..keys).map(|i| key(seed, i)).collect::<Vec<_>>());
     filter
 }
@@ -78,14 +78,14 @@ fn keys_are_forgotten_by_age_as_stated() {
 #[test]
 fn no_window_is_promised() {
     let window = Window::Count { insertions: 1000 };
-    let mut filter = Filter::new(choose(window, Budget::Rate(0.01)).unwrap(), window, 0).unwrap();
+    let mut filter = AnyFilter::new(choose(window, Budget::Rate(0.01)).unwrap(), window, 0).unwrap();
     check_window(&mut filter, 1000, 100, 5000).unwrap_err();
 }
 
 #[test]
 fn the_decay_follows_from_the_seed() {
     let made = |seed| {
-        let mut filter = Filter::new(shape(SHAPES[2]), Window::Count { insertions: 100 }, seed).unwrap();
+        let mut filter = AnyFilter::new(shape(SHAPES[2]), Window::Count { insertions: 100 }, seed).unwrap();
         insert(&mut filter, &(0..3000).map(|i| key(0, i)).collect::<Vec<_>>());
         filter.engine().words().as_slice().to_vec()
     };

@@ -4,7 +4,7 @@
 use crate::support::{self, insert, key, present};
 use lately::clock::{Moments, Window};
 use lately::engine::Aged;
-use lately::filter::Filter;
+use lately::filter::AnyFilter;
 use lately::layout::swamp::Buffered;
 use lately::shape::Budget;
 use lately::shape::{fingerprint_buffer, swamp};
@@ -16,21 +16,21 @@ fn count(insertions: u64) -> Window {
     Window::Count { insertions }
 }
 
-fn buffer(window: u64, fpr: f64) -> Filter {
+fn buffer(window: u64, fpr: f64) -> AnyFilter {
     let shape = fingerprint_buffer::choose(count(window), Budget::Rate(fpr)).unwrap();
-    Filter::new(shape, count(window), 0).unwrap()
+    AnyFilter::new(shape, count(window), 0).unwrap()
 }
 
-fn swamp(window: u64, fpr: f64) -> Filter {
+fn swamp(window: u64, fpr: f64) -> AnyFilter {
     let shape = swamp::choose(count(window), Budget::Rate(fpr)).unwrap();
-    Filter::new(shape, count(window), 0).unwrap()
+    AnyFilter::new(shape, count(window), 0).unwrap()
 }
 
-type Make = fn(u64, f64) -> Filter;
+type Make = fn(u64, f64) -> AnyFilter;
 const BOTH: [Make; 2] = [buffer, swamp];
 
 /// Checks the last `window` keys through three full rounds: the oldest at every phase, and all of them at some.
-fn check_window(filter: &mut Filter, window: u64) -> Result<(), String> {
+fn check_window(filter: &mut AnyFilter, window: u64) -> Result<(), String> {
     support::check_window(filter, window, window.div_ceil(16), 3 * window + 5)
 }
 
@@ -128,17 +128,17 @@ fn the_rate_of_the_actual_cells_follows_from_their_fingerprints() {
     }
 }
 
-fn distinct(filter: &Filter) -> f64 {
+fn distinct(filter: &AnyFilter) -> f64 {
     let Aged { layout, words, .. } = filter.engine_as::<Aged<Buffered>>().unwrap();
     layout.distinct(words.as_slice())
 }
 
-/// A few keys come much more often than others. Fingerprints are so many that none collide, so counts are exact.
+/// A few keys come much more often than others. No fingerprints collide, so counts are exact.
 #[test]
 fn counts_and_distinct_keys_are_those_of_the_window() {
     let window = 1000;
     let shape = swamp::choose(count(window), Budget::Rate(1e-9)).unwrap();
-    let mut filter = Filter::new(shape, count(window), 3).unwrap();
+    let mut filter = AnyFilter::new(shape, count(window), 3).unwrap();
     let rank = |n: u64| (1u64 << (key(1, n) % 12)).min(1 + key(2, n) % 2000);
     let mut stream = Vec::new();
     for n in 0..5000 {
@@ -167,7 +167,7 @@ fn the_estimate_of_distinct_keys_is_unbiased_where_fingerprints_collide() {
     let shape = swamp::SwampShape::new(128, 1).unwrap();
     let mut sum = 0.0;
     for stream in 0..filters {
-        let mut filter = Filter::new(shape, count(window), 0).unwrap();
+        let mut filter = AnyFilter::new(shape, count(window), 0).unwrap();
         insert(&mut filter, &(0..keys).map(|i| key(stream, i)).collect::<Vec<_>>());
         sum += distinct(&filter);
     }

@@ -6,7 +6,7 @@ use crate::support::key;
 use crate::support::timed::{SECOND, SPAN, START, below, check_promise, reported, steady};
 use lately::clock::{Moments, Window};
 use lately::engine::Refresh;
-use lately::filter::Filter;
+use lately::filter::AnyFilter;
 use lately::layout::time_limited::Slices;
 use lately::shape::runs;
 use lately::shape::time_limited::{TimeLimitedShape, choose};
@@ -19,11 +19,11 @@ const fn shape(k: u32, l: u32) -> TimeLimitedShape {
     TimeLimitedShape { k, l, first_bits: 512 }
 }
 
-fn made(shape: TimeLimitedShape, first_bits: u64, lateness: i64) -> Filter {
-    Filter::new(TimeLimitedShape { first_bits, ..shape }, window(SPAN, lateness), 0).unwrap()
+fn made(shape: TimeLimitedShape, first_bits: u64, lateness: i64) -> AnyFilter {
+    AnyFilter::new(TimeLimitedShape { first_bits, ..shape }, window(SPAN, lateness), 0).unwrap()
 }
 
-fn slice_bits(filter: &Filter) -> Vec<u64> {
+fn slice_bits(filter: &AnyFilter) -> Vec<u64> {
     filter.engine_as::<Slices>().unwrap().slice_bits()
 }
 
@@ -98,9 +98,9 @@ fn cells_and_answers_do_not_depend_on_the_size_of_batches() {
                     engine.duplicated(&hashes[keys.clone()], at, refresh, &mut seen[keys]).unwrap();
                 }
                 for size in [1, 13, 5000] {
-                    for asked in hashes[90_000..].chunks(size) {
-                        let mut present = vec![false; asked.len()];
-                        filter.engine().query(asked, Moments::At(moments[99_999]), &mut present).unwrap();
+                    for queried in hashes[90_000..].chunks(size) {
+                        let mut present = vec![false; queried.len()];
+                        filter.engine().query(queried, Moments::At(moments[99_999]), &mut present).unwrap();
                         kept.extend(present);
                     }
                 }
@@ -149,7 +149,7 @@ fn a_filter_idle_for_longer_than_the_span_is_empty() {
 /// Few or many keys follow a key that leaves the window.
 #[test]
 fn no_key_is_reported_beyond_window_and_slack_at_any_rate() {
-    // So many slices must match that a run of them by chance has a probability below 1e-6.
+    // A run of matches by chance has a probability below 1e-6, because many slices must match.
     for shape in [shape(24, 6), shape(24, 40)] {
         for step in [SPAN / 1000, SPAN / 7, SPAN - 1] {
             let mut filter = made(shape, 512, 0);
@@ -210,7 +210,7 @@ fn memory_grows_and_shrinks_with_the_rate() {
 
 /// Returns the rate that the filter computes from its bits. Checks that it reports fresh keys at that rate, within five
 /// standard deviations.
-fn check_rate(filter: &Filter, at: i64) -> f64 {
+fn check_rate(filter: &AnyFilter, at: i64) -> f64 {
     const TRIALS: u64 = 200_000;
     let fresh: Vec<u64> = (0..TRIALS).map(|i| key(77, i)).collect();
     let (measured, rate) = (reported(filter, &fresh, at) as f64, filter.false_positive_rate());
@@ -282,7 +282,7 @@ fn windows_of_insertions_and_sizes_out_of_range_are_rejected() {
         (100, 29, 512, window(SPAN, 0), "k + l must be at most 128"),
     ] {
         let error = TimeLimitedShape::new(k, l, bits)
-            .and_then(|shape| Filter::new(shape, window, 0))
+            .and_then(|shape| AnyFilter::new(shape, window, 0))
             .err()
             .unwrap()
             .to_string();

@@ -3,7 +3,7 @@
 
 use crate::support::{self, insert, key, present};
 use lately::clock::{Moments, Window};
-use lately::filter::Filter;
+use lately::filter::AnyFilter;
 use lately::shape::Budget;
 use lately::shape::Shape as _;
 use lately::shape::timing::{TimingShape, choose, line, sweeps, timestamps};
@@ -38,10 +38,10 @@ impl Timers {
         ]
     }
 
-    fn filter(self, window: Window) -> Filter {
+    fn filter(self, window: Window) -> AnyFilter {
         match self {
-            Self::Slices(shape) => Filter::new(shape, window, 0).unwrap(),
-            Self::Lines(shape) => Filter::new(shape, window, 0).unwrap(),
+            Self::Slices(shape) => AnyFilter::new(shape, window, 0).unwrap(),
+            Self::Lines(shape) => AnyFilter::new(shape, window, 0).unwrap(),
         }
     }
 
@@ -64,7 +64,7 @@ impl Timers {
 
     /// Checks that no more timers are live than `keys` distinct keys set. An old timer that looks young again is one
     /// more. Queries hardly ever show it, because all timers of a key would have to look young.
-    fn check(self, filter: &Filter, keys: u64) {
+    fn check(self, filter: &AnyFilter, keys: u64) {
         let (timers, most) = match self {
             Self::Slices(shape) => (shape.slice_timers(), keys),
             Self::Lines(shape) => (shape.nbytes() / 8 * u64::from(64 / shape.bpt), keys * u64::from(shape.k)),
@@ -133,8 +133,8 @@ fn exactly_the_retained_keys_are_reported_after_gaps_of_every_length_at_every_ph
                     for ahead in [0, 1, kept - 1, kept, codes - 1, codes, codes + 1, 1 << 40] {
                         let keys: Vec<u64> = (0..generations.len() as u64).map(|i| key(1, i)).collect();
                         let mut there = vec![false; keys.len()];
-                        let asked = Moments::At((generation + ahead) * length);
-                        filter.engine().query(&keys, asked, &mut there).unwrap();
+                        let queried = Moments::At((generation + ahead) * length);
+                        filter.engine().query(&keys, queried, &mut there).unwrap();
                         let expected: Vec<bool> = generations.iter().map(|g| generation + ahead - g < kept).collect();
                         assert_eq!(there, expected, "{timers:?} gap {gap} from {start}, {ahead} ahead");
                     }
@@ -180,7 +180,7 @@ fn measure(shape: TimingShape, window: Window, filters: u64, trials: u64) -> (f6
     let mut reported = 0;
     let mut missed = vec![0; generations as usize];
     for stream in 0..filters {
-        let mut filter = Filter::new(shape, window, 0).unwrap();
+        let mut filter = AnyFilter::new(shape, window, 0).unwrap();
         insert(&mut filter, &(0..inserted).map(|i| key(stream, i)).collect::<Vec<_>>());
         reported += present(&filter, &(0..trials).map(|i| key(stream, inserted + i)).collect::<Vec<_>>());
         for (age, missed) in (1..).zip(missed.iter_mut()) {
@@ -230,7 +230,7 @@ fn check_lines(shape: line::TimingLineShape, window: Window, filters: u64, trial
     let inserted = (u64::from(timestamps(shape.bpt)) + u64::from(shape.blocks) + 2) * block;
     let (mut reported, mut rates) = (0, Vec::new());
     for stream in 0..filters {
-        let mut filter = Filter::new(shape, window, 0).unwrap();
+        let mut filter = AnyFilter::new(shape, window, 0).unwrap();
         insert(&mut filter, &(0..inserted).map(|i| key(stream, i)).collect::<Vec<_>>());
         reported += present(&filter, &(0..trials).map(|i| key(stream, inserted + i)).collect::<Vec<_>>());
         rates.push(filter.false_positive_rate());
@@ -263,12 +263,12 @@ fn fresh_keys_are_reported_by_lines_as_often_as_computed() {
         // A campaign measures to 1 %. The error grows as the inverse root of the number of filters.
         let campaign_filters: u64 = if bpt < 6 { 24 } else { 8 };
         let filters = if support::campaign() { campaign_filters } else { 8 };
-        let telling = 0.01 * (campaign_filters as f64 / filters as f64).sqrt();
+        let detectable = 0.01 * (campaign_filters as f64 / filters as f64).sqrt();
         let (now, error) = check_lines(shape, window, filters, 50_000);
         let theory = shape.false_positive_rate(window);
         println!("{shape:?}: by the timers {now:.4e}, in theory {theory:.4e}, error {:.2} %", 100.0 * error / now);
         assert!((now - theory).abs() <= 5.0 * error, "{shape:?}: {now} of the timers is not {theory}");
-        assert!(5.0 * error < telling * theory, "{shape:?}: {error} tells nothing");
+        assert!(5.0 * error < detectable * theory, "{shape:?}: {error} detects nothing");
     }
 }
 
@@ -333,19 +333,19 @@ fn equal_timers_of_blocks_that_are_mostly_empty_err_as_often_as_computed() {
     let (filters, trials) = (3000, 2000);
     let (mut reported, mut missed) = (0, 0);
     for stream in 0..filters {
-        let mut filter = Filter::new(shape, window, 0).unwrap();
+        let mut filter = AnyFilter::new(shape, window, 0).unwrap();
         let moments: Vec<i64> = (0..3 * capacity as i64).map(|i| i * span as i64 / capacity as i64).collect();
         let keys: Vec<u64> = (0..moments.len() as u64).map(|i| key(stream, i)).collect();
         filter.engine_mut().insert(&keys, Moments::Each(&moments)).unwrap();
         let now = Moments::At(moments[moments.len() - 1]);
-        let ask = |keys: &[u64]| {
+        let count_reported = |keys: &[u64]| {
             let mut present = vec![false; keys.len()];
             filter.engine().query(keys, now, &mut present).unwrap();
             present.into_iter().filter(|&present| present).count()
         };
-        reported += ask(&(0..trials).map(|i| key(stream, 1000 + i)).collect::<Vec<_>>());
+        reported += count_reported(&(0..trials).map(|i| key(stream, 1000 + i)).collect::<Vec<_>>());
         // The oldest key of the window.
-        missed += 1 - ask(&keys[keys.len() - capacity as usize..][..1]);
+        missed += 1 - count_reported(&keys[keys.len() - capacity as usize..][..1]);
     }
     let rate = shape.false_positive_rate(window);
     let measured = reported as f64 / (filters * trials) as f64;

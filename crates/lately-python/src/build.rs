@@ -17,7 +17,7 @@ use super::unclaimed::Unclaimed;
 use super::whole::Whole;
 use crate::errors::raise;
 use lately::clock::Window;
-use lately::filter::{Family, Filter, Form, Layout, Request, Variant, Windows};
+use lately::filter::{AnyFilter, Family, Form, Layout, Request, Variant, Windows};
 use lately::shape::growing::Grow;
 use lately::shape::{Budget, Parameters, Shape};
 
@@ -47,7 +47,7 @@ pub fn build(py: Python<'_>, family: &str, given: Option<&Bound<'_, PyDict>>) ->
     let GivenSeed(seed) = given.needed("seed")?;
     let ((shape, window), ahead) = (given.shape(family)?, given.max_ahead()?);
     // Detached from the interpreter, since memory takes its time.
-    let built = detached(py, || Filter::of(shape, window, seed))?.map_err(raise)?;
+    let built = detached(py, || AnyFilter::of(shape, window, seed))?.map_err(raise)?;
     Ok(Unclaimed::new(match ahead {
         Some(ahead) => built.with_max_ahead(ahead),
         None => built,

@@ -16,9 +16,10 @@ use crate::errors::raise;
 use lately::Error;
 use lately::clock::{Moments, Window};
 use lately::engine::Engine;
-use lately::inference::{Distinct, Evidence, PerKey, Posterior, PosteriorCache, Question, decide};
+use lately::inference::{
+    Distinct, Evidence, Inference, PerKey, Posterior, PosteriorCache, Question, decide, evidence_of,
+};
 use lately::memory::fallible;
-use lately::posteriors::{Inference, evidence_of};
 
 /// Computes what the cells tell about these ages, with the prior's distinct-count curve if it has one; its ValueError
 /// means that it has none. One number for all keys is the prior of a stream of equally frequent keys, and so many are

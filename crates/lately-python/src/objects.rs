@@ -10,12 +10,12 @@ use super::unclaimed::Unclaimed;
 use lately::filter;
 
 /// The Python object of a filter, of its family's class.
-pub fn wrap(py: Python<'_>, filter: filter::Filter) -> PyResult<Py<PyAny>> {
+pub fn wrap(py: Python<'_>, filter: filter::AnyFilter) -> PyResult<Py<PyAny>> {
     object(&class(py, filter.family())?, filter)
 }
 
 /// The Python object of a filter, of a given class.
-pub fn object(class: &Bound<'_, PyType>, filter: filter::Filter) -> PyResult<Py<PyAny>> {
+pub fn object(class: &Bound<'_, PyType>, filter: filter::AnyFilter) -> PyResult<Py<PyAny>> {
     holding(class, Unclaimed::new(filter))
 }
 

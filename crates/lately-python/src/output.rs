@@ -49,7 +49,7 @@ pub fn distinct(py: Python<'_>, filter: &Bound<'_, Filter>, window: Option<&Boun
     let window = filter.part(window)?;
     let of_buffer = |Aged::<Buffered> { layout, words, .. }: &_| layout.distinct(words.as_slice());
     let of_entries = |Aged::<Quotient> { layout, words, clock }: &_| layout.distinct(words.as_slice(), clock, window);
-    let distinct = |filter: &filter::Filter| {
+    let distinct = |filter: &filter::AnyFilter| {
         only(filter.engine_as().map(of_buffer).or_else(|| filter.engine_as().map(of_entries)))
     };
     detached(py, || filter.with(distinct))?.map_err(raise)
@@ -70,7 +70,7 @@ pub fn missed<'py>(filter: &Bound<'py, Filter>, ages: Vec<Whole>) -> PyResult<Bo
 #[pyfunction]
 pub fn missed_by_block<'py>(filter: &Bound<'py, Filter>) -> PyResult<Bound<'py, PyArray1<f64>>> {
     let (py, filter) = (filter.py(), filter.get());
-    Ok(detached(py, || filter.with(filter::Filter::false_negative_rates))?.into_pyarray(py))
+    Ok(detached(py, || filter.with(filter::AnyFilter::false_negative_rates))?.into_pyarray(py))
 }
 
 /// `TimingBloomFilter.parts`: one unless it grows.

@@ -63,7 +63,7 @@ pub struct LoadMonitor {
 
 impl LoadMonitor {
     /// The watch of a filter that is new, or has been opened or copied.
-    pub fn new(filter: &filter::Filter) -> Self {
+    pub fn new(filter: &filter::AnyFilter) -> Self {
         let watch = Self {
             next: AtomicU64::new(NEVER),
             generation: AtomicI64::new(NONE),
@@ -120,7 +120,7 @@ impl LoadMonitor {
     }
 
     /// Looks at the filter. What to say, if it is overfull.
-    pub fn look(&self, filter: &filter::Filter) -> Option<String> {
+    pub fn look(&self, filter: &filter::AnyFilter) -> Option<String> {
         let (clock, planned) = (filter.engine().clock(), self.planned?);
         if !self.is_due(clock.inserted()) {
             return None;
@@ -196,7 +196,7 @@ fn shown(rate: f64) -> String {
 }
 
 /// The keys a filter is planned for, if it may get more.
-fn planned(filter: &filter::Filter) -> Option<u64> {
+fn planned(filter: &filter::AnyFilter) -> Option<u64> {
     let clock = filter.engine().clock();
     match filter.window() {
         _ if filter.shape().grows() => None,

@@ -12,7 +12,7 @@ use lately::filter;
 impl Filter {
     /// It and another, as they are now. One lock at a time: two threads may unite the same two filters, each in its own
     /// order.
-    fn both(&self, other: &Self) -> PyResult<(filter::Filter, filter::Filter)> {
+    fn both(&self, other: &Self) -> PyResult<(filter::AnyFilter, filter::AnyFilter)> {
         let theirs = other.snapshot()?;
         Ok((self.snapshot()?, theirs))
     }

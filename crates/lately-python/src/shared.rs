@@ -69,14 +69,14 @@ impl Shared {
 /// A filter to write to, while no other thread and no other process does. The file is released before the filter.
 pub struct Writing<'a> {
     _file: Option<Locked<'a>>,
-    filter: Held<RwLockWriteGuard<'a, filter::Filter>>,
+    filter: Held<RwLockWriteGuard<'a, filter::AnyFilter>>,
 }
 
 impl<'a> Writing<'a> {
     /// Waits for other processes if the filter is shared, then for other threads. Called detached from the interpreter.
     ///
     /// While it waits for other processes it holds no lock of this one, so that other threads can query, and fork.
-    pub fn new(filter: &'a Lock<filter::Filter>, shared: Option<&'a Shared>) -> PyResult<Self> {
+    pub fn new(filter: &'a Lock<filter::AnyFilter>, shared: Option<&'a Shared>) -> PyResult<Self> {
         let Some(shared) = shared else { return Ok(Self { _file: None, filter: filter.write() }) };
         let timeout = Duration::from_nanos(shared.timeout);
         let attempt = || {
@@ -92,15 +92,15 @@ impl<'a> Writing<'a> {
 }
 
 impl Deref for Writing<'_> {
-    type Target = filter::Filter;
+    type Target = filter::AnyFilter;
 
-    fn deref(&self) -> &filter::Filter {
+    fn deref(&self) -> &filter::AnyFilter {
         &self.filter
     }
 }
 
 impl DerefMut for Writing<'_> {
-    fn deref_mut(&mut self) -> &mut filter::Filter {
+    fn deref_mut(&mut self) -> &mut filter::AnyFilter {
         &mut self.filter
     }
 }
@@ -111,7 +111,7 @@ pub fn look() -> IoResult<()> {
 }
 
 /// Opens the filter at a path, shared by all processes that open it so.
-pub fn open(py: Python<'_>, path: &Path, timeout: u64) -> PyResult<(filter::Filter, Shared)> {
+pub fn open(py: Python<'_>, path: &Path, timeout: u64) -> PyResult<(filter::AnyFilter, Shared)> {
     detached(py, || {
         let opened = shared::open_within(path, Duration::from_nanos(timeout), &mut look);
         let (filter, file) = opened.map_err(|error| file_error(error, path))?;

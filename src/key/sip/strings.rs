@@ -71,7 +71,7 @@ mod tests {
     /// Under Miri or AddressSanitizer this also shows that no byte beyond a string is read, since each has memory of
     /// its own.
     #[test]
-    fn strings_side_by_side_are_hashed_as_one_by_one() {
+    fn strings_hash_alike_side_by_side_and_alone() {
         let key = SipKey([0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908]);
         let mut random = 1u64;
         let mut below = |end: usize| {

@@ -260,7 +260,10 @@ impl Learned {
         }
         // Checked before anything of that size is allocated.
         if header.nbytes != (bytes.len() - FRAME) as u64 {
-            return Err(Error::format(format!("the prior promises {} bytes, which are not there", header.nbytes)));
+            return Err(Error::format(format!(
+                "the header of the prior states {} bytes, but the file ends before them",
+                header.nbytes
+            )));
         }
         let mut prior = Self::new(header.nbytes, header.half_life, header.seed)
             .map_err(|error| Error::format(error.to_string()))?;

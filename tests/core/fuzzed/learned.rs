@@ -1,4 +1,4 @@
-//! A saved prior that somebody made: its size and sum are made right, and whatever is read is used.
+//! A saved prior with crafted bytes: its size and sum are corrected, and every prior that can be read is used.
 
 use lately::clock::Moments;
 use lately::prior::learned::Learned;
@@ -13,13 +13,12 @@ const BEFORE: usize = 88;
 const MOMENTS: [Moments<'static>; 4] =
     [Moments::Untimed, Moments::At(5_000_000_000), Moments::At(i64::MAX), Moments::At(i64::MIN)];
 
-/// Reads a prior of as many bytes as there are, 8192 at least, of which those not given are zero; tells whether it was
-/// one.
+/// Reads a prior of as many bytes as there are, 8192 at least; missing bytes are zero. Returns whether it was one.
 pub fn run(bytes: &[u8]) -> bool {
     used(bytes, &MOMENTS, 64)
 }
 
-/// The same with a few keys at one moment, which a byte that says nothing else chooses: in microseconds.
+/// Runs with a few keys at one moment, in microseconds. A byte without another meaning chooses the moment.
 pub fn run_briefly(bytes: &[u8]) -> bool {
     let moment = bytes.first().map_or(0, |&chosen| usize::from(chosen) % MOMENTS.len());
     used(bytes, &MOMENTS[moment..=moment], 6)
@@ -30,7 +29,7 @@ fn used(bytes: &[u8], moments: &[Moments<'_>], keys: u64) -> bool {
     all.extend(bytes);
     all.resize(BEFORE + (all.len().saturating_sub(BEFORE) & !63).max(8192), 0);
     let nbytes = (all.len() - BEFORE) as u64;
-    // The scheme and the size, without which nothing is read.
+    // The scheme and the size are corrected, because nothing is read otherwise.
     all[8..16].copy_from_slice(&1u64.to_le_bytes());
     all[16..24].copy_from_slice(&nbytes.to_le_bytes());
     all.extend(xxh3_64(&all).to_le_bytes());
@@ -40,7 +39,7 @@ fn used(bytes: &[u8], moments: &[Moments<'_>], keys: u64) -> bool {
     true
 }
 
-/// Whatever it was told, it goes on and its answers are in range.
+/// Whatever bytes it was read from, the prior goes on and its answers are in range.
 fn use_all(mut prior: Learned, moments: &[Moments<'_>], keys: u64) {
     let keys: Vec<u64> = (0..keys).map(mix).collect();
     let mut answers = vec![0.0; keys.len()];
@@ -57,7 +56,7 @@ fn use_all(mut prior: Learned, moments: &[Moments<'_>], keys: u64) {
         assert!(distinct.iter().zip(&insertions).all(|(d, j)| (0.0..=j * (1.0 + 1e-12)).contains(d)), "{distinct:?}");
         assert!(distinct.is_sorted(), "{distinct:?}");
     }
-    // Refused where somebody has told it of nearly as many insertions as there can be.
+    // Rejected if the crafted number of insertions is nearly the greatest there can be.
     if let Ok(again) = Learned::from_bytes(&prior.to_bytes().unwrap()) {
         assert!(again.to_bytes() == prior.to_bytes());
     }

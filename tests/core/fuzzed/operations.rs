@@ -1,5 +1,5 @@
-//! Any calls in any order on a filter of any shape, against an exact window: no key of it is missed, a batch gives what
-//! its keys give one by one, and what was saved, copied or united goes on as what was not.
+//! Any calls in any order on a filter of any shape, compared with an exact window: it misses no key, a batch returns
+//! what its keys return in sequence, and a saved, copied or merged filter goes on like the original.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -9,7 +9,7 @@ use lately::Error;
 use lately::clock::{Moments, Window};
 use lately::engine::Refresh;
 use lately::engine::threads::{Chunk, PIECE};
-use lately::filter::{FAMILIES, Family, Filter, Form, Layout, Request};
+use lately::filter::{AnyFilter, FAMILIES, Family, Form, Layout, Request};
 use lately::key::Keys;
 use lately::shape::growing::Grow;
 use lately::shape::{Budget, Parameters, Shape};
@@ -17,26 +17,26 @@ use lately::shape::{Budget, Parameters, Shape};
 use super::mix;
 use super::saved::{bytes_of, reread};
 
-/// Most bytes of a filter: little, so that a case takes microseconds, for those who try millions of them.
+/// Most bytes of a filter: few, so that a case takes microseconds in runs of millions.
 const BYTES: u64 = if cfg!(fuzzing) { 1 << 11 } else { 1 << 14 };
-/// Keys of a batch that threads share: two pieces and a little.
+/// Number of keys of a batch that threads share: two pieces and a little.
 const MANY: usize = 2 * PIECE + PIECE / 64;
 
-/// A filter, and what is done with two of its kind.
+/// A filter, and the calls made on two of its kind.
 #[derive(Debug, Arbitrary)]
 pub struct Case {
     family: u8,
-    shape: Asked,
+    shape: Source,
     insertions: u16,
     time: Option<Span>,
     calls: Vec<Call>,
 }
 
-/// Where the shape comes from.
+/// The source of the shape.
 #[derive(Debug, Arbitrary)]
-enum Asked {
+enum Source {
     Parameters([u16; 7]),
-    /// A number in the list of those planned.
+    /// A number in the list of planned shapes.
     Planned(u16),
 }
 
@@ -82,7 +82,7 @@ enum When {
     Anywhere(i64),
 }
 
-/// Does what the bytes say; tells whether they named a filter.
+/// Makes the calls that the bytes encode; returns whether they named a filter.
 pub fn run(bytes: &[u8]) -> bool {
     let Ok(case) = Case::arbitrary_take_rest(Unstructured::new(bytes)) else { return false };
     let Some(filter) = case.filter() else { return false };
@@ -91,7 +91,7 @@ pub fn run(bytes: &[u8]) -> bool {
     for Call { second, what } in &case.calls {
         let (one, other) = pairs.split_at_mut(1);
         let (one, other) = if *second { (&mut other[0], &one[0]) } else { (&mut one[0], &other[0]) };
-        // Once at most: it costs as much as ten thousand keys, or as two threads that begin.
+        // At most once: it costs as much as ten thousand keys, or as two threads that begin.
         if !matches!(what, What::ByThreads { .. }) || !std::mem::replace(&mut shared, true) {
             one.act(what, other);
         }
@@ -118,23 +118,23 @@ impl Case {
         }
     }
 
-    fn filter(&self) -> Option<Filter> {
+    fn filter(&self) -> Option<AnyFilter> {
         let forms: Vec<(&Family, &Form)> =
             FAMILIES.iter().flat_map(|family| family.forms.iter().map(move |form| (family, form))).collect();
         let ((family, form), window) = (forms[usize::from(self.family) % forms.len()], self.window());
         let shape = match &self.shape {
-            Asked::Parameters(values) => (family.read)(&Parameters(&form.named(values.map(u64::from)))).ok()?,
-            Asked::Planned(number) => Arc::clone(&PLANNED[usize::from(*number) % PLANNED.len()]),
+            Source::Parameters(values) => (family.read)(&Parameters(&form.named(values.map(u64::from)))).ok()?,
+            Source::Planned(number) => Arc::clone(&PLANNED[usize::from(*number) % PLANNED.len()]),
         };
-        // Of a planned shape, a window that it was not planned for is as good as any: rates suffer, promises do not.
+        // A planned shape may have another window: rates suffer, promises do not.
         if shape.check(window).is_err() || shape.bytes(window) > BYTES {
             return None;
         }
-        Filter::of(shape, window, 7).ok()
+        AnyFilter::of(shape, window, 7).ok()
     }
 }
 
-/// Shapes as a user gets them. A search can take longer than all else that is done with one.
+/// Shapes as a user gets them. A search can take longer than all other calls together.
 static PLANNED: LazyLock<Vec<Arc<dyn Shape>>> = LazyLock::new(|| {
     let mut planned = Vec::new();
     for family in &FAMILIES {
@@ -161,16 +161,16 @@ static PLANNED: LazyLock<Vec<Arc<dyn Shape>>> = LazyLock::new(|| {
     planned
 });
 
-/// A filter that takes batches, is saved and copied; its twin, which takes the same keys one by one and is left as it
-/// is; and which keys they have to know.
+/// A filter that takes batches, is saved and copied; its twin, which takes the same keys in sequence and is left as it
+/// is; and the keys that both must contain.
 struct Pair {
-    filter: Filter,
-    twin: Filter,
+    filter: AnyFilter,
+    twin: AnyFilter,
     exact: Exact,
 }
 
 impl Pair {
-    fn new(filter: Filter) -> Self {
+    fn new(filter: AnyFilter) -> Self {
         Self { twin: filter.clone(), exact: Exact::new(&filter), filter }
     }
 
@@ -189,12 +189,12 @@ impl Pair {
             What::Copy => self.filter = self.filter.clone(),
             What::Unite => self.merge(other),
         }
-        let [ours, theirs] = [&self.filter, &self.twin].map(Filter::engine);
+        let [ours, theirs] = [&self.filter, &self.twin].map(AnyFilter::engine);
         let same = ours.words().as_ref() == theirs.words().as_ref() && ours.clock() == theirs.clock();
         assert!(same, "{:?}", self.filter.shape());
     }
 
-    /// Inserts the keys, or asks for duplicates among them.
+    /// Inserts the keys, or looks for duplicates among them.
     fn take(&mut self, keys: &[u64], when: &When, how: Option<How>) {
         let each = self.moments(when, keys.len());
         let mut seen = vec![false; keys.len()];
@@ -220,7 +220,7 @@ impl Pair {
         self.follow(keys, &each, how, &seen, done);
     }
 
-    /// The twin does the same key by key, and answers the same.
+    /// Makes the same calls on the twin key by key, and compares the answers.
     fn follow(&mut self, keys: &[u64], each: &Moment, how: Option<How>, seen: &[bool], done: Result<(), Error>) {
         match done {
             Ok(()) => {}
@@ -266,7 +266,7 @@ impl Pair {
         }
     }
 
-    /// The moments of a batch of `keys` keys.
+    /// Returns the moments of a batch of `keys` keys.
     fn moments(&self, when: &When, keys: usize) -> Moment {
         let Window::Time { span, .. } = self.filter.window() else { return Moment::None };
         let latest = self.filter.engine().clock().latest().unwrap_or(1_700_000_000_000_000_000);
@@ -327,7 +327,7 @@ impl Moment {
     }
 }
 
-/// A key of a batch: a few that hash as keys do, and a few hashes that somebody chose.
+/// Returns the keys of a batch: a few with ordinary hashes, and a few crafted hashes.
 fn hashes(keys: &[u8]) -> Vec<u64> {
     let hash = |&key: &u8| match key {
         0..8 => u64::from(key),
@@ -338,10 +338,10 @@ fn hashes(keys: &[u8]) -> Vec<u64> {
     keys.iter().map(hash).collect()
 }
 
-/// Where each key was last, by the numbers of insertions or by time.
+/// The last occurrence of each key, by the numbers of insertions or by time.
 struct Exact {
     window: Window,
-    /// Whether the filter promises anything, and whether it forgets.
+    /// Whether the filter has a promise, and whether it forgets.
     promises: bool,
     endless: bool,
     last: HashMap<u64, i64>,
@@ -350,7 +350,7 @@ struct Exact {
 }
 
 impl Exact {
-    fn new(filter: &Filter) -> Self {
+    fn new(filter: &AnyFilter) -> Self {
         Self {
             window: filter.window(),
             promises: filter.family().promises,
@@ -361,7 +361,7 @@ impl Exact {
         }
     }
 
-    /// Whether a filter must report the key.
+    /// Returns whether a filter must report the key.
     fn promised(&self, key: u64, at: Moments<'_>) -> bool {
         let Some(&last) = self.last.get(&key).filter(|_| self.promises) else { return false };
         match self.window {
@@ -369,16 +369,16 @@ impl Exact {
             Window::Count { insertions } => self.inserted - last < insertions as i64,
             Window::Time { span, .. } => {
                 let latest = self.latest.unwrap_or(i64::MIN);
-                let asked = match at {
+                let queried = match at {
                     Moments::At(at) | Moments::Now(at) => at.max(latest),
                     _ => latest,
                 };
-                i128::from(asked) - i128::from(last) <= i128::from(span)
+                i128::from(queried) - i128::from(last) <= i128::from(span)
             }
         }
     }
 
-    /// A key came: it was taken or not, and the window goes on with it or not.
+    /// Records that a key came: whether it was inserted, and whether the window advances with it.
     fn take(&mut self, key: u64, at: Moments<'_>, taken: bool, counted: bool) {
         self.inserted += i64::from(counted);
         let came = match at {
@@ -394,7 +394,7 @@ impl Exact {
         }
     }
 
-    /// Takes in the keys of another filter. Numbers of insertions count from the lesser one.
+    /// Adds the keys of another filter. Numbers of insertions count from the lesser one.
     fn merge(&mut self, other: &Self) {
         let inserted = if self.endless { self.inserted + other.inserted } else { self.inserted.min(other.inserted) };
         let timed = matches!(self.window, Window::Time { .. });

@@ -1,26 +1,25 @@
-//! A saved filter that somebody made: its sums are made right, and whatever is read is used.
+//! A saved filter with crafted bytes: its sums are corrected, and every filter that can be read is used.
 
 use lately::Error;
 use lately::clock::{Moments, Window};
 use lately::engine::Refresh;
-use lately::filter::Filter;
+use lately::filter::AnyFilter;
 use lately::format;
-use lately::inference::{PerKey, Posterior, PosteriorCache, Question};
-use lately::posteriors::Inference;
+use lately::inference::{Inference, PerKey, Posterior, PosteriorCache, Question};
 use lately::shard::{Answers, NEVER, Row, Rule, Shard, settle};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Bytes of the header.
+/// Number of bytes of the header.
 pub const HEADER: usize = 64;
 /// Most bytes of parameters that are tried.
 const PARAMETERS: u64 = 192;
 
-/// Header, parameters and cells.
-pub fn bytes_of(filter: &Filter) -> Vec<u8> {
+/// Returns header, parameters and cells.
+pub fn bytes_of(filter: &AnyFilter) -> Vec<u8> {
     [format::preamble(filter), filter.engine().words().as_ref().to_vec()].concat()
 }
 
-/// The little-endian word at this byte.
+/// Returns the little-endian word at this byte.
 pub fn word(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
 }
@@ -30,7 +29,7 @@ pub fn set_word(bytes: &mut [u8], at: usize, value: u64) {
     bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
 }
 
-/// Corrects both checksums, as far as the lengths tell where they belong: beyond them lies what they guard.
+/// Corrects both checksums, as far as the lengths locate them: beyond them lie the bytes that they guard.
 pub fn seal(bytes: &mut [u8]) {
     if bytes.len() < HEADER {
         return;
@@ -45,13 +44,13 @@ pub fn seal(bytes: &mut [u8]) {
     set_word(bytes, 56, sum);
 }
 
-/// Reads the bytes, with magic, version, lengths and sums made right, and makes every call on the result; tells
+/// Reads the bytes, with magic, version, lengths and sums corrected, and makes every call on the result; returns
 /// whether they were a filter.
 pub fn run(bytes: &[u8]) -> bool {
     used(bytes, None)
 }
 
-/// The same with few calls, which a byte of the sum chooses, since that is written anew: in microseconds.
+/// Runs with few calls, in microseconds. A byte of the sum chooses them, since the sum is written anew.
 pub fn run_briefly(bytes: &[u8]) -> bool {
     used(bytes, bytes.get(40).copied())
 }
@@ -98,7 +97,7 @@ fn share(share: f64) -> bool {
     (0.0..=1.0).contains(&share)
 }
 
-/// A call that crafted numbers may let ask for more memory than there is.
+/// Returns the answer of a call, unless crafted numbers made it request more memory than there is.
 fn had<T>(answer: Result<T, Error>) -> Option<T> {
     match answer {
         Err(Error::Memory { .. }) => None,
@@ -106,13 +105,13 @@ fn had<T>(answer: Result<T, Error>) -> Option<T> {
     }
 }
 
-/// Of these all, or the one whose turn it is.
+/// Returns all of these, or the one chosen by the turn.
 fn of<T: Copy, const N: usize>(all: [T; N], turn: Option<usize>) -> Vec<T> {
     turn.map_or(all.to_vec(), |turn| vec![all[turn % N]])
 }
 
-/// Makes every call of an engine, at moments further and further on, and saves and reads before and after.
-pub fn use_all(mut filter: Filter, bytes: &[u8], turn: Option<usize>) {
+/// Makes every call of an engine, at later and later moments, and saves and reads before and after.
+pub fn use_all(mut filter: AnyFilter, bytes: &[u8], turn: Option<usize>) {
     let window = filter.engine().clock().window();
     let latest = filter.engine().clock().latest();
     let inserted = filter.engine().clock().inserted();
@@ -133,8 +132,8 @@ pub fn use_all(mut filter: Filter, bytes: &[u8], turn: Option<usize>) {
         let at = |at| if span == 0 { Moments::Untimed } else { at };
         filter.engine().query(&keys, at(Moments::At(moment)), &mut answers).unwrap();
         let engine = filter.engine_mut();
-        let asked = engine.duplicated(&keys[..20], at(Moments::At(moment)), Refresh::Unseen, &mut answers[..20]);
-        let inserted = asked.and_then(|()| engine.insert(&keys, at(Moments::Each(&each))));
+        let queried = engine.duplicated(&keys[..20], at(Moments::At(moment)), Refresh::Unseen, &mut answers[..20]);
+        let inserted = queried.and_then(|()| engine.insert(&keys, at(Moments::Each(&each))));
         if had(inserted).is_none() {
             return;
         }
@@ -159,13 +158,13 @@ pub fn use_all(mut filter: Filter, bytes: &[u8], turn: Option<usize>) {
     }
 }
 
-/// A filter whose bytes are known to be one.
-pub fn reread(bytes: &[u8]) -> Filter {
+/// Returns a filter whose bytes are known to be one.
+pub fn reread(bytes: &[u8]) -> AnyFilter {
     format::from_bytes(Box::new(bytes.to_vec())).unwrap()
 }
 
-/// Asks for ages, with priors from 0 to the most there is: every answer is a probability or an age.
-fn infer(filter: &Filter, turn: Option<usize>) {
+/// Computes ages and posteriors, with priors from 0 to the greatest: every answer is a probability or an age.
+fn infer(filter: &AnyFilter, turn: Option<usize>) {
     let keys: [u64; 8] = hashes();
     let (timed, latest) = match filter.window() {
         Window::Count { .. } => (false, None),
@@ -204,8 +203,8 @@ fn infer(filter: &Filter, turn: Option<usize>) {
     }
 }
 
-/// Cuts the cells into shards, which take cells and tell when they were set, and judges keys by them.
-fn cut(filter: &Filter) {
+/// Divides the cells into shards, which take cells and return when they were set, and decides keys by them.
+fn cut(filter: &AnyFilter) {
     let Ok(row) = Row::of(filter) else { return };
     let keys: [u64; 8] = hashes();
     let mut cells = vec![0; keys.len() * row.k()];
@@ -240,8 +239,8 @@ fn cut(filter: &Filter) {
                 }
                 shard.read(&own, &mut read).unwrap();
                 assert!(share(shard.fill()) && read.iter().all(|&last| last != NEVER), "{read:?}");
-                let told = cells.iter().zip(&mut last).filter(|(cell, _)| shard.cells().contains(cell));
-                told.zip(read).for_each(|((_, last), read)| *last = read);
+                let owned = cells.iter().zip(&mut last).filter(|(cell, _)| shard.cells().contains(cell));
+                owned.zip(read).for_each(|((_, last), read)| *last = read);
             }
         }
         let answers = Answers {
@@ -259,8 +258,8 @@ fn cut(filter: &Filter) {
     }
 }
 
-/// Takes in a copy of itself that is further on: all keys of both are there.
-fn merge(filter: &Filter) {
+/// Merges a copy of the filter that is further on: all keys of both are there.
+fn merge(filter: &AnyFilter) {
     let (mut ours, mut theirs) = (filter.clone(), filter.clone());
     let keys: [u64; 3] = hashes();
     let at = match filter.window() {

@@ -1,8 +1,8 @@
-//! A few bytes, the same in each run. Both outcomes are tried: what is read is used, what is not is refused.
+//! A few bytes, equal in each run. Both outcomes are tried: legal bytes are used, others are rejected.
 
 use super::{learned, mix, operations, saved};
 
-/// So many bytes of this number.
+/// Returns this many bytes, drawn by the number.
 fn random(number: u64, len: usize) -> Vec<u8> {
     (0..len as u64).map(|i| mix(number << 32 | i) as u8).collect()
 }
@@ -25,7 +25,7 @@ fn saved_filters_of_any_bytes_are_refused_or_used() {
         let bytes = std::fs::read(file).unwrap();
         for change in 0..20 {
             let mut changed = bytes.clone();
-            // Of header and parameters, with some of the cells behind them.
+            // A byte of header and parameters, or of the cells behind them.
             let at = mix(number << 16 | change) as usize % changed.len().min(400);
             changed[at] = mix(change) as u8;
             let read = saved::run(&changed);
@@ -37,7 +37,7 @@ fn saved_filters_of_any_bytes_are_refused_or_used() {
 }
 
 #[test]
-fn what_was_found_in_saved_filters_is_found_no_more() {
+fn bytes_that_once_broke_a_saved_filter_are_handled() {
     for (folder, used) in [("used", true), ("refused", false)] {
         let folder = format!("{}/tests/core/fuzzed/found/{folder}", env!("CARGO_MANIFEST_DIR"));
         let files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();

@@ -18,7 +18,7 @@ fn keys(window: Window, shape: &RingShape) -> u64 {
     window.keys_per_generation(shape.l)
 }
 
-/// All shapes of the rule, each in every size up to `bytes`, the smallest first.
+/// Returns all shapes of the rule, each in every size up to `bytes`, the smallest first.
 fn sizes(window: Window, slack: u64, block_bits: Option<u32>, bytes: u64) -> Vec<Vec<RingShape>> {
     let mut all = Vec::new();
     for (k, l) in (1..128).flat_map(|k| (1..=128 - k).map(move |l| (k, l))) {
@@ -133,7 +133,7 @@ fn what_cannot_be_had_is_said() {
     refused(count(1_000_000), Budget::Rate(5e-14), None, None, "fpr must be above 5.5e-14 for this window");
     refused(count(1000), Budget::Bytes(u64::MAX), None, None, "nbytes must be at most 2**60");
 
-    // The least that is named is enough.
+    // The least size that the error names is enough.
     refused(count(1000), Budget::Bytes(23), None, None, "nbytes must be at least 24 ");
     assert!(choose(count(1000), Budget::Bytes(24), None, None).is_ok());
     refused(

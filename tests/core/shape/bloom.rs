@@ -5,7 +5,7 @@ use lately::shape::Budget;
 use lately::shape::bloom::*;
 use lately::shape::fill;
 
-/// Every way that the positions of the keys and of a fresh one can fall, each equally likely.
+/// Returns the rate over every way that the positions of the keys and of a fresh one can fall, each equally likely.
 fn by_enumeration(k: u32, bits: u64, keys: u64) -> f64 {
     let throws = keys as u32 * k;
     let share = |way: u64| {
@@ -24,7 +24,7 @@ fn the_rate_of_one_array_is_that_of_all_ways_to_fall() {
     }
 }
 
-/// Inclusion and exclusion over the different positions of a fresh key, where few enough terms cancel.
+/// Returns the rate by inclusion and exclusion over the different positions of a fresh key, if few enough terms cancel.
 fn by_exclusion(k: u32, bits: u64, keys: u64) -> f64 {
     let throws = (keys * u64::from(k)) as f64;
     let all_set = |positions: u32| {

@@ -30,9 +30,9 @@ fn a_number_of_bytes_is_for_queue_and_counters() {
     assert!(choose(count(100), Budget::Bytes(u64::MAX)).unwrap_err().to_string().contains("at most 2**60"));
 }
 
-/// Every way that keys can fall: those in which the 15th key of the window is the 15th in cell 0.
+/// Compares with every way that keys can fall: those in which the 15th key of the window is the 15th in cell 0.
 #[test]
-fn counters_stick_as_often_as_ways_say() {
+fn counters_stick_as_often_as_by_enumeration() {
     assert_eq!(sticking_rate(3, 14), 0.0);
     assert!((sticking_rate(2, 15) - 15.0 * 0.5_f64.powi(15)).abs() < 1e-15);
     // 14 of the 16 before it, and the last itself.

@@ -1,8 +1,8 @@
-//! The equal-timers heuristic, against all outcomes.
+//! The equal-timers heuristic, compared with all outcomes.
 
 use lately::shape::equal_timers::*;
 
-/// Chance that at least `equal` of `k` independent draws are alike, by trying all of them.
+/// Returns the chance that at least `equal` of `k` independent draws are alike, by trying all of them.
 fn some_equal(k: u32, equal: usize, chances: &[f64]) -> f64 {
     let outcomes = chances.len().pow(k);
     let rate = |mut outcome: usize| {

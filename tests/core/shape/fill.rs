@@ -1,4 +1,4 @@
-//! How likely a fresh key matches a segment, against enumeration, the closed form and a simulation.
+//! The chance that a fresh key matches a segment, compared with enumeration, the closed form and a simulation.
 
 use lately::shape::fill::*;
 
@@ -8,7 +8,7 @@ fn assert_close(value: f64, exact: f64, relative: f64) {
 }
 
 #[test]
-fn slice_at_its_limits() {
+fn the_fill_of_a_slice_is_exact_at_its_limits() {
     assert_eq!([slice(1, 0), slice(1, 1), slice(1, 9)], [0.0, 1.0, 1.0]);
     assert_close(slice(2, 3), 7.0 / 8.0, 1e-15);
     assert_close(slice(1 << 60, 1), 2.0_f64.powi(-60), 1e-15);
@@ -16,7 +16,7 @@ fn slice_at_its_limits() {
     assert_eq!(slice(64, u64::MAX), 1.0);
 }
 
-/// The b-th power multiplied out; each power of (1 - b/B)^j then has a closed mean. Exact but for cancellation.
+/// Returns the b-th power multiplied out; each power of (1 - b/B)^j then has a closed mean. Exact but for cancellation.
 fn blocks_multiplied_out(blocks: u64, block_bits: u32, parts: u32, keys: u64) -> f64 {
     let empty = 1.0 - f64::from(parts) / f64::from(block_bits);
     let mut coefficient = 1.0;
@@ -51,7 +51,7 @@ fn blocks_equal_the_closed_form() {
 fn blocks_at_their_limits() {
     assert_eq!(blocks(1, 64, 8, 0), 0.0);
     assert_eq!(blocks(7, 64, 8, 0), 0.0);
-    // One key: the fresh one must pick its block and each of its bits. No cancellation, however rare.
+    // One key: the fresh one must choose its block and each of its bits. No cancellation, however rare.
     for count in [1, 2, 1 << 50] {
         assert_close(blocks(count, 512, 8, 1), 64.0_f64.powi(-8) / count as f64, 1e-13);
     }

@@ -9,8 +9,8 @@ const fn count(insertions: u64) -> Window {
     Window::Count { insertions }
 }
 
-/// The chance that all cells of a key match after each age, by the exact chain, and of a fresh key in the end. It
-/// goes back in time, hash by hash: the last hash that hit a cell determines its value. States are how many of the
+/// Returns the chance that all cells of a key match after each age, by the exact chain, and of a fresh key in the end.
+/// It goes back in time, hash by hash: the last hash that hit a cell determines its value. States are how many of the
 /// key's zeros and ones no later hash has hit; a hash of the wrong kind ends it.
 fn by_chain(shape: GeneralizedShape, ages: u32) -> (Vec<f64>, f64) {
     let (k1, k0, m) = (shape.k1 as usize, shape.k0 as usize, shape.bits as f64);

@@ -1,4 +1,4 @@
-//! What a part of a growing timing filter takes, and what the parts cost.
+//! The limit of a part of a growing timing filter, and what the parts cost.
 
 use lately::clock::Window;
 use lately::shape::Budget;
@@ -22,7 +22,7 @@ fn a_full_part_has_the_rate_of_the_plan() {
 }
 
 #[test]
-fn parts_add_up_as_oie_10_says() {
+fn the_rates_of_parts_add_up_as_in_oie_10() {
     for (parts, total) in [(1, 0.05), (2, 0.0975), (6, 0.264_908_109_375)] {
         assert!((any(std::iter::repeat_n(0.05, parts)) - total).abs() < 1e-15);
     }

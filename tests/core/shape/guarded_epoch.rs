@@ -53,7 +53,7 @@ fn parameters_out_of_range_are_named() {
     assert!(Transposed::new(63, 64, 64).is_ok());
 }
 
-/// Every way that `keys` keys of `parts` parts can fall into a segment, all equally likely, and of them those in
+/// Returns the share of all ways that `keys` keys of `parts` parts can fall into a segment, all equally likely, in
 /// which bit 0 of every part is set; any other bits a fresh key may have are as likely.
 fn matching_share(part_bits: u64, parts: u32, keys: u64) -> f64 {
     let bits = parts as usize * keys as usize;
@@ -71,17 +71,17 @@ fn matching_share(part_bits: u64, parts: u32, keys: u64) -> f64 {
 }
 
 #[test]
-fn a_plain_segment_matches_as_often_as_enumeration_says() {
+fn a_plain_segment_matches_as_often_as_by_enumeration() {
     for (part_bits, parts, keys) in [(2, 1, 3), (2, 3, 4), (3, 2, 4), (4, 2, 3), (5, 3, 2), (7, 1, 5), (3, 3, 3)] {
         let exact = matching_share(part_bits, parts, keys);
         let rate = bloom(part_bits * u64::from(parts), parts).match_rate(keys);
         assert!((rate / exact - 1.0).abs() < 1e-12, "{part_bits} {parts} {keys}: {rate} is not {exact}");
     }
-    // What a remainder of bits adds to the memory it does not add to the parts.
+    // A remainder of bits adds to the memory, and not to the parts.
     assert_eq!(bloom(11, 4).match_rate(3), bloom(8, 4).match_rate(3));
 }
 
-/// The rings of the age-partitioned filter with k = 1 are the same thing, by formulas of their own.
+/// The rings of the age-partitioned filter with k = 1 have the same rates, by formulas of their own.
 #[test]
 fn rate_and_slack_are_those_of_a_ring_with_one_slice_written() {
     for segment in [bloom(5000, 4), bloom(700, 1), blocks(40, 64, 4), blocks(9, 512, 8)] {
@@ -90,7 +90,7 @@ fn rate_and_slack_are_those_of_a_ring_with_one_slice_written() {
             let full = vec![segment.match_rate(200); r as usize + 1];
             let ring = runs::false_positive_rate(1, &full);
             assert!((shape.false_positive_rate(200) / ring - 1.0).abs() < 1e-12);
-            // What the guard holds: one epoch.
+            // The guard has one epoch.
             assert!((f64::from(r) * runs::npws(1, r, &full) - 1.0).abs() < 1e-12);
         }
     }

@@ -19,7 +19,7 @@ fn rate(window: Window, shape: &RingShape) -> f64 {
     shape.false_positive_rate(window.keys_per_generation(shape.l))
 }
 
-/// All shapes of the rule, each in every size up to `bytes`, the smallest first.
+/// Returns all shapes of the rule, each in every size up to `bytes`, the smallest first.
 fn sizes(window: Window, slack: u64, block_bits: Option<u32>, bytes: u64) -> Vec<Vec<RingShape>> {
     let mut all = Vec::new();
     for r in (1..128).filter(|&r| window.slack(r, 1) <= slack) {
@@ -109,7 +109,7 @@ fn the_transposed_choices() {
 }
 
 #[test]
-fn the_slack_asked_for_is_kept() {
+fn the_requested_slack_is_kept() {
     let windows = [1, 2, 7, 127, 128, 129, 1000, 100_003].map(count).into_iter();
     let time = [(1, 0), (129, 0), (1_000_000_007, 0), (1000, 5000), (1, 99)];
     for window in windows.chain(time.map(|(span, lateness)| Window::Time { span, lateness, capacity: 1000 })) {
@@ -140,7 +140,7 @@ fn what_cannot_be_had_is_said() {
     refused(count(1 << 62), Budget::Rate(0.1), None, None, "fpr must be above 2.5e-1 for this window");
     refused(count(1000), Budget::Bytes(u64::MAX), None, None, "nbytes must be at most 2**60");
 
-    // The least that is named is enough.
+    // The least size that the error names is enough.
     refused(count(1000), Budget::Bytes(23), None, None, "nbytes must be at least 24 ");
     assert!(choose(count(1000), Budget::Bytes(24), None, None).is_ok());
     refused(count(1000), Budget::Rate(0.1), Some(7), None, "slack must be at least 8 insertions for this window");

@@ -8,7 +8,7 @@ fn shape(lanes: u32, k: u32, lines: u32, pages: u64) -> LineShape {
     LineShape { paper: Paper::AgePartitioned, lanes, k, lines, pages }
 }
 
-/// The weights of a binomial load, by Pascal's triangle in floating point.
+/// Returns the weights of a binomial load, by Pascal's triangle in floating point.
 fn binomial(keys: u32, chance: f64) -> Vec<f64> {
     let mut weights = vec![1.0];
     for _ in 0..keys {
@@ -23,7 +23,8 @@ fn binomial(keys: u32, chance: f64) -> Vec<f64> {
     weights
 }
 
-/// Every load of every generation, each lane's chance given them, and every pattern of matches: with one line per key.
+/// Returns the share over every load of every generation, each lane's chance given them, and every pattern of matches:
+/// with one line per key.
 fn by_enumeration(shape: LineShape, current: u32, full: u32, of: &dyn Fn(u64) -> bool) -> f64 {
     let chance = 1.0 / (shape.pages * PAGE_LINES) as f64;
     let tables: Vec<Vec<f64>> =
@@ -34,7 +35,7 @@ fn by_enumeration(shape: LineShape, current: u32, full: u32, of: &dyn Fn(u64) ->
     for lane in (0..lanes + k - 1).rev() {
         let mut next = std::collections::BTreeMap::new();
         for ((loads, pattern), chance) in states {
-            // Generations older than the oldest lane have left nothing but in lanes that are gone.
+            // Generations older than the oldest lane have left bits only in lanes that are gone.
             let generation = lane as i64 - (k as i64 - 1);
             let table: &[f64] = if generation < 0 { &[1.0] } else { &tables[generation as usize] };
             for (load, weight) in table.iter().enumerate().filter(|(_, weight)| **weight > 1e-9) {
@@ -68,7 +69,7 @@ fn one_line_is_what_enumeration_gives() {
             let window = ((1u64 << (to - from)) - 1) << from;
             let exact = by_enumeration(shape, current, full, &|pattern| pattern & window == window);
             let value = shape.all_match(from, to, &of_current, &of_full);
-            // Equal masks, which an enumeration of bits leaves out, come on top.
+            // Equal masks, which an enumeration of bits omits, come on top.
             let same_mask = f64::from(full) / 64.0 / 2_f64.powi(32);
             assert!((value - exact).abs() < 1e-5 * exact + same_mask, "{k} {from} {to}: {value} is not {exact}");
         }
@@ -106,7 +107,7 @@ fn one_page_is_taken_at_its_worst_and_many_at_their_mean() {
 }
 
 #[test]
-fn slack_and_its_weight() {
+fn slack_and_its_weight_follow_from_the_steps() {
     let shape = LineShape::age_partitioned(2, 6, 10, 1).unwrap();
     let window = Window::Count { insertions: 6001 };
     assert_eq!((shape.retained(), shape.keys_per_generation(window), shape.slack(window)), (60, 1000, 8000 - 6001));

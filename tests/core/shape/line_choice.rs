@@ -16,7 +16,7 @@ fn rate(window: Window, shape: LineShape) -> f64 {
     shape.false_positive_rate(shape.keys_per_generation(window))
 }
 
-/// All shapes of the rule in every number of pages up to `most` whose slack is allowed.
+/// Returns all shapes of the rule in every number of pages up to `most` whose slack is allowed.
 fn all(window: Window, slack: u64, paper: Paper, most: u64) -> Vec<Vec<LineShape>> {
     let sizes = |c: LineShape| {
         let shapes = (1..=most).map(|pages| LineShape { pages, ..c });
@@ -82,7 +82,7 @@ fn the_documented_choices() {
 }
 
 #[test]
-fn the_slack_asked_for_is_kept() {
+fn the_requested_slack_is_kept() {
     let time = |span, lateness| Window::Time { span, lateness, capacity: 1000 };
     let windows = [1, 2, 7, 127, 129, 130, 1000, 100_003].map(count).into_iter();
     for window in windows.chain([(1_000_003, 0), (1_000_000_007, 0), (100_000, 500_000)].map(|(s, l)| time(s, l))) {

@@ -27,7 +27,8 @@ fn a_line_has_512_bits() {
     }
 }
 
-/// Chance that more than `room` of `keys` keys fall into one of `pages` pages: weights from the mode, over their sum.
+/// Returns the chance that more than `room` of `keys` keys fall into one of `pages` pages: weights from the mode, over
+/// their sum.
 fn more_than(room: usize, keys: u64, pages: u64) -> f64 {
     let odds = 1.0 / (pages as f64 - 1.0);
     let mode = (keys / pages) as usize;
@@ -42,8 +43,8 @@ fn more_than(room: usize, keys: u64, pages: u64) -> f64 {
     weights[room + 1..].iter().sum::<f64>() / weights.iter().sum::<f64>()
 }
 
-/// Fingerprints are so long that all that is reported is what was turned away: half of the lines of a page after any
-/// of 2^T peaks.
+/// Fingerprints are long enough that only keys of lines which rejected a key are reported: half of the lines of a page
+/// after any of 2^T peaks.
 #[test]
 fn pages_overflow_as_binomials_do() {
     for (pages, lines, load) in [(3, 63, 0.93), (20, 63, 0.92), (200, 63, 0.93), (5, 127, 0.94), (90, 127, 0.93)] {
@@ -85,7 +86,8 @@ fn parameters_out_of_range_are_named() {
     assert!(planned(None, time).is_ok() && planned(Some(5), time).is_err());
 }
 
-/// Fewer distinct keys of a window of insertions are as a shorter one, but for its steps and the headroom of a guess.
+/// A window of insertions with fewer distinct keys is like a shorter one, except for its steps and the headroom of a
+/// guess.
 #[test]
 fn memory_follows_distinct_keys() {
     let choose = |window, distinct| choose(window, Budget::Rate(0.01), None, distinct, None, false).unwrap();
@@ -97,7 +99,7 @@ fn memory_follows_distinct_keys() {
     assert!((0.98..1.02).contains(&(timed.nbytes() as f64 / fifth.nbytes() as f64)));
 }
 
-/// The least size of every format that holds a rate: as many lines as fewer pages cannot have, side by side.
+/// Returns the least size of every format that holds a rate: as many lines as fewer pages cannot have, side by side.
 fn smallest(window: Window, slack: u64, fpr: f64) -> impl Iterator<Item = QuotientShape> {
     let sizes = (1..30).flat_map(|pages| (3..=127).map(move |lines| (pages, lines)));
     let sizes = sizes.filter(|(pages, lines)| pages * (u64::from(*lines) + 1) > (pages - 1) * 128);
@@ -155,7 +157,7 @@ fn any_window_has_a_filter() {
                     for counts in [None, Some(2), Some(4)] {
                         let shape = choose(window, Budget::Rate(fpr), Some(unit / part), None, counts, false);
                         let shape = match shape {
-                            // A window of few keys is no hundred epochs of whole keys.
+                            // A window of few keys cannot be divided into a hundred epochs of whole keys.
                             Err(error) if error.to_string().contains("slack must be at least") && size < 2000 => {
                                 continue;
                             }
@@ -182,7 +184,7 @@ fn the_documented_choices() {
     }
 }
 
-/// Tags from six bits on are finer than turns: their pages turn fifteen times in a window.
+/// Tags of six bits and more are finer than rotations: their pages rotate fifteen times in a window.
 #[test]
 fn little_slack_takes_fine_tags() {
     for (of, bits) in [(29, 16.4), (59, 18.1), (118, 19.3), (235, 20.6), (919, 23.1), (1785, 25.0), (3676, 25.4)] {

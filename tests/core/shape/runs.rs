@@ -2,19 +2,19 @@
 
 use lately::shape::runs::*;
 
-/// Fills without any pattern, some of them 0 and 1.
+/// Returns fills without any pattern, some of them 0 and 1.
 fn fills(k: u32, l: u32) -> Vec<f64> {
     (0..k + l).map(|i| f64::from((7 * i + 3 * k + 5 * l) % 11) / 10.0).collect()
 }
 
-/// The fills as a key sees them that was inserted into the slices `own`.
+/// Returns the fills as seen by a key that was inserted into the slices `own`.
 fn with_own(r: &[f64], own: std::ops::Range<usize>) -> Vec<f64> {
     let mut seen = r.to_vec();
     seen[own].fill(1.0);
     seen
 }
 
-/// Every match pattern of k + l slices (bit i: slice i matches) with its probability.
+/// Returns every match pattern of k + l slices (bit i: slice i matches) with its probability.
 fn patterns(r: &[f64]) -> impl Iterator<Item = (u32, f64)> + '_ {
     (0..1_u32 << r.len()).map(|pattern| {
         let chance = |(i, &r): (usize, &f64)| if pattern >> i & 1 == 1 { r } else { 1.0 - r };
@@ -22,12 +22,12 @@ fn patterns(r: &[f64]) -> impl Iterator<Item = (u32, f64)> + '_ {
     })
 }
 
-/// The definition of section 5.1: k consecutive matches from some j in 0..=l.
+/// Returns whether a pattern has a run by the definition of section 5.1: k consecutive matches from some j in 0..=l.
 fn has_run(pattern: u32, k: u32, l: u32) -> bool {
     (0..=l).any(|j| (pattern >> j).trailing_ones() >= k)
 }
 
-/// Algorithm 1, to the letter: the answer and the accesses.
+/// Runs Algorithm 1, to the letter: returns the answer and the accesses.
 fn query(pattern: u32, k: i32, l: i32) -> (bool, f64) {
     let (mut i, mut p, mut c, mut accesses) = (l, 0, 0, 0.0);
     while i >= 0 {

@@ -2,7 +2,7 @@
 
 use lately::shape::slices::*;
 
-/// Every way that keys can fall into small slices, each equally likely.
+/// Compares with every way that keys can fall into small slices, each equally likely.
 #[test]
 fn rate_and_accesses_are_those_of_all_ways_to_fall() {
     for (k, cells, keys) in [(1, 2, 3), (2, 3, 2), (3, 2, 2), (2, 2, 4)] {

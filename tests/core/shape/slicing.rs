@@ -21,7 +21,7 @@ fn the_rates_of_the_paper() {
     for (sites, failed) in [(1, 0), (1, 1), (10, 3), (40, 8), (40, 40)] {
         let phi = failed as f64 / sites as f64;
         let whole = rho.powi(5);
-        // Eq. 5, and where failed sites say "distinct".
+        // Eq. 5, and its form when failed sites answer "distinct".
         assert_close(rates(sites, 1, k, ANYWHERE, failed, rho, 0), (phi + (1.0 - phi) * whole, 0.0));
         assert_close(rates(sites, 1, k, ANYWHERE, failed, rho, k), ((1.0 - phi) * whole, phi));
         // Eq. 6, and the latter with OIE-1.
@@ -41,11 +41,11 @@ fn few_cells_are_enough_for_the_heuristic() {
 
 #[test]
 fn cells_with_stretches_of_their_own_are_lost_together_or_apart() {
-    // One of two sites holds 3 of 6 stretches; of 7 it holds 3, and the middle one half.
+    // One of two sites has 3 of 6 stretches; of 7 it has 3, and the middle one half.
     assert_close(rates(1, 2, 6, true, 1, 0.5, 3), (0.125, 0.0));
     assert_close(rates(1, 2, 6, true, 1, 0.5, 4), (0.0, 1.0));
     assert_close(rates(1, 2, 7, true, 1, 0.5, 4), (0.5 * 0.0625, 0.5));
-    // With a site for each, all of 6 answer where none of 3 failed ones is among 6 of 12 sites.
+    // With a site for each, all of 6 answer if none of 3 failed ones is among 6 of 12 sites.
     let answered = (6.0 * 5.0 * 4.0) / (12.0 * 11.0 * 10.0);
     assert_close(rates(1, 12, 6, true, 3, 1.0, 6), (answered, 1.0 - answered));
     // The sites that two stretches meet in hardly count once there are many.
@@ -77,14 +77,14 @@ fn the_fault_tolerance_of_the_paper() {
 #[test]
 fn messages_at_the_limits() {
     for partitioned in [false, true] {
-        let asked = |spread, pipelined, density, duplicates| {
+        let queried = |spread, pipelined, density, duplicates| {
             Sites::new(3, spread, 4, partitioned).unwrap().messages(pipelined, density, duplicates).unwrap()
         };
-        assert_eq!(asked(1, true, 0.5, 0.2), 1.0);
-        assert!((asked(10, true, 0.0, 0.0) - 1.0).abs() < 1e-12);
-        assert!((asked(10, true, 0.7, 1.0) - asked(10, false, 0.7, 0.0)).abs() < 1e-12);
+        assert_eq!(queried(1, true, 0.5, 0.2), 1.0);
+        assert!((queried(10, true, 0.0, 0.0) - 1.0).abs() < 1e-12);
+        assert!((queried(10, true, 0.7, 1.0) - queried(10, false, 0.7, 0.0)).abs() < 1e-12);
         let far = if partitioned { 1e-9 } else { 1e-4 };
-        assert!((asked(100_000, true, 0.5, 0.0) - 1.875).abs() < far);
+        assert!((queried(100_000, true, 0.5, 0.0) - 1.875).abs() < far);
     }
     let all = Sites::new(1, 10, 4, ANYWHERE).unwrap().messages(false, 0.0, 0.0).unwrap();
     assert!((all - 10.0 * (1.0 - 0.9_f64.powi(4))).abs() < 1e-12);

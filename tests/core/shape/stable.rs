@@ -13,7 +13,7 @@ fn shape(k: u32, cells: u64, bits: u32, decrements: u64) -> StableShape {
     StableShape::new(Slices::new(k, cells).unwrap(), bits, decrements).unwrap()
 }
 
-/// The chain of one cell, step by step: a decrement, then perhaps Max.
+/// Advances the chain of one cell by a step: a decrement, then perhaps Max.
 fn step(values: &mut [f64], shape: &StableShape) {
     let cells = shape.slices.cells as f64;
     let (d, p) = (shape.decrements as f64 / cells, 1.0 / cells);

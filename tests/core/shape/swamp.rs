@@ -11,7 +11,7 @@ fn count(insertions: u64) -> Window {
     Window::Count { insertions }
 }
 
-/// All ways in which `window` different keys and a fresh one can get their fingerprints.
+/// Compares with all ways in which `window` different keys and a fresh one can get their fingerprints.
 #[test]
 fn the_rate_equals_the_share_of_all_assignments() {
     for (fingerprints, window) in [(2u64, 1u32), (2, 5), (3, 4), (5, 5), (7, 3)] {

@@ -146,7 +146,7 @@ fn windows() -> impl Iterator<Item = Window> {
     COUNTS.map(|insertions| Window::Count { insertions }).into_iter().chain(times)
 }
 
-/// The default, a sixteenth of the window, and twice the window, beyond what lateness makes of it.
+/// Returns the default, a sixteenth of the window, and twice the window, beyond the part that lateness adds.
 fn slack(window: Window, which: usize) -> Slack {
     let (length, late) = match window {
         Window::Count { insertions } => (insertions, 0),
@@ -155,7 +155,7 @@ fn slack(window: Window, which: usize) -> Slack {
     [None, Some(late + length / 16), Some(late + 2 * length)][which % 3]
 }
 
-/// Every other request, in the pattern of a chessboard, with each kind of slack in turn.
+/// Returns every other request, in the pattern of a chessboard, with each kind of slack in turn.
 fn table() -> String {
     let mut lines = "choice\twindow\tbudget\tslack\tshape\n".to_owned();
     for (c, (name, choose)) in CHOICES.into_iter().enumerate() {

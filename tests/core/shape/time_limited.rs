@@ -27,13 +27,13 @@ fn a_slice_at_capacity_is_half_full_and_no_fuller() {
     assert_eq!(bits(u64::MAX), MOST_BITS);
 }
 
-/// A number below `n`, from a linear congruential generator.
+/// Returns a number below `n`, from a linear congruential generator.
 fn below(random: &mut u64, n: u64) -> u64 {
     *random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
     ((u128::from(*random) * u128::from(n)) >> 64) as u64
 }
 
-/// Slices of any size: lets every rate pass and looks at each slice before each shift.
+/// Slices have any size: every rate passes, and each slice is checked before each shift.
 #[test]
 fn whatever_the_sizes_no_slice_takes_more_than_its_share() {
     let mut random = 1;
@@ -43,7 +43,7 @@ fn whatever_the_sizes_no_slice_takes_more_than_its_share() {
         let mut filling = vec![first; k];
         for _ in 0..2000 {
             let g = generation(&filling);
-            // Cut short by time, often.
+            // Time often ends the generation early.
             let keys = if below(&mut random, 2) == 0 { g } else { 1 + below(&mut random, g) };
             filling.iter_mut().for_each(|load| load.count += keys);
             for (i, load) in filling.iter().enumerate() {
@@ -61,9 +61,10 @@ fn whatever_the_sizes_no_slice_takes_more_than_its_share() {
     }
 }
 
-/// Equation 7 by letting the shifts happen: each generation as long as the older slices and the target allow.
+/// Equation 7 is compared with the shifts themselves: each generation is as long as the older slices and the target
+/// allow.
 #[test]
-fn the_new_slice_is_as_large_as_what_it_will_take() {
+fn the_new_slice_is_large_enough_for_its_keys() {
     let mut random = 7;
     for round in 0..3000 {
         let k = 1 + below(&mut random, 12);

@@ -32,8 +32,8 @@ fn parameters_out_of_range_are_named() {
     assert_eq!((odd.k_of(0), odd.k_of(1)), (4, 3));
 }
 
-/// Chance that all k timers of a fresh key, which begin in word 0, are live after this many keys of its line: which of
-/// them are, key by key, over all starts and places.
+/// Returns the chance that all k timers of a fresh key, which begin in word 0, are live after this many keys of its
+/// line: by which of them are, key by key, over all starts and places.
 fn by_enumeration(k: u32, per_word: f64, keys: u32) -> Vec<f64> {
     let mut states = vec![0.0; 1 << k];
     states[0] = 1.0;
@@ -57,7 +57,7 @@ fn by_enumeration(k: u32, per_word: f64, keys: u32) -> Vec<f64> {
     all_live
 }
 
-/// The weights of a binomial load, by Pascal's triangle in floating point.
+/// Returns the weights of a binomial load, by Pascal's triangle in floating point.
 fn binomial(keys: u32, chance: f64) -> Vec<f64> {
     let mut weights = vec![1.0];
     for _ in 0..keys {

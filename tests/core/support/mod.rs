@@ -6,7 +6,7 @@ pub mod timed;
 use std::collections::VecDeque;
 
 use lately::clock::Moments;
-use lately::filter::Filter;
+use lately::filter::AnyFilter;
 
 /// Returns key number `i` of a stream, by splitmix64: a bijection, so keys of one stream never repeat.
 pub fn key(stream: u64, i: u64) -> u64 {
@@ -27,12 +27,12 @@ pub fn trials(campaign_trials: u64) -> u64 {
 }
 
 /// Inserts the keys in order.
-pub fn insert(filter: &mut Filter, keys: &[u64]) {
+pub fn insert(filter: &mut AnyFilter, keys: &[u64]) {
     filter.engine_mut().insert(keys, Moments::Untimed).unwrap();
 }
 
 /// Returns how many of the keys are reported.
-pub fn present(filter: &Filter, keys: &[u64]) -> usize {
+pub fn present(filter: &AnyFilter, keys: &[u64]) -> usize {
     let mut present = vec![false; keys.len()];
     filter.engine().query(keys, Moments::Untimed, &mut present).unwrap();
     present.into_iter().filter(|&present| present).count()
@@ -40,7 +40,7 @@ pub fn present(filter: &Filter, keys: &[u64]) -> usize {
 
 /// Checks at every phase of `insertions` insertions that the oldest key of the last `window` is reported. Checks all of
 /// the last `window` keys after every `generation` insertions, when a loss is most likely.
-pub fn check_window(filter: &mut Filter, window: u64, generation: u64, insertions: u64) -> Result<(), String> {
+pub fn check_window(filter: &mut AnyFilter, window: u64, generation: u64, insertions: u64) -> Result<(), String> {
     let mut last = VecDeque::new();
     for n in 0..insertions {
         insert(filter, &[key(0, n)]);

@@ -4,22 +4,22 @@
 #[derive(Default, Clone, Copy)]
 pub struct Tally {
     pub trials: f64,
-    pub said: f64,
+    pub predicted: f64,
     pub happened: f64,
 }
 
 impl Tally {
     /// Adds a trial.
-    pub fn note(&mut self, said: f64, happened: bool) {
+    pub fn note(&mut self, predicted: f64, happened: bool) {
         self.trials += 1.0;
-        self.said += said;
+        self.predicted += predicted;
         self.happened += f64::from(u8::from(happened));
     }
 
     /// Returns whether the outcomes lie within five standard deviations of the predictions, and a thousandth of a
     /// trial.
     pub fn holds(&self) -> bool {
-        let variance = self.said * (1.0 - self.said / self.trials).max(0.0);
-        (self.happened - self.said).abs() <= 5.0 * variance.sqrt() + 5.0
+        let variance = self.predicted * (1.0 - self.predicted / self.trials).max(0.0);
+        (self.happened - self.predicted).abs() <= 5.0 * variance.sqrt() + 5.0
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use lately::clock::{Moments, Window};
-use lately::filter::Filter;
+use lately::filter::AnyFilter;
 
 use super::key;
 
@@ -13,7 +13,7 @@ pub const SPAN: i64 = 600 * SECOND;
 pub const START: i64 = 1_700_000_000 * SECOND;
 
 /// Returns how many of the keys are reported at `at`.
-pub fn reported(filter: &Filter, keys: &[u64], at: i64) -> usize {
+pub fn reported(filter: &AnyFilter, keys: &[u64], at: i64) -> usize {
     let mut present = vec![false; keys.len()];
     filter.engine().query(keys, Moments::At(at), &mut present).unwrap();
     present.into_iter().filter(|&present| present).count()
@@ -21,7 +21,7 @@ pub fn reported(filter: &Filter, keys: &[u64], at: i64) -> usize {
 
 /// Inserts one key at each moment, and checks that the oldest keys of the window are reported; at some moments, all
 /// keys. Queries keys at their last moment too, so that the check detects a key dropped since.
-pub fn check_promise(filter: &mut Filter, moments: impl Iterator<Item = i64>) -> Result<(), String> {
+pub fn check_promise(filter: &mut AnyFilter, moments: impl Iterator<Item = i64>) -> Result<(), String> {
     let Window::Time { span, .. } = filter.engine().clock().window() else { unreachable!() };
     let (mut kept, mut latest) = (VecDeque::new(), i64::MIN);
     for (n, at) in moments.enumerate() {

@@ -27,7 +27,7 @@ impl Filter {
     pub(super) fn ask_now<T: Send>(
         &self,
         py: Python<'_>,
-        ask: impl Fn(&filter::Filter) -> Result<T, Error> + Sync,
+        ask: impl Fn(&filter::AnyFilter) -> Result<T, Error> + Sync,
     ) -> PyResult<T> {
         self.check_place()?;
         caught(|| match self.inner.try_read() {
@@ -43,7 +43,7 @@ impl Filter {
     pub(super) fn change_now<T: Send>(
         &self,
         py: Python<'_>,
-        change: impl Fn(&mut filter::Filter) -> Result<T, Error> + Sync,
+        change: impl Fn(&mut filter::AnyFilter) -> Result<T, Error> + Sync,
     ) -> PyResult<T> {
         caught(|| match self.inner.try_write() {
             // No other process is waited for here.
@@ -61,7 +61,7 @@ impl Filter {
         py: Python<'_>,
         batch: &Batch,
         threads: usize,
-        ask: impl Fn(&filter::Filter, &[u64], Moments<'_>, &mut [T]) -> Result<(), Error> + Sync,
+        ask: impl Fn(&filter::AnyFilter, &[u64], Moments<'_>, &mut [T]) -> Result<(), Error> + Sync,
     ) -> PyResult<Vec<T>> {
         match batch.is_short() {
             true => self.ask_now(py, |filter| batch.at_once(|hashes, at, answers| ask(filter, hashes, at, answers))),
@@ -77,11 +77,11 @@ impl Filter {
         &self,
         py: Python<'_>,
         batch: &Batch,
-        change: impl Fn(&mut filter::Filter, &[u64], Moments<'_>, &mut [T]) -> Result<(), Error> + Sync,
+        change: impl Fn(&mut filter::AnyFilter, &[u64], Moments<'_>, &mut [T]) -> Result<(), Error> + Sync,
     ) -> Result<Vec<T>, Stopped<T>> {
         match batch.is_short() {
             true => {
-                let change = |filter: &mut filter::Filter| {
+                let change = |filter: &mut filter::AnyFilter| {
                     batch.at_once(|hashes, at, answers| change(filter, hashes, at, answers))
                 };
                 self.change_now(py, change).map_err(Stopped::before_all)
@@ -126,6 +126,6 @@ impl Filter {
     }
 }
 
-fn is_small(filter: &filter::Filter) -> bool {
+fn is_small(filter: &filter::AnyFilter) -> bool {
     filter.engine().words().as_slice().len() <= SMALL / 8
 }

@@ -262,7 +262,7 @@ impl Filter {
             Window::Count { .. } => Moments::Untimed,
             Window::Time { .. } => Moments::Now(now()),
         };
-        let query = |filter: &filter::Filter| {
+        let query = |filter: &filter::AnyFilter| {
             let mut present = [false];
             filter.engine().query(&[hash], at, &mut present).map(|()| present[0])
         };

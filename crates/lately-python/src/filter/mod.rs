@@ -29,7 +29,7 @@ const ATTEMPTS: usize = 4;
 /// What every filter does; `lately.Filter` is its class for users.
 #[pyclass(subclass, frozen, module = "lately._core")]
 pub struct Filter {
-    inner: Lock<filter::Filter>,
+    inner: Lock<filter::AnyFilter>,
     /// Its file, where processes share it.
     pub(super) shared: Option<Shared>,
     /// Hasher and window never change, so nobody needs the lock for them.
@@ -41,14 +41,14 @@ pub struct Filter {
 }
 
 impl Filter {
-    fn new((filter, shared): (filter::Filter, Option<Shared>)) -> Self {
+    fn new((filter, shared): (filter::AnyFilter, Option<Shared>)) -> Self {
         let (hasher, window) = (KeyHasher::new(filter.seed()), filter.window());
         let watch = LoadMonitor::new(&filter);
         Self { inner: Lock::new(filter), shared, hasher, window, not_ahead: AtomicI64::new(i64::MIN), watch }
     }
 
     /// To read; see [`Lock::read`].
-    pub fn read(&self) -> Held<RwLockReadGuard<'_, filter::Filter>> {
+    pub fn read(&self) -> Held<RwLockReadGuard<'_, filter::AnyFilter>> {
         self.inner.read()
     }
 
@@ -58,7 +58,7 @@ impl Filter {
     }
 
     /// Returns a copy of this moment; called as [`read`](Self::read).
-    pub(super) fn snapshot(&self) -> PyResult<filter::Filter> {
+    pub(super) fn snapshot(&self) -> PyResult<filter::AnyFilter> {
         match &self.shared {
             None => Ok(self.read().clone()),
             Some(shared) => self.shared_snapshot(shared),
@@ -67,7 +67,7 @@ impl Filter {
 
     /// Copies a filter that processes share: without the lock of the file unless they write to it all the while.
     #[cold]
-    fn shared_snapshot(&self, shared: &Shared) -> PyResult<filter::Filter> {
+    fn shared_snapshot(&self, shared: &Shared) -> PyResult<filter::AnyFilter> {
         shared.check_place_now()?;
         for _ in 0..ATTEMPTS {
             if let Some(copy) = self.read().snapshot().map_err(raise)? {
@@ -101,7 +101,7 @@ impl Filter {
     }
 
     /// What a subclass alone can ask of its filter; called detached, as [`read`](Self::read).
-    pub(super) fn with<T>(&self, ask: impl FnOnce(&filter::Filter) -> T) -> T {
+    pub(super) fn with<T>(&self, ask: impl FnOnce(&filter::AnyFilter) -> T) -> T {
         ask(&self.read())
     }
 

@@ -3,6 +3,7 @@
 use super::*;
 use crate::clock::Moments;
 use crate::engine::{Engine, Refresh};
+use crate::inference::EvidenceSource;
 use crate::layout::quotient::format::Format;
 
 /// Lines whose runs do not end are refused. Whatever the other bits are: keys are kept, nothing panics or loops for

@@ -3,13 +3,13 @@
 
 use std::ops::Range;
 
+use super::posterior_curve::{KEYS, Posteriors};
+use super::{
+    Code, Evidence, EvidenceSource, Hazard, Likelihood, PerKey, Posterior, PosteriorCache, PosteriorCurve, Question,
+    Span,
+};
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};
-use crate::engine::Engine;
-use crate::inference::posterior_curve::{KEYS, Posteriors};
-use crate::inference::{
-    Code, Evidence, Hazard, Likelihood, PerKey, Posterior, PosteriorCache, PosteriorCurve, Question, Span,
-};
 use crate::instructions::Instructions;
 
 /// Number of keys whose evidence is read at a time: 8 KiB of it.
@@ -19,14 +19,14 @@ const CODES: usize = 4096;
 
 /// The cells of a filter with their clock and their likelihood.
 pub struct Inference<'a> {
-    engine: &'a dyn Engine,
+    engine: &'a dyn EvidenceSource,
     clock: Clock,
     likelihood: Box<dyn Likelihood>,
     instructions: Instructions,
 }
 
 /// Returns the evidence about each of these keys, for a [`Question`] about them.
-pub fn evidence_of(engine: &dyn Engine, hashes: &[u64]) -> Vec<Evidence> {
+pub fn evidence_of(engine: &dyn EvidenceSource, hashes: &[u64]) -> Vec<Evidence> {
     let mut evidence = vec![Evidence::default(); hashes.len()];
     engine.evidence(hashes, &mut evidence);
     evidence
@@ -34,12 +34,12 @@ pub fn evidence_of(engine: &dyn Engine, hashes: &[u64]) -> Vec<Evidence> {
 
 impl<'a> Inference<'a> {
     /// Reads the likelihood, which is the same for all keys, from the cells. Rejects a filter without a likelihood.
-    pub fn new(engine: &'a dyn Engine) -> Result<Self, Error> {
+    pub fn new(engine: &'a dyn EvidenceSource) -> Result<Self, Error> {
         Self::about(engine, &Question::default())
     }
 
     /// Reads the likelihood for one question. Rejects a filter without a likelihood.
-    pub fn about(engine: &'a dyn Engine, question: &Question<'_>) -> Result<Self, Error> {
+    pub fn about(engine: &'a dyn EvidenceSource, question: &Question<'_>) -> Result<Self, Error> {
         let likelihood = engine
             .likelihood(question)
             .ok_or_else(|| Error::value("posteriors need a filter with a likelihood; this family has none"))?;
