@@ -1,10 +1,13 @@
-//! A service that goes on with the file that a Python job has saved: `f.save("seen.lately")`, or `f` in lines.
+//! A service that goes on with the file of a Python job, `fill.py`: it prints the new lines of the standard input.
 use lately::{Error, Filter};
 
 fn main() -> Result<(), Error> {
-    let path = std::env::args().nth(1).unwrap_or("tests/golden/words.lately".into());
+    let path = std::env::args().nth(1).unwrap_or("seen.lately".into());
     let mut filter = Filter::open(&path)?;
-    println!("{filter:?}");
-    println!("key 7 was seen by the job: {}", filter.seen("key 7"));
-    filter.save(std::env::temp_dir().join("seen.lately"))
+    for line in std::io::stdin().lines().map_while(Result::ok) {
+        if !filter.seen(&line) {
+            println!("{line}");
+        }
+    }
+    filter.save(&path)
 }

@@ -5,18 +5,21 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use super::window::Window;
-use super::{ConcurrentFilter, Filter};
+use super::{ConcurrentFilter, ExactWindow, Filter};
 use crate::Error;
 use crate::clock::{self, DAY};
 use crate::concurrent::SharedFilter;
+use crate::exact::Exact;
 use crate::filter::{self, Prefer, Request, choose};
+use crate::format::exact::Saved;
 use crate::key::Seed;
 use crate::shape::Budget;
 
-/// The request for a filter, which [`Filter::builder`] and [`ConcurrentFilter::builder`] begin.
+/// The request for a filter, which [`Filter::builder`], [`ConcurrentFilter::builder`] and [`ExactWindow::builder`]
+/// begin.
 ///
-/// Set [`fpr`](Self::fpr) or [`nbytes`](Self::nbytes), and for a window of time [`capacity`](Self::capacity) too.
-/// [`build`](Self::build) checks all values. Its errors name the parameter.
+/// Set [`fpr`](Self::fpr) or [`nbytes`](Self::nbytes), and for a window of time [`capacity`](Self::capacity) too. An
+/// [`ExactWindow`] needs none of these. [`build`](Self::build) checks all values. Its errors name the parameter.
 ///
 /// ```
 /// use std::time::Duration;
@@ -61,64 +64,6 @@ impl<F> Builder<F> {
             seed: Seed::Public(0),
             made: PhantomData,
         }
-    }
-
-    /// Sets the highest chance that a key never inserted is reported, at the worst phase. Strictly between 0 and 1.
-    ///
-    /// ```
-    /// # use lately::{Filter, Window};
-    /// let filter = Filter::builder(Window::last(1000)).fpr(1e-6).build()?;
-    /// assert!(filter.fpr() <= 1e-6);
-    /// # Ok::<(), lately::Error>(())
-    /// ```
-    pub fn fpr(mut self, fpr: f64) -> Self {
-        self.fpr = Some(fpr);
-        self
-    }
-
-    /// Sets the most bytes to use, in place of a rate. The filter then has the lowest rate that fits.
-    ///
-    /// ```
-    /// # use lately::{Filter, Window};
-    /// let filter = Filter::builder(Window::last(1_000_000)).nbytes(3_000_000).build()?;
-    /// assert!(filter.nbytes() <= 3_000_000 && filter.fpr() < 0.01);
-    /// # Ok::<(), lately::Error>(())
-    /// ```
-    pub fn nbytes(mut self, nbytes: u64) -> Self {
-        self.nbytes = Some(nbytes);
-        self
-    }
-
-    /// Sets the number of keys expected within a window of time, at the peak. More keys cost accuracy or memory, never
-    /// the window.
-    ///
-    /// A [`Filter`] without it grows with the rate of keys.
-    ///
-    /// ```
-    /// # use lately::{Filter, Window};
-    /// let window = Window::time(std::time::Duration::from_secs(60));
-    /// assert!(Filter::builder(window).fpr(0.01).capacity(50_000).build()?.nbytes() > 50_000);
-    /// # Ok::<(), lately::Error>(())
-    /// ```
-    pub fn capacity(mut self, keys: u64) -> Self {
-        self.capacity = Some(keys);
-        self
-    }
-
-    /// Sets how long a key may still be reported after it has left the window.
-    ///
-    /// By default a [`Filter`] takes the least share of the window, from 1/64 to 1/4, that costs little memory. A
-    /// [`ConcurrentFilter`], or a filter with [`Prefer`], takes half of the window.
-    ///
-    /// ```
-    /// # use lately::{Filter, Window};
-    /// let filter = Filter::builder(Window::last(1000)).fpr(0.01).slack(Window::last(200)).build()?;
-    /// assert!(filter.slack().insertions().unwrap() <= 200);
-    /// # Ok::<(), lately::Error>(())
-    /// ```
-    pub fn slack(mut self, slack: Window) -> Self {
-        self.slack = Some(slack);
-        self
     }
 
     /// Sets how far the times of events may step back, by default not at all.
@@ -186,6 +131,77 @@ impl<F> Builder<F> {
         self
     }
 
+    fn max_ahead_in_core(&self) -> Option<u64> {
+        self.max_ahead.map(|ahead| u64::try_from(ahead.as_nanos()).unwrap_or(u64::MAX - 2))
+    }
+}
+
+/// A filter that is planned for a rate or a number of bytes.
+#[doc(hidden)]
+pub trait Planned {}
+
+impl Planned for Filter {}
+impl Planned for ConcurrentFilter {}
+
+impl<F: Planned> Builder<F> {
+    /// Sets the highest chance that a key never inserted is reported, at the worst phase. Strictly between 0 and 1.
+    ///
+    /// ```
+    /// # use lately::{Filter, Window};
+    /// let filter = Filter::builder(Window::last(1000)).fpr(1e-6).build()?;
+    /// assert!(filter.fpr() <= 1e-6);
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn fpr(mut self, fpr: f64) -> Self {
+        self.fpr = Some(fpr);
+        self
+    }
+
+    /// Sets the most bytes to use, in place of a rate. The filter then has the lowest rate that fits.
+    ///
+    /// ```
+    /// # use lately::{Filter, Window};
+    /// let filter = Filter::builder(Window::last(1_000_000)).nbytes(3_000_000).build()?;
+    /// assert!(filter.nbytes() <= 3_000_000 && filter.fpr() < 0.01);
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn nbytes(mut self, nbytes: u64) -> Self {
+        self.nbytes = Some(nbytes);
+        self
+    }
+
+    /// Sets the number of keys expected within a window of time, at the peak. More keys cost accuracy or memory, never
+    /// the window.
+    ///
+    /// A [`Filter`] without it grows with the rate of keys.
+    ///
+    /// ```
+    /// # use lately::{Filter, Window};
+    /// let window = Window::time(std::time::Duration::from_secs(60));
+    /// assert!(Filter::builder(window).fpr(0.01).capacity(50_000).build()?.nbytes() > 50_000);
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn capacity(mut self, keys: u64) -> Self {
+        self.capacity = Some(keys);
+        self
+    }
+
+    /// Sets how long a key may still be reported after it has left the window.
+    ///
+    /// By default a [`Filter`] takes the least share of the window, from 1/64 to 1/4, that costs little memory. A
+    /// [`ConcurrentFilter`], or a filter with [`Prefer`], takes half of the window.
+    ///
+    /// ```
+    /// # use lately::{Filter, Window};
+    /// let filter = Filter::builder(Window::last(1000)).fpr(0.01).slack(Window::last(200)).build()?;
+    /// assert!(filter.slack().insertions().unwrap() <= 200);
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn slack(mut self, slack: Window) -> Self {
+        self.slack = Some(slack);
+        self
+    }
+
     fn budget(&self) -> Result<Budget, Error> {
         match (self.fpr, self.nbytes) {
             (Some(fpr), None) => Ok(Budget::Rate(fpr)),
@@ -199,10 +215,6 @@ impl<F> Builder<F> {
         let window = self.window.to_core("window", self.lateness, self.capacity)?;
         let slack = self.slack.map(|slack| slack.length_like("slack", window)).transpose()?;
         Ok((window, slack))
-    }
-
-    fn max_ahead_in_core(&self) -> Option<u64> {
-        self.max_ahead.map(|ahead| u64::try_from(ahead.as_nanos()).unwrap_or(u64::MAX - 2))
     }
 }
 
@@ -260,6 +272,22 @@ impl Builder<ConcurrentFilter> {
         let (window, slack) = self.window()?;
         let made = SharedFilter::plan(window, budget, slack, self.max_ahead_in_core(), self.seed)?;
         Ok(ConcurrentFilter::of(made))
+    }
+}
+
+impl Builder<ExactWindow> {
+    /// Makes the window, empty.
+    ///
+    /// ```
+    /// # use lately::{ExactWindow, Window};
+    /// # let random_bytes = [7; 16];
+    /// let mut exact = ExactWindow::builder(Window::last(1000)).secret(random_bytes).build()?;
+    /// assert!(!exact.seen("a") && exact.seen("a"));
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn build(self) -> Result<ExactWindow, Error> {
+        let exact = Exact::new(self.window.to_core("window", self.lateness, None)?)?;
+        Ok(ExactWindow::of(Saved { exact, max_ahead: self.max_ahead_in_core(), distinct: false, seed: self.seed }))
     }
 }
 

@@ -27,7 +27,9 @@ use crate::key::{Key, KeyHasher};
 /// as long as at most W - 1 other insertions overlap or follow its own. A thread waits for another only while that
 /// clears 64 cache lines of a page, once per page and generation.
 ///
-/// Memory is allocated once. For `Filter`'s answers with a lock of your own, put a [`Filter`] into a `Mutex`.
+/// Memory is allocated once. A [`snapshot`](Self::snapshot) is merged, cleared and measured as a [`Filter`], and made
+/// one for all threads again by `try_into`. For `Filter`'s answers with a lock of your own, put a [`Filter`] into a
+/// `Mutex`.
 ///
 /// ```
 /// use lately::{ConcurrentFilter, Window};
@@ -225,6 +227,9 @@ impl ConcurrentFilter {
     /// Reads a filter from the saved form of a filter in lines, which is what [`Prefer::Speed`](super::Prefer::Speed)
     /// takes, here and in Python. Rejects other families, and bytes that are damaged.
     ///
+    /// The window of insertions is exactly that of the saved filter. So its threads take insertions from their common
+    /// count one at a time, and where all keys are new this takes longer than in a filter that was built.
+    ///
     /// ```
     /// # use lately::{ConcurrentFilter, Filter, Prefer, Window};
     /// let mut alone = Filter::builder(Window::last(1000)).fpr(0.01).prefer(Prefer::Speed).build()?;
@@ -271,6 +276,19 @@ impl ConcurrentFilter {
     /// ```
     pub fn slack(&self) -> Window {
         Window::of_length(self.core.slack(), self.core.window())
+    }
+
+    /// Returns the number of insertions so far; exactly, while no thread inserts.
+    ///
+    /// ```
+    /// # use lately::{ConcurrentFilter, Window};
+    /// # let filter = ConcurrentFilter::builder(Window::last(1000)).fpr(0.01).build()?;
+    /// filter.duplicated([1, 2, 1]);
+    /// assert_eq!(filter.inserted(), 2);
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn inserted(&self) -> u64 {
+        self.core.inserted()
     }
 
     /// Returns the bytes of memory.

@@ -1,22 +1,26 @@
 //! The exact window.
 
 use std::fmt;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use super::window::moment;
-use super::{Window, events, in_chunks, infallible};
+use super::window::{check_clock, moment};
+use super::{Builder, Window, at_end, events, in_chunks, infallible};
 use crate::Error;
-use crate::clock::Moments;
+use crate::clock::{Clock, Moments, Window as CoreWindow};
 use crate::concurrent::system_now;
 use crate::engine::Refresh;
 use crate::exact::Exact;
+use crate::format::exact::{self, Saved};
+use crate::format::in_memory;
 use crate::key::{Key, KeyHasher};
 
-/// The keys of a window, exactly: no slack and no rate, in 12 to 32 bytes per key.
+/// The keys of a window, exactly: no slack and no false positives, in 12 to 32 bytes per key.
 ///
 /// The table stores 64-bit hashes. Of n keys in windows of W, two different keys share a hash with probability at most
 /// n W / 2⁶⁴. Every occurrence restarts a key's window. Memory grows with the keys of a window of time, and an
 /// allocation that fails ends the process, as for a `Vec`.
+///
+/// Against keys that an attacker chooses, set [`Builder::secret`].
 ///
 /// ```
 /// use lately::{ExactWindow, Window};
@@ -25,10 +29,12 @@ use crate::key::{Key, KeyHasher};
 /// assert_eq!(exact.duplicated(["a", "b", "a", "c", "b"]), [false, false, true, false, false]);
 /// # Ok::<(), lately::Error>(())
 /// ```
+#[derive(Clone)]
 pub struct ExactWindow {
-    core: Exact,
-    window: Window,
+    core: Saved,
     hasher: KeyHasher,
+    /// The hash of missing keys, in a window of Python's where each is a key of its own.
+    unlike: Option<u64>,
 }
 
 impl ExactWindow {
@@ -39,26 +45,32 @@ impl ExactWindow {
     /// assert!(ExactWindow::new(Window::last(0)).is_err());
     /// ```
     pub fn new(window: Window) -> Result<Self, Error> {
-        Self::with_lateness(window, Duration::ZERO)
+        Self::builder(window).build()
     }
 
-    /// Makes an empty window of time in which events may lie up to `lateness` before the latest one.
+    /// Begins a window with a lateness or a secret.
     ///
     /// ```
     /// use std::time::{Duration, UNIX_EPOCH};
     /// use lately::{ExactWindow, Window};
     ///
     /// let (minute, at) = (Duration::from_secs(60), |seconds| UNIX_EPOCH + Duration::from_secs(seconds));
-    /// let mut exact = ExactWindow::with_lateness(Window::time(minute), minute)?;
+    /// let mut exact = ExactWindow::builder(Window::time(minute)).lateness(minute).build()?;
     /// assert!(!exact.seen_at("a", at(1000))?);
     /// assert!(!exact.seen_at("b", at(1100))?);
     /// assert!(exact.seen_at("a", at(1050))?);
     /// # Ok::<(), lately::Error>(())
     /// ```
-    pub fn with_lateness(window: Window, lateness: Duration) -> Result<Self, Error> {
-        let lateness = (!lateness.is_zero()).then_some(lateness);
-        let core = Exact::new(window.to_core("window", lateness, None)?)?;
-        Ok(Self { core, window, hasher: KeyHasher::new(0) })
+    pub fn builder(window: Window) -> Builder<Self> {
+        Builder::new(window)
+    }
+
+    pub(super) fn of(core: Saved) -> Self {
+        let hasher = KeyHasher::new(core.seed);
+        match core.distinct {
+            false => Self { core, hasher, unlike: None },
+            true => Self { core, hasher: hasher.with_missing_rows(), unlike: Some(hasher.missing()) },
+        }
     }
 
     /// Returns whether a key was seen within the window, and inserts it.
@@ -70,27 +82,89 @@ impl ExactWindow {
     /// # Ok::<(), lately::Error>(())
     /// ```
     pub fn seen(&mut self, key: impl Key) -> bool {
-        let hash = key.to_hash(&self.hasher);
-        infallible(self.act(&[hash], self.now()))[0]
+        let (hash, now) = (key.to_hash(&self.hasher), self.now());
+        infallible(self.seen_in_core(hash, now))
     }
 
     /// Returns whether a key was seen within the window before an event, and inserts it as of that time.
     ///
-    /// A time that lies further back than the lateness may miss keys.
+    /// Rejects times for a window of insertions, times that step back by more than the lateness, and times too far
+    /// ahead of the system's clock.
+    ///
+    /// ```
+    /// use std::time::{Duration, UNIX_EPOCH};
+    /// use lately::{ExactWindow, Window};
+    ///
+    /// let mut exact = ExactWindow::new(Window::time(Duration::from_secs(60)))?;
+    /// let at = |seconds| UNIX_EPOCH + Duration::from_secs(seconds);
+    /// assert!(!exact.seen_at("a", at(1000))? && exact.seen_at("a", at(1060))?);
+    /// assert!(exact.seen_at("b", at(900)).is_err());
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn seen_at(&mut self, key: impl Key, at: SystemTime) -> Result<bool, Error> {
+        let at = Moments::At(moment(at)?);
+        self.clock().check_new(at, system_now())?;
+        let hash = key.to_hash(&self.hasher);
+        self.seen_in_core(hash, at)
+    }
+
+    /// Inserts a key.
+    ///
+    /// ```
+    /// # use lately::{ExactWindow, Window};
+    /// let mut exact = ExactWindow::new(Window::last(1000))?;
+    /// exact.insert("a");
+    /// assert!(exact.contains("a"));
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn insert(&mut self, key: impl Key) {
+        self.seen(key);
+    }
+
+    /// Inserts a key as of the time of an event. Rejects the times that [`seen_at`](Self::seen_at) rejects.
+    ///
+    /// ```
+    /// use std::time::{Duration, UNIX_EPOCH};
+    /// use lately::{ExactWindow, Window};
+    ///
+    /// let mut exact = ExactWindow::new(Window::time(Duration::from_secs(60)))?;
+    /// exact.insert_at("a", UNIX_EPOCH + Duration::from_secs(1000))?;
+    /// assert!(exact.contains("a"));
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn insert_at(&mut self, key: impl Key, at: SystemTime) -> Result<(), Error> {
+        self.seen_at(key, at).map(drop)
+    }
+
+    /// Returns whether a key was seen within the window. In a window of time that ends now, or with the latest event
+    /// where all keys came with times.
+    ///
+    /// ```
+    /// # use lately::{ExactWindow, Window};
+    /// let exact = ExactWindow::new(Window::last(1000))?;
+    /// assert!(!exact.contains("a"));
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn contains(&self, key: impl Key) -> bool {
+        infallible(self.contains_in_core(key.to_hash(&self.hasher), self.now()))
+    }
+
+    /// Returns whether a key was seen within the window before a time, which may lie in the future. Rejects a window of
+    /// insertions, and times before the latest event by more than the lateness.
     ///
     /// ```
     /// use std::time::{Duration, SystemTime};
     /// use lately::{ExactWindow, Window};
     ///
     /// let mut exact = ExactWindow::new(Window::time(Duration::from_secs(60)))?;
-    /// let now = SystemTime::now();
-    /// assert!(!exact.seen_at("a", now)? && exact.seen_at("a", now + Duration::from_secs(60))?);
+    /// exact.insert("a");
+    /// assert!(!exact.contains_at("a", SystemTime::now() + Duration::from_secs(61))?);
     /// # Ok::<(), lately::Error>(())
     /// ```
-    pub fn seen_at(&mut self, key: impl Key, at: SystemTime) -> Result<bool, Error> {
-        self.check_timed()?;
-        let hash = key.to_hash(&self.hasher);
-        Ok(self.act(&[hash], Moments::At(moment(at)?))?[0])
+    pub fn contains_at(&self, key: impl Key, at: SystemTime) -> Result<bool, Error> {
+        let at = Moments::At(moment(at)?);
+        self.clock().check(at, false)?;
+        self.contains_in_core(key.to_hash(&self.hasher), at)
     }
 
     /// Returns for each key in order whether it was seen within the window, and inserts it.
@@ -103,11 +177,12 @@ impl ExactWindow {
     /// ```
     pub fn duplicated<K: Key>(&mut self, keys: impl IntoIterator<Item = K>) -> Vec<bool> {
         let (hasher, at) = (self.hasher, self.now());
-        let core = &mut self.core;
-        infallible(in_chunks(keys, &hasher, |hashes, seen| core.duplicated(hashes, at, Refresh::Always, None, seen)))
+        infallible(in_chunks(keys, &hasher, |hashes, seen| self.duplicated_in_core(hashes, at, seen)))
     }
 
     /// Returns for each event in order whether its key was seen within the window before it, and inserts the key.
+    ///
+    /// If a time is rejected, as by [`seen_at`](Self::seen_at), no key is inserted.
     ///
     /// ```
     /// use std::time::{Duration, SystemTime};
@@ -122,9 +197,57 @@ impl ExactWindow {
         &mut self,
         keys: impl IntoIterator<Item = (K, SystemTime)>,
     ) -> Result<Vec<bool>, Error> {
-        self.check_timed()?;
         let (hashes, moments) = events(keys, &self.hasher)?;
-        self.act(&hashes, Moments::of(&moments))
+        let at = Moments::of(&moments);
+        self.clock().check_new(at, system_now())?;
+        let mut seen = vec![false; hashes.len()];
+        self.duplicated_in_core(&hashes, at, &mut seen)?;
+        Ok(seen)
+    }
+
+    /// Forgets all keys.
+    ///
+    /// ```
+    /// # use lately::{ExactWindow, Window};
+    /// let mut exact = ExactWindow::new(Window::last(1000))?;
+    /// exact.insert("a");
+    /// exact.clear();
+    /// assert!(exact.is_empty());
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn clear(&mut self) {
+        self.core.exact = infallible(Exact::new(self.core.exact.window()));
+    }
+
+    /// Returns the saved form, which [`from_bytes`](Self::from_bytes) reads here and `lately.from_bytes` in Python.
+    ///
+    /// ```
+    /// # use lately::{ExactWindow, Window};
+    /// let mut exact = ExactWindow::new(Window::last(1000))?;
+    /// exact.insert("a");
+    /// assert!(ExactWindow::from_bytes(&exact.to_bytes())?.contains("a"));
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn to_bytes(&self) -> Vec<u8> {
+        exact::to_bytes(&self.core)
+    }
+
+    /// Reads a window from its saved form, written here or by Python's `ExactFilter`. Rejects bytes that are damaged.
+    ///
+    /// ```
+    /// # use lately::{Error, ExactWindow};
+    /// assert!(matches!(ExactWindow::from_bytes(b"no window"), Err(Error::Format(_))));
+    /// ```
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
+        if bytes.len() >= 12 && !exact::is_exact(bytes) {
+            return Err(Error::format("no exact window was saved here: read a filter as a Filter"));
+        }
+        let mut rest = bytes;
+        let core = exact::read(&mut rest).map_err(in_memory)?;
+        let checked = core.exact.window().check().and_then(check_clock);
+        checked.map_err(|error| Error::format(error.to_string()))?;
+        at_end(rest)?;
+        Ok(Self::of(core))
     }
 
     /// Returns the window.
@@ -136,7 +259,44 @@ impl ExactWindow {
     /// # Ok::<(), lately::Error>(())
     /// ```
     pub fn window(&self) -> Window {
-        self.window
+        Window::of_length(self.core.exact.window().length(), self.core.exact.window())
+    }
+
+    /// Returns the number of different keys in the window, by a look at all of the table.
+    ///
+    /// ```
+    /// # use lately::{ExactWindow, Window};
+    /// let mut exact = ExactWindow::new(Window::last(1000))?;
+    /// exact.extend([1, 2, 1]);
+    /// assert_eq!((exact.len(), exact.inserted()), (2, 3));
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn len(&self) -> usize {
+        self.core.exact.count(self.now())
+    }
+
+    /// Returns whether no key is in the window.
+    ///
+    /// ```
+    /// # use lately::{ExactWindow, Window};
+    /// assert!(ExactWindow::new(Window::last(1000))?.is_empty());
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the number of insertions so far.
+    ///
+    /// ```
+    /// # use lately::{ExactWindow, Window};
+    /// let mut exact = ExactWindow::new(Window::last(1))?;
+    /// exact.extend(0..1000);
+    /// assert_eq!(exact.inserted(), 1000);
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn inserted(&self) -> u64 {
+        self.core.exact.inserted()
     }
 
     /// Returns the bytes of the table of keys.
@@ -148,34 +308,77 @@ impl ExactWindow {
     /// # Ok::<(), lately::Error>(())
     /// ```
     pub fn nbytes(&self) -> usize {
-        self.core.nbytes()
+        self.core.exact.nbytes()
     }
 
-    fn act(&mut self, hashes: &[u64], at: Moments<'_>) -> Result<Vec<bool>, Error> {
-        let mut seen = vec![false; hashes.len()];
-        self.core.duplicated(hashes, at, Refresh::Always, None, &mut seen)?;
-        Ok(seen)
+    /// Returns the hasher of the keys, which hashes a key once for several filters of one seed.
+    ///
+    /// ```
+    /// # use lately::{ExactWindow, Hashed, Key, Window};
+    /// let mut exact = ExactWindow::new(Window::last(1000))?;
+    /// let key = Hashed("a".to_hash(exact.hasher()));
+    /// assert!(!exact.seen(key) && exact.contains("a"));
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn hasher(&self) -> &KeyHasher {
+        &self.hasher
+    }
+
+    #[cfg(feature = "file")]
+    pub(super) fn core(&self) -> &Saved {
+        &self.core
+    }
+
+    fn seen_in_core(&mut self, hash: u64, at: Moments<'_>) -> Result<bool, Error> {
+        let mut seen = [false];
+        self.duplicated_in_core(&[hash], at, &mut seen)?;
+        Ok(seen[0])
+    }
+
+    fn duplicated_in_core(&mut self, hashes: &[u64], at: Moments<'_>, seen: &mut [bool]) -> Result<(), Error> {
+        self.core.exact.duplicated(hashes, at, Refresh::Always, self.unlike, seen)
+    }
+
+    fn contains_in_core(&self, hash: u64, at: Moments<'_>) -> Result<bool, Error> {
+        let mut seen = [false];
+        self.core.exact.query(&[hash], at, self.unlike, &mut seen)?;
+        Ok(seen[0])
     }
 
     fn now(&self) -> Moments<'static> {
-        match self.window.span() {
-            None => Moments::Untimed,
-            Some(_) => Moments::At(self.core.latest().map_or_else(system_now, |latest| system_now().max(latest))),
+        match self.core.exact.window() {
+            CoreWindow::Count { .. } => Moments::Untimed,
+            CoreWindow::Time { .. } => Moments::Now(system_now()),
         }
     }
 
-    fn check_timed(&self) -> Result<(), Error> {
-        match self.window.span() {
-            Some(_) => Ok(()),
-            None => Err(Error::value("at is for windows of time; this window counts insertions")),
-        }
+    /// The clock that accepts and rejects times.
+    fn clock(&self) -> Clock {
+        let clock = Clock::new(self.core.exact.window(), 1).with_max_ahead(self.core.max_ahead);
+        clock.resumed(0, self.core.exact.latest())
+    }
+}
+
+/// Inserts keys in order.
+///
+/// ```
+/// # use lately::{ExactWindow, Window};
+/// let mut exact = ExactWindow::new(Window::last(1000))?;
+/// exact.extend(["a", "b"]);
+/// assert!(exact.contains("a") && exact.contains("b"));
+/// # Ok::<(), lately::Error>(())
+/// ```
+impl<K: Key> Extend<K> for ExactWindow {
+    fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
+        self.duplicated(keys);
     }
 }
 
 impl fmt::Debug for ExactWindow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ExactWindow")
-            .field("window", &format_args!("{}", self.window))
+            .field("window", &format_args!("{}", self.window()))
+            .field("inserted", &self.inserted())
             .field("nbytes", &self.nbytes())
             .finish()
     }

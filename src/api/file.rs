@@ -1,10 +1,12 @@
 //! Filters in files.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
-use super::{ConcurrentFilter, Filter};
+use super::{ConcurrentFilter, ExactWindow, Filter, not_exact};
 use crate::Error;
-use crate::format::{self, SaveError};
+use crate::format::{self, SaveError, exact};
 
 impl Filter {
     /// Writes the saved form to a file, which Python opens with `lately.open`.
@@ -34,7 +36,11 @@ impl Filter {
     /// ```
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
-        Ok(Self::from_core(format::open(path).map_err(|error| error_of(path, error))?))
+        let core = format::open(path).map_err(|error| match start_of(path).map(|start| not_exact(&start)) {
+            Ok(Err(exact)) => error_of(path, exact.into()),
+            _ => error_of(path, error),
+        })?;
+        Ok(Self::from_core(core))
     }
 }
 
@@ -72,7 +78,54 @@ impl ConcurrentFilter {
     }
 }
 
-/// The error of a file, which names it.
+impl ExactWindow {
+    /// Writes the saved form to a file, which Python opens with `lately.open`.
+    ///
+    /// A file at this path is replaced when all is on disk, so that no reader ever finds half of one.
+    ///
+    /// ```
+    /// # use lately::{ExactWindow, Window};
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("exact.lately");
+    /// let mut exact = ExactWindow::new(Window::last(1000))?;
+    /// exact.insert("a");
+    /// exact.save(&path)?;
+    /// assert!(ExactWindow::open(&path)?.contains("a"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        let path = path.as_ref();
+        exact::save(self.core(), path).map_err(|error| error_of(path, error))
+    }
+
+    /// Reads an exact window from a file, written here or by Python's `ExactFilter`. Rejects a file that is damaged.
+    ///
+    /// ```
+    /// # use lately::{Error, ExactWindow};
+    /// assert!(matches!(ExactWindow::open("no such file"), Err(Error::Io { .. })));
+    /// ```
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let read = || {
+            if !std::fs::metadata(path)?.is_file() {
+                return Err(Error::format("not a regular file").into());
+            }
+            Ok(Self::from_bytes(&std::fs::read(path)?)?)
+        };
+        read().map_err(|error| error_of(path, error))
+    }
+}
+
+/// Returns the first bytes of a regular file.
+fn start_of(path: &Path) -> std::io::Result<[u8; 12]> {
+    let mut start = [0; 12];
+    if std::fs::metadata(path)?.is_file() {
+        File::open(path)?.read_exact(&mut start)?;
+    }
+    Ok(start)
+}
+
+/// Returns the error of a file, which names it.
 fn error_of(path: &Path, error: SaveError) -> Error {
     match error {
         SaveError::Filter(Error::Format(message)) => Error::format(format!("{}: {message}", path.display())),

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::SystemTime;
 
 use super::window::{check_clock, moment};
-use super::{Builder, Window, events, in_chunks, infallible};
+use super::{Builder, Window, at_end, events, in_chunks, infallible, not_exact};
 use crate::clock::{Moments, Window as CoreWindow};
 use crate::engine::Refresh;
 use crate::key::{Key, KeyHasher};
@@ -255,13 +255,12 @@ impl Filter {
     /// assert!(matches!(Filter::from_bytes(b"no filter"), Err(Error::Format(_))));
     /// ```
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
+        not_exact(bytes)?;
         let mut rest = bytes;
         let core = format::read(&mut rest)?;
         check_clock(core.window())?;
-        match rest.len() {
-            0 => Ok(Self::of(core)),
-            more => Err(Error::format(format!("{more} bytes follow the filter"))),
-        }
+        at_end(rest)?;
+        Ok(Self::of(core))
     }
 
     /// Returns the window.
@@ -286,6 +285,21 @@ impl Filter {
     /// ```
     pub fn fpr(&self) -> f64 {
         self.core.fpr()
+    }
+
+    /// Returns the chance that a key never inserted is reported now, by a look at all cells. It exceeds
+    /// [`fpr`](Self::fpr) while a window of time holds more keys than its capacity.
+    ///
+    /// ```
+    /// # use lately::{Filter, Window};
+    /// let mut filter = Filter::builder(Window::last(1000)).fpr(0.01).build()?;
+    /// assert_eq!(filter.false_positive_rate(), 0.0);
+    /// filter.extend(0..1000);
+    /// assert!(filter.false_positive_rate() > 0.0 && filter.false_positive_rate() <= filter.fpr());
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn false_positive_rate(&self) -> f64 {
+        self.core.false_positive_rate()
     }
 
     /// Returns how long after leaving the window a key may still be reported.

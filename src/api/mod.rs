@@ -22,13 +22,13 @@ use std::alloc::{Layout, handle_alloc_error};
 use std::time::SystemTime;
 
 use crate::Error;
+use crate::format::exact::is_exact;
 use crate::key::{Key, KeyHasher};
 
 /// Hashes that are computed before a batch meets the cells: 32 KiB of them.
 const CHUNK: usize = 4096;
 
-/// The result of a call that fails only where memory ends: then the process ends, as for a vector of the standard
-/// library.
+/// Returns the value of a call that fails only where memory ends: then the process ends, as for a `Vec`.
 #[inline(always)]
 fn infallible<T>(result: Result<T, Error>) -> T {
     match result {
@@ -65,7 +65,23 @@ fn in_chunks<K: Key>(
     }
 }
 
-/// The hashes and the times of events. Rejects a time that no clock of the core has.
+/// Rejects bytes behind a saved filter.
+fn at_end(rest: &[u8]) -> Result<(), Error> {
+    match rest.len() {
+        0 => Ok(()),
+        more => Err(Error::format(format!("{more} bytes follow the filter"))),
+    }
+}
+
+/// Rejects the saved form of an exact window where a filter is expected.
+fn not_exact(bytes: &[u8]) -> Result<(), Error> {
+    match is_exact(bytes) {
+        true => Err(Error::format("an exact window was saved here: read it as an ExactWindow")),
+        false => Ok(()),
+    }
+}
+
+/// Returns the hashes and the times of events. Rejects a time that no clock of the core has.
 fn events<K: Key>(
     events: impl IntoIterator<Item = (K, SystemTime)>,
     hasher: &KeyHasher,

@@ -10,7 +10,7 @@ impl Filter {
     /// Returns for each key the probability that it was inserted within the window.
     ///
     /// `prior` states how often a key comes: the probability that an insertion is of this key, or for a window of time
-    /// its insertions per second. Rejects a prior out of range, and the families that cannot tell probabilities.
+    /// its insertions per second. Rejects a prior out of range, and the families that have no probabilities.
     ///
     /// ```
     /// # use lately::{Filter, Window};

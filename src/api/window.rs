@@ -20,10 +20,10 @@ const FIRST_GUESS: u64 = 10_000;
 /// assert_eq!(time.to_string(), "600 s");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Window(Kind);
+pub struct Window(Length);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum Length {
     Insertions(u64),
     Time(Duration),
 }
@@ -36,7 +36,7 @@ impl Window {
     /// assert_eq!(Window::last(5).insertions(), Some(5));
     /// ```
     pub const fn last(insertions: u64) -> Self {
-        Self(Kind::Insertions(insertions))
+        Self(Length::Insertions(insertions))
     }
 
     /// Returns the window of a span of time, by the system's clock or by the times of events.
@@ -48,7 +48,7 @@ impl Window {
     /// assert_eq!(Window::time(minute).span(), Some(minute));
     /// ```
     pub const fn time(span: Duration) -> Self {
-        Self(Kind::Time(span))
+        Self(Length::Time(span))
     }
 
     /// Returns the length of a window of insertions.
@@ -60,8 +60,8 @@ impl Window {
     /// ```
     pub const fn insertions(self) -> Option<u64> {
         match self.0 {
-            Kind::Insertions(insertions) => Some(insertions),
-            Kind::Time(_) => None,
+            Length::Insertions(insertions) => Some(insertions),
+            Length::Time(_) => None,
         }
     }
 
@@ -73,8 +73,8 @@ impl Window {
     /// ```
     pub const fn span(self) -> Option<Duration> {
         match self.0 {
-            Kind::Insertions(_) => None,
-            Kind::Time(span) => Some(span),
+            Length::Insertions(_) => None,
+            Length::Time(span) => Some(span),
         }
     }
 
@@ -85,32 +85,28 @@ impl Window {
         lateness: Option<Duration>,
         capacity: Option<u64>,
     ) -> Result<clock::Window, Error> {
-        let kind = match self.0 {
-            Kind::Insertions(_) => "a window of insertions",
-            Kind::Time(_) => return self.timed(parameter, lateness, capacity),
+        let insertions = match self.0 {
+            Length::Insertions(insertions) => insertions,
+            Length::Time(span) => return timed(parameter, span, lateness, capacity),
         };
         let given = [("lateness", lateness.is_some()), ("capacity", capacity.is_some())];
         match given.into_iter().find(|(_, given)| *given) {
-            Some((name, _)) => Err(Error::value(format!("{name} is for windows of time; {parameter} is {kind}"))),
-            None => clock::Window::Count { insertions: self.insertions().unwrap_or(0) }.check(),
+            Some((name, _)) => Err(Error::value(format!(
+                "{name} is for windows of time, but {parameter} is {self}: leave it out, or pass Window::time(..)"
+            ))),
+            None => clock::Window::Count { insertions }.check(),
         }
-    }
-
-    fn timed(self, parameter: &str, lateness: Option<Duration>, capacity: Option<u64>) -> Result<clock::Window, Error> {
-        let span = nanoseconds(parameter, self.span().unwrap_or_default())?;
-        let lateness = nanoseconds("lateness", lateness.unwrap_or_default())?;
-        check_clock(clock::Window::Time { span, lateness, capacity: capacity.unwrap_or(FIRST_GUESS) })?.check()
     }
 
     /// Returns the length in the unit of a filter's window: insertions, or nanoseconds.
     pub(super) fn length_like(self, parameter: &str, window: clock::Window) -> Result<u64, Error> {
         match (self.0, window) {
-            (Kind::Insertions(insertions), clock::Window::Count { .. }) => Ok(insertions),
-            (Kind::Time(span), clock::Window::Time { .. }) => nanoseconds(parameter, span),
-            (Kind::Insertions(_), _) => Err(Error::value(format!(
+            (Length::Insertions(insertions), clock::Window::Count { .. }) => Ok(insertions),
+            (Length::Time(span), clock::Window::Time { .. }) => nanoseconds(parameter, span),
+            (Length::Insertions(_), _) => Err(Error::value(format!(
                 "{parameter} must be a span of time, like the window, got {self}: pass Window::time(..)"
             ))),
-            (Kind::Time(_), _) => Err(Error::value(format!(
+            (Length::Time(_), _) => Err(Error::value(format!(
                 "{parameter} must be a number of insertions, like the window, got {self}: pass Window::last(..)"
             ))),
         }
@@ -128,8 +124,8 @@ impl Window {
 impl fmt::Display for Window {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Kind::Insertions(insertions) => write!(f, "{insertions} insertions"),
-            Kind::Time(span) => write!(f, "{} s", span.as_secs_f64()),
+            Length::Insertions(insertions) => write!(f, "{insertions} insertions"),
+            Length::Time(span) => write!(f, "{} s", span.as_secs_f64()),
         }
     }
 }
@@ -142,6 +138,17 @@ pub(super) fn check_clock(window: clock::Window) -> Result<clock::Window, Error>
         }
         _ => Ok(window),
     }
+}
+
+fn timed(
+    parameter: &str,
+    span: Duration,
+    lateness: Option<Duration>,
+    capacity: Option<u64>,
+) -> Result<clock::Window, Error> {
+    let span = nanoseconds(parameter, span)?;
+    let lateness = nanoseconds("lateness", lateness.unwrap_or_default())?;
+    check_clock(clock::Window::Time { span, lateness, capacity: capacity.unwrap_or(FIRST_GUESS) })?.check()
 }
 
 fn nanoseconds(parameter: &str, span: Duration) -> Result<u64, Error> {

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::sync::atomic::AtomicU64;
 
 use super::clock::{Call, SharedClock, TooLate, rotation_in};
-use super::page::{Line, NEVER, Page, Probe, State, WORDS, lane_bits, slot};
+use super::page::{AtomicLine, NEVER, Page, Probe, State, WORDS, lane_bits, slot};
 use crate::Error;
 use crate::instructions::{Instructions, Machine, Portable, Work};
 use crate::layout::line::{Pages, Vectors};
@@ -15,7 +15,8 @@ use crate::shape::line::{LineShape, MAX_LINES, PAGE_LINES};
 const PAGE: usize = PAGE_LINES as usize;
 /// Words of a page.
 const PAGE_WORDS: usize = PAGE * WORDS;
-/// A call for one key, as one clock has it.
+
+/// The moment of a call for one key.
 #[derive(Clone, Copy)]
 pub(super) struct Moment {
     /// Time clock: the moment as of which the call takes effect.
@@ -25,7 +26,7 @@ pub(super) struct Moment {
 }
 
 /// The pages of a filter, whatever their lanes and lines. Each call is for one key, by its hash.
-pub(super) trait Cells: Send + Sync {
+pub(super) trait SharedCells: Send + Sync {
     /// Inserts a key, whether it is there or not.
     fn insert(&self, clock: &SharedClock, hash: u64, at: Moment) -> Result<(), TooLate>;
 
@@ -48,31 +49,31 @@ pub(super) trait Cells: Send + Sync {
     fn nbytes(&self) -> usize;
 }
 
-/// The cells of a shape: empty, or with these words in this step.
-pub(super) fn cells_of(shape: &LineShape, saved: Option<(&[u64], i64)>) -> Result<Box<dyn Cells>, Error> {
-    type Made = fn(&LineShape, Option<(&[u64], i64)>) -> Result<Box<dyn Cells>, Error>;
-    const fn of_lanes<const LANES: usize>() -> [Made; MAX_LINES as usize] {
+/// Makes the cells of a shape: empty, or with these words in this step.
+pub(super) fn cells_of(shape: &LineShape, saved: Option<(&[u64], i64)>) -> Result<Box<dyn SharedCells>, Error> {
+    type Constructor = fn(&LineShape, Option<(&[u64], i64)>) -> Result<Box<dyn SharedCells>, Error>;
+    const fn of_lanes<const LANES: usize>() -> [Constructor; MAX_LINES as usize] {
         [boxed::<LANES, 1>, boxed::<LANES, 2>, boxed::<LANES, 3>, boxed::<LANES, 4>]
     }
     fn boxed<const LANES: usize, const LINES: usize>(
         shape: &LineShape,
         saved: Option<(&[u64], i64)>,
-    ) -> Result<Box<dyn Cells>, Error> {
+    ) -> Result<Box<dyn SharedCells>, Error> {
         Ok(Box::new(SharedLines::<LANES, LINES>::new(shape, saved)?))
     }
-    const ALL: [[Made; MAX_LINES as usize]; 3] = [of_lanes::<8>(), of_lanes::<16>(), of_lanes::<32>()];
+    const ALL: [[Constructor; MAX_LINES as usize]; 3] = [of_lanes::<8>(), of_lanes::<16>(), of_lanes::<32>()];
     ALL[(shape.lanes / 8).ilog2() as usize][shape.lines as usize - 1](shape, saved)
 }
 
 // SAFETY: a line is atomic words, for which zero is a value.
 #[allow(unsafe_code, reason = "the derive macro would triple the build time")]
-unsafe impl bytemuck::Zeroable for Line {}
+unsafe impl bytemuck::Zeroable for AtomicLine {}
 
 /// Pages of lines of `LANES` lanes, of which a key has `LINES`.
 struct SharedLines<const LANES: usize, const LINES: usize> {
     pages: Pages<LINES>,
     k: u32,
-    lines: Vec<Line>,
+    lines: Vec<AtomicLine>,
     states: Vec<State>,
     instructions: Instructions,
 }
@@ -80,7 +81,7 @@ struct SharedLines<const LANES: usize, const LINES: usize> {
 impl<const LANES: usize, const LINES: usize> SharedLines<LANES, LINES> {
     fn new(shape: &LineShape, saved: Option<(&[u64], i64)>) -> Result<Self, Error> {
         let pages = shape.pages as usize;
-        let lines: Vec<Line> = fallible::zeroed(pages * PAGE)?;
+        let lines: Vec<AtomicLine> = fallible::zeroed(pages * PAGE)?;
         let (words, step) = saved.map_or((&[][..], None), |(words, step)| (words, Some(step)));
         for (atomic, &word) in lines.iter().flat_map(|line| &line.0).zip(words) {
             atomic.store(word, std::sync::atomic::Ordering::Relaxed);
@@ -97,7 +98,7 @@ impl<const LANES: usize, const LINES: usize> SharedLines<LANES, LINES> {
         Page { state: &self.states[page], lines: &self.lines[page * PAGE..][..PAGE], k: self.k }
     }
 
-    /// The page of a key, and its bits there.
+    /// Returns the page of a key, and its bits there.
     #[inline(always)]
     fn probe(&self, hash: u64) -> (usize, Probe<LINES>) {
         let location = self.pages.location(hash);
@@ -115,7 +116,7 @@ impl<const LANES: usize, const LINES: usize> SharedLines<LANES, LINES> {
     #[inline(always)]
     fn run<O: Operation>(&self, clock: &SharedClock, hash: u64, at: Moment) -> Result<O::Answer, TooLate> {
         let work = One::<O, LANES, LINES> { cells: self, clock, hash, at, operation: PhantomData };
-        // Two sets of instructions: with AVX-512 the words of a line are loaded one by one all the same.
+        // Two sets of instructions: with AVX-512 too the words of a line are loaded one after the other.
         match self.instructions {
             #[cfg(target_arch = "x86_64")]
             Instructions::Avx2(machine) => machine.run(work),
@@ -126,17 +127,17 @@ impl<const LANES: usize, const LINES: usize> SharedLines<LANES, LINES> {
     }
 }
 
-impl<const LANES: usize, const LINES: usize> Cells for SharedLines<LANES, LINES> {
+impl<const LANES: usize, const LINES: usize> SharedCells for SharedLines<LANES, LINES> {
     fn insert(&self, clock: &SharedClock, hash: u64, at: Moment) -> Result<(), TooLate> {
-        self.run::<Insert>(clock, hash, at)
+        self.run::<InsertKey>(clock, hash, at)
     }
 
     fn contains(&self, clock: &SharedClock, hash: u64, at: Moment) -> Result<bool, TooLate> {
-        self.run::<Contains>(clock, hash, at)
+        self.run::<ContainsKey>(clock, hash, at)
     }
 
     fn seen(&self, clock: &SharedClock, hash: u64, at: Moment) -> Result<bool, TooLate> {
-        self.run::<Seen>(clock, hash, at)
+        self.run::<SeenKey>(clock, hash, at)
     }
 
     fn prefetch(&self, hashes: &[u64]) {
@@ -181,11 +182,11 @@ trait Operation {
     ) -> Result<Self::Answer, TooLate>;
 }
 
-struct Insert;
-struct Contains;
-struct Seen;
+struct InsertKey;
+struct ContainsKey;
+struct SeenKey;
 
-impl Operation for Insert {
+impl Operation for InsertKey {
     type Answer = ();
 
     #[inline(always)]
@@ -200,7 +201,7 @@ impl Operation for Insert {
     }
 }
 
-impl Operation for Contains {
+impl Operation for ContainsKey {
     type Answer = bool;
 
     #[inline(always)]
@@ -213,7 +214,7 @@ impl Operation for Contains {
     }
 }
 
-impl Operation for Seen {
+impl Operation for SeenKey {
     type Answer = bool;
 
     #[inline(always)]

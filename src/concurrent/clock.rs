@@ -5,7 +5,7 @@
 //! A thread takes a *lease* of insertions from one counter and uses them up on a stripe of its own, so that the
 //! counter's cache line seldom moves between processors. A stripe belongs to one live thread, which needs no atomic
 //! exchange to count there. When the thread ends, the next thread acquires what it stored. Threads without a stripe
-//! count one by one.
+//! take one insertion at a time.
 //!
 //! The counter T is therefore never behind the insertions that returned, and ahead of all insertions by at most
 //! A = [`STRIPES`] (lease - 1). Steps are planned for a window of W + A insertions. Take a key whose call found its
@@ -27,7 +27,7 @@ use super::page::Timing;
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};
 
-/// Threads that count insertions apart. Further threads count one by one.
+/// Threads that count insertions apart. Further threads take one at a time.
 const STRIPES: usize = u32::BITS as usize;
 /// Most insertions that a thread takes at a time, and those of a window of time.
 pub(super) const LONGEST_LEASE: u64 = 64;
@@ -42,12 +42,12 @@ const NO_STEP: i64 = i64::MIN;
 #[repr(align(64))]
 struct CachePadded<T>(T);
 
-/// How many insertions a thread takes at a time in a window of so many.
+/// Returns how many insertions a thread takes at a time, for a window of this length.
 pub(super) fn lease(insertions: u64) -> u64 {
     (insertions / (STRIPES as u64 * AHEAD_SHARE)).clamp(1, LONGEST_LEASE)
 }
 
-/// By how many insertions a clock with this lease may be ahead.
+/// Returns by how many insertions a clock with this lease may be ahead.
 pub(super) fn most_ahead(lease: u64) -> u64 {
     STRIPES as u64 * (lease - 1)
 }
@@ -74,7 +74,7 @@ pub(super) struct SharedClock {
 }
 
 impl SharedClock {
-    /// The shared form of a filter's clock, which retains so many steps of `pages` pages.
+    /// Makes the shared form of a filter's clock, which retains `retained` steps of `pages` pages.
     pub fn new(clock: &Clock, retained: u32, pages: u64, lease: u64) -> Result<Self, Error> {
         let window = clock.window();
         let length = window.generation(retained) as i64;
@@ -101,17 +101,24 @@ impl SharedClock {
         self.window
     }
 
-    /// By how many insertions the clock may be ahead.
+    /// Returns by how many insertions the clock may be ahead.
     pub fn most_ahead(&self) -> u64 {
         most_ahead(self.lease)
     }
 
-    /// Insertions so far, or by so many more as the clock is ahead.
+    /// Returns the insertions that threads have taken: those so far, and by how many the clock is ahead.
     pub fn taken(&self) -> u64 {
         self.taken.0.load(Relaxed)
     }
 
-    /// The core's clock as of now, with an insertion more where `opened` says that pages rotated for the next one.
+    /// Returns the insertions so far: taken, and not left on a stripe.
+    pub fn inserted(&self) -> u64 {
+        let left = |stripe: &CachePadded<AtomicU64>| stripe.0.load(Relaxed);
+        self.taken().saturating_sub(self.stripes.iter().map(left).sum())
+    }
+
+    /// Returns the core's clock as of now. It counts one insertion more if `opened` returns that pages have rotated
+    /// for the next one.
     pub fn to_core(&self, opened: impl Fn(&Clock) -> bool) -> Clock {
         let clock = Clock::new(self.window, self.retained).with_max_ahead(self.max_ahead);
         let clock = clock.with_system(self.by_system.load(SeqCst));
@@ -124,7 +131,7 @@ impl SharedClock {
         }
     }
 
-    /// Time clock: when the latest step began.
+    /// Time clock: returns when the latest step began.
     fn latest(&self) -> Option<i64> {
         let step = self.step.0.load(SeqCst);
         (step != NO_STEP).then(|| step.saturating_mul(self.length))
@@ -173,7 +180,7 @@ impl SharedClock {
         self.to_core(|_| false).check_new(moments, system_now())
     }
 
-    /// The error of times for a window of insertions.
+    /// Returns the error of times for a window of insertions.
     #[cold]
     pub fn refuse_times(&self) -> Error {
         match self.to_core(|_| false).check(Moments::At(0), false) {
@@ -197,12 +204,12 @@ impl SharedClock {
         if self.by_system.load(Relaxed) { system_now() } else { i64::MIN }
     }
 
-    /// Bytes of memory, beside the pages.
+    /// Returns the bytes of memory, beside the pages.
     pub fn nbytes(&self) -> usize {
         size_of::<Self>() + size_of_val(&self.stripes[..])
     }
 
-    /// The moment as of which a lookup acts, none where nothing has been inserted.
+    /// Returns the moment as of which a lookup acts; none where nothing has been inserted.
     #[inline(always)]
     pub fn moment_to_read(&self, moment: i64) -> Option<i64> {
         self.latest().map(|latest| moment.max(latest))
@@ -217,32 +224,33 @@ impl SharedClock {
         }
     }
 
-    /// When a step begins.
+    /// Returns when a step begins.
     #[inline(always)]
     fn begin_of(&self, step: i64) -> i64 {
         step.saturating_mul(self.length)
     }
 
-    /// Whether a rotation of a page is over at this moment, or by so many insertions.
+    /// Returns whether a rotation of a page is over at this moment, or after this number of insertions.
     #[inline(always)]
     fn is_over(&self, page: i64, rotation: i64, now: i64) -> bool {
         let end = self.begin_of((rotation + 1).saturating_mul(self.pages).saturating_add(page));
         now >= end && end != i64::MAX
     }
 
-    /// The rotation of a page at this moment, or by so many insertions: page p begins rotation r with step r P + p.
+    /// Returns the rotation of a page at this moment, or after this number of insertions. Page p begins rotation r with
+    /// step r P + p.
     fn rotation_at(&self, page: i64, now: i64) -> i64 {
         rotation_in(now.div_euclid(self.length), page, self.pages)
     }
 }
 
-/// The rotation of a page in a step.
+/// Returns the rotation of a page in a step.
 pub(super) fn rotation_in(step: i64, page: i64, pages: i64) -> i64 {
     // A step before the first page's is one of times before 1970.
     (i128::from(step) - i128::from(page)).div_euclid(i128::from(pages)) as i64
 }
 
-/// Time now, in nanoseconds since the Unix epoch, by the system's clock.
+/// Returns the time now, in nanoseconds since the Unix epoch, by the system's clock.
 pub(crate) fn system_now() -> i64 {
     use std::time::{SystemTime, UNIX_EPOCH};
     match SystemTime::now().duration_since(UNIX_EPOCH) {

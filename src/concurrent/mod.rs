@@ -18,7 +18,7 @@ use crate::key::Seed;
 use crate::memory::Words;
 use crate::shape::ring::Paper;
 use crate::shape::{Budget, Shape as _, line};
-use cells::{Cells, Moment, cells_of};
+use cells::{Moment, SharedCells, cells_of};
 pub(crate) use clock::system_now;
 use clock::{NEVER_LATE, SharedClock};
 
@@ -27,11 +27,11 @@ pub struct SharedFilter {
     shape: line::LineShape,
     seed: Seed,
     clock: SharedClock,
-    cells: Box<dyn Cells>,
+    cells: Box<dyn SharedCells>,
 }
 
 impl SharedFilter {
-    /// An empty filter for a window and a rate or a number of bytes.
+    /// Makes an empty filter for a window and a rate or a number of bytes.
     ///
     /// A window of insertions is planned longer by as many insertions as its clock may be ahead, at most 1 / 256 of it.
     pub fn plan(
@@ -54,7 +54,7 @@ impl SharedFilter {
         Ok(Self { shape, seed, clock, cells: cells_of(&shape, None)? })
     }
 
-    /// The filter that goes on from one in lines.
+    /// Makes the filter that goes on from one in lines.
     ///
     /// Its clock counts every insertion by itself, so that the window is exactly that of the other filter.
     pub fn from_filter(filter: &AnyFilter) -> Result<Self, Error> {
@@ -77,7 +77,7 @@ impl SharedFilter {
         Ok(Self { shape, seed: filter.seed(), clock, cells })
     }
 
-    /// A copy as a filter in lines: every key whose insertion returned before this call, within the window.
+    /// Returns a copy as a filter in lines: every key whose insertion returned before this call, within the window.
     ///
     /// Threads may go on meanwhile. Each page is copied as of one rotation, and aged to the step of the whole
     /// afterwards.
@@ -183,12 +183,12 @@ impl SharedFilter {
         Ok(self.clock.moment_to_read(moment).map(|now| Moment { now, given }))
     }
 
-    /// What the filter promises and costs.
+    /// Returns the formulas for what the filter promises and costs.
     pub fn shape(&self) -> &line::LineShape {
         &self.shape
     }
 
-    /// The seed that keys are hashed with.
+    /// Returns the seed that keys are hashed with.
     pub fn seed(&self) -> Seed {
         self.seed
     }
@@ -201,18 +201,23 @@ impl SharedFilter {
         }
     }
 
-    /// Chance that a key never inserted is reported, at the worst phase.
+    /// Returns the chance that a key never inserted is reported, at the worst phase.
     pub fn fpr(&self) -> f64 {
         self.shape.fpr(self.clock.window())
     }
 
-    /// How long after leaving the window a key may still be reported, in insertions or nanoseconds.
+    /// Returns how long after leaving the window a key may still be reported, in insertions or nanoseconds.
     pub fn slack(&self) -> u64 {
         let planned = self.shape.slack(self.clock.window());
         planned + (self.clock.window().length() - self.window().length())
     }
 
-    /// Bytes of memory.
+    /// Returns the number of insertions so far. It is exact while no thread inserts.
+    pub fn inserted(&self) -> u64 {
+        self.clock.inserted()
+    }
+
+    /// Returns the bytes of memory.
     pub fn nbytes(&self) -> usize {
         self.cells.nbytes() + self.clock.nbytes()
     }

@@ -48,7 +48,7 @@ pub const WORDS: usize = if cfg!(loom) { 4 } else { 8 };
 
 /// One cache line of a page.
 #[repr(C, align(64))]
-pub struct Line(pub [AtomicU64; WORDS]);
+pub struct AtomicLine(pub [AtomicU64; WORDS]);
 
 /// The state of a page: twice its rotation, and one more while it rotates.
 ///
@@ -96,7 +96,7 @@ pub struct Page<'a, const LANES: usize> {
     /// The rotation.
     pub state: &'a State,
     /// The lines.
-    pub lines: &'a [Line],
+    pub lines: &'a [AtomicLine],
     /// Lanes that an insertion writes, and lanes in a row that a held key has.
     pub k: u32,
 }

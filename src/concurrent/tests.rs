@@ -104,7 +104,7 @@ fn one_thread_gets_the_answers_of_a_filter_in_a_window_of_time() {
 }
 
 #[test]
-fn times_are_refused_as_by_a_filter_of_one_thread() {
+fn times_are_rejected_as_by_a_filter_of_one_thread() {
     let window = Window::Time { span: 1_000_000, lateness: 100, capacity: 100 };
     let shared = planned(window, 0.01);
     let day = crate::clock::DAY as i64;
@@ -161,23 +161,23 @@ fn of_threads_that_race_with_a_key_exactly_one_is_first() {
 
 /// Keys in an order of their own per thread, so that lookups of all ages meet pages that rotate.
 fn promise(filter: &SharedFilter, window: i64, threads: u64, keys: u64, now: impl Fn(&AtomicI64) -> i64 + Sync) {
-    let (begun, missed, checked) = (AtomicI64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    let (started, missed, checked) = (AtomicI64::new(0), AtomicU64::new(0), AtomicU64::new(0));
     let timed = matches!(filter.window(), Window::Time { .. });
     let lookups = times(2, 9);
     std::thread::scope(|scope| {
         for t in 0..threads {
-            let (begun, missed, checked, now) = (&begun, &missed, &checked, &now);
+            let (started, missed, checked, now) = (&started, &missed, &checked, &now);
             let at_moment = move |at| if timed { At::Moment(at) } else { At::Now };
             scope.spawn(move || {
                 let (mut own, mut z) = (Vec::new(), t);
                 loop {
                     // Counted before the key is offered, so that the age of a key is never underrated.
-                    let i = begun.fetch_add(1, SeqCst);
+                    let i = started.fetch_add(1, SeqCst);
                     if i as u64 >= keys {
                         break;
                     }
                     let hash = mix(i as u64);
-                    let at = now(begun);
+                    let at = now(started);
                     // A thread that slept longer than the lateness is refused, and nothing is promised of its key. Of
                     // one that is reported by chance neither, since it is not inserted.
                     if filter.seen(hash, at_moment(at)) == Ok(false) {
@@ -188,11 +188,11 @@ fn promise(filter: &SharedFilter, window: i64, threads: u64, keys: u64, now: imp
                         // Half of the lookups near the end of the window.
                         let drawn = (z >> 20) as i64;
                         let age = if z >> 63 == 0 { drawn % window } else { window - 1 - drawn % (window / 20) };
-                        let from = own.partition_point(|&(_, at)| at + age < now(begun));
+                        let from = own.partition_point(|&(_, at)| at + age < now(started));
                         let Some(&(key, at)) = own.get(from) else { continue };
-                        let when = now(begun);
+                        let when = now(started);
                         let Ok(held) = filter.contains(key, at_moment(when)) else { continue };
-                        let age = if timed { when - at } else { now(begun) - at };
+                        let age = if timed { when - at } else { now(started) - at };
                         if age < window {
                             checked.fetch_add(1, Relaxed);
                             missed.fetch_add(u64::from(!held), Relaxed);
@@ -211,7 +211,7 @@ fn promise(filter: &SharedFilter, window: i64, threads: u64, keys: u64, now: imp
 fn no_key_of_a_window_of_insertions_is_missed_while_threads_insert() {
     for (window, fpr) in [(1000, 1e-2), (20_000, 1e-3)] {
         let filter = planned(count(window), fpr);
-        promise(&filter, window as i64, 8, times(300_000, 30_000_000), |begun| begun.load(SeqCst));
+        promise(&filter, window as i64, 8, times(300_000, 30_000_000), |started| started.load(SeqCst));
     }
 }
 
@@ -222,7 +222,7 @@ fn no_key_of_a_window_of_time_is_missed_while_threads_insert() {
         // Threads read the time and act later, so that times step back.
         let window = Window::Time { span, lateness: span / 2, capacity: span };
         let filter = planned(window, fpr);
-        promise(&filter, span as i64, 8, times(300_000, 30_000_000), |begun| begun.load(SeqCst));
+        promise(&filter, span as i64, 8, times(300_000, 30_000_000), |started| started.load(SeqCst));
     }
 }
 
@@ -230,15 +230,15 @@ fn no_key_of_a_window_of_time_is_missed_while_threads_insert() {
 fn no_key_of_the_window_is_missing_from_a_copy_made_while_threads_insert() {
     let (window, keys) = (20_000, times(100_000, 1_000_000) as usize);
     let filter = planned(count(window), 1e-3);
-    // The insertions that all threads had begun before each key's, and how many keys each thread has inserted.
-    let (begun, begun_before) = (AtomicU64::new(0), Vec::from_iter((0..4 * keys).map(|_| AtomicU64::new(0))));
+    // The insertions that all threads had started before each key's, and how many keys each thread has inserted.
+    let (started, started_before) = (AtomicU64::new(0), Vec::from_iter((0..4 * keys).map(|_| AtomicU64::new(0))));
     let done: [AtomicU64; 4] = Default::default();
     std::thread::scope(|scope| {
         for (t, done) in done.iter().enumerate() {
-            let (filter, begun, begun_before) = (&filter, &begun, &begun_before[t * keys..][..keys]);
+            let (filter, started, started_before) = (&filter, &started, &started_before[t * keys..][..keys]);
             scope.spawn(move || {
-                for (i, before) in begun_before.iter().enumerate() {
-                    before.store(begun.fetch_add(1, SeqCst), SeqCst);
+                for (i, before) in started_before.iter().enumerate() {
+                    before.store(started.fetch_add(1, SeqCst), SeqCst);
                     filter.insert(mix((t * keys + i) as u64), At::Now).unwrap();
                     done.store(i as u64 + 1, SeqCst);
                 }
@@ -247,9 +247,10 @@ fn no_key_of_the_window_is_missing_from_a_copy_made_while_threads_insert() {
         for _ in 0..times(20, 200) {
             let inserted = done.each_ref().map(|done| done.load(SeqCst) as usize);
             let copy = filter.to_filter().unwrap();
-            let latest = begun.load(SeqCst);
+            let latest = started.load(SeqCst);
             let live = (0..4).flat_map(|t| t * keys..t * keys + inserted[t]);
-            let live = live.filter(|&key| latest - begun_before[key].load(SeqCst) < window).map(|key| mix(key as u64));
+            let live =
+                live.filter(|&key| latest - started_before[key].load(SeqCst) < window).map(|key| mix(key as u64));
             let live = Vec::from_iter(live);
             let mut present = vec![false; live.len()];
             copy.engine().query(&live, Moments::Untimed, &mut present).unwrap();
@@ -301,6 +302,7 @@ fn no_insertion_of_many_threads_is_left_uncounted() {
             }
         });
         inserted += threads * keys;
+        assert_eq!(filter.inserted(), inserted);
         let taken = filter.clock.taken();
         assert!((inserted..=inserted + filter.clock.most_ahead()).contains(&taken), "{taken} of {inserted}");
     }

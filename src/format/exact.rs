@@ -42,6 +42,7 @@ const BEFORE: usize = HEADER + 8 * WORDS;
 const PIECE: u64 = 1 << 16;
 
 /// An exact window with the settings that its owner stores beside it.
+#[derive(Clone)]
 pub struct Saved {
     /// The window.
     pub exact: Exact,

@@ -268,7 +268,7 @@ fn no_size_slack_or_lateness_panics() {
 fn no_exact_window_panics() {
     for window in [0, 1, 1000, 1 << 31, u64::MAX].map(Window::last).into_iter().chain(SPANS.map(Window::time)) {
         for lateness in SPANS {
-            match ExactWindow::with_lateness(window, lateness) {
+            match ExactWindow::builder(window).lateness(lateness).build() {
                 Ok(mut exact) => {
                     assert!(!exact.seen(1), "{window}");
                     times().iter().for_each(|&at| drop(exact.seen_at(2, at)));

@@ -1,6 +1,6 @@
 //! A few bytes, equal in each run. Both outcomes are tried: legal bytes are used, others are rejected.
 
-use super::{learned, mix, operations, saved};
+use super::{face, learned, mix, operations, saved};
 
 /// Returns this many bytes, drawn by the number.
 fn random(number: u64, len: usize) -> Vec<u8> {
@@ -11,6 +11,13 @@ fn random(number: u64, len: usize) -> Vec<u8> {
 fn calls_in_any_order_keep_the_promise() {
     let done = (0..1_000).filter(|&case| operations::run(&random(case, 40 + case as usize / 2))).count();
     assert!((100..900).contains(&done), "{done} of 1,000 were filters");
+}
+
+#[test]
+fn no_call_of_the_face_panics() {
+    let cases = if std::env::var_os("LATELY_CAMPAIGN").is_some() { 20_000 } else { 600 };
+    let built = (0..cases).filter(|&case| face::run(&random(1 << 20 | case, 60 + case as usize % 400))).count() as u64;
+    assert!((cases / 20..cases * 19 / 20).contains(&built), "{built} of {cases} were filters");
 }
 
 #[test]

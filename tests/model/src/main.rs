@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64 as Counter, Ordering::Relaxed};
 
 use loom::sync::Arc;
 use loom::sync::atomic::AtomicU64;
-use page::{Line, NEVER, Page, Probe, State, Timing, WORDS};
+use page::{AtomicLine, NEVER, Page, Probe, State, Timing, WORDS};
 
 /// Lanes of the model: a word each.
 const LANES: usize = WORDS;
@@ -45,13 +45,13 @@ impl Timing for Due {
 
 struct Cells {
     state: State,
-    lines: Vec<Line>,
+    lines: Vec<AtomicLine>,
     k: u32,
 }
 
 impl Cells {
     fn new(k: u32, lines: usize) -> Self {
-        let line = |_| Line(std::array::from_fn(|_| AtomicU64::new(0)));
+        let line = |_| AtomicLine(std::array::from_fn(|_| AtomicU64::new(0)));
         Self { state: State(AtomicU64::new((NEVER << 1) as u64)), lines: (0..lines).map(line).collect(), k }
     }
 
@@ -110,7 +110,7 @@ fn main() {
     one_key::<2>(1, &[0, 1], 3);
     one_key::<1>(2, &[0, 0, 1], 2);
     one_key::<1>(2, &[0, 1, 2], 2);
-    // An insertion that does not ask finds its key too.
+    // A key that is inserted, whether it is there or not, is found too.
     insertion();
 }
 
