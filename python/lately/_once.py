@@ -267,7 +267,8 @@ def _check_ahead(filter: Filter | Exact, at: _Moments) -> None:
         return
     moment = read_moment(at)
     ahead = (moment - time.time_ns()) / 1e9
-    if ahead > filter.max_ahead and (filter.latest is None or moment > read_moment(filter.latest)):
+    # Floats are read to the microsecond.
+    if ahead > filter.max_ahead + 1e-6 and (filter.latest is None or moment > read_moment(filter.latest)):
         raise ValueError(
             f"at lies {ahead:g} s ahead of the system's clock, but max_ahead is {filter.max_ahead:g} s: correct the "
             "time, or construct the filter with a larger max_ahead"

@@ -4,11 +4,14 @@ use super::moments::extremes;
 use super::{Clock, Moments, Window};
 use crate::Error;
 
+/// Nanoseconds of a microsecond.
+const MICROSECOND: i64 = 1000;
+
 impl Clock {
     /// Rejects moments that the promise cannot cover: missing on a time clock, present on a count clock, or further
     /// back than the stated lateness. Insertions happen in order, so each moment is also compared with those before it.
     pub fn check(&self, moments: Moments<'_>, in_order: bool) -> Result<(), Error> {
-        self.check_until(moments, in_order, i64::MAX)
+        self.check_as_of(moments, in_order, None)
     }
 
     /// Checks the moments of keys to insert. They must pass [`check`](Self::check), and none may lie further ahead of
@@ -16,18 +19,21 @@ impl Clock {
     /// for a key a little ahead of one before it, so no key can end the window of keys whose times are at most that
     /// much after `now`.
     pub fn check_new(&self, moments: Moments<'_>, now: i64) -> Result<(), Error> {
-        self.check_until(moments, true, self.until(now))
+        self.check_as_of(moments, true, Some(now))
     }
 
     /// Returns the latest moment that a key may have when the system's clock is at `now`. A moment that was accepted
     /// before is accepted again.
+    ///
+    /// Unix seconds as floats are read to the microsecond, so the time of this instant may come out as one later.
     pub fn until(&self, now: i64) -> i64 {
+        let now = now.saturating_add(MICROSECOND);
         let until = self.max_ahead.map_or(i64::MAX, |ahead| now.saturating_add_unsigned(ahead));
         self.latest.map_or(until, |latest| latest.max(until))
     }
 
-    /// Checks moments like [`check`](Self::check), and rejects those after `until`.
-    fn check_until(&self, moments: Moments<'_>, in_order: bool, until: i64) -> Result<(), Error> {
+    /// Checks moments like [`check`](Self::check), and rejects those too far ahead of the system's clock at `now`.
+    fn check_as_of(&self, moments: Moments<'_>, in_order: bool, now: Option<i64>) -> Result<(), Error> {
         let Window::Time { lateness, .. } = self.window else {
             return match moments {
                 Moments::Untimed => Ok(()),
@@ -35,6 +41,7 @@ impl Clock {
                 _ => Err(Error::value("at is for windows of time; this filter's window counts insertions")),
             };
         };
+        let until = now.map_or(i64::MAX, |now| self.until(now));
         // Each key takes one comparison, because the bound is kept and not the latest moment.
         let behind = |moment: i64| moment.saturating_sub_unsigned(lateness);
         let mut earliest = self.latest.map_or(i64::MIN, behind);
@@ -55,7 +62,7 @@ impl Clock {
                 return Ok(());
             }
             let ahead = self.max_ahead.unwrap_or(0);
-            let by = i128::from(moment) - i128::from(until) + i128::from(ahead);
+            let by = i128::from(moment) - i128::from(now.unwrap_or(0));
             Err(Error::value(format!(
                 "at[{position}] lies {} s ahead of the system's clock, but max_ahead is {} s: mend the time, or \
                  construct the filter with a larger max_ahead, or with max_ahead=None if its times are not those of \
