@@ -306,11 +306,15 @@ impl Clock {
         }
     }
 
-    /// Returns the seconds from the latest moment to that of key `i`, if that is later; 0 on a clock of insertions.
+    /// Returns the seconds from the latest moment to that of key `i`, below 0 for a late one; 0 on a clock of
+    /// insertions. The system's clock is never late.
     pub(crate) fn since_latest(&self, moments: Moments<'_>, i: usize) -> f64 {
-        match (moments, self.latest) {
-            (Moments::Untimed, _) | (_, None) => 0.0,
-            (_, Some(latest)) => (i128::from(moments.moment(i)) - i128::from(latest)).max(0) as f64 / 1e9,
+        let Some(latest) = self.latest else { return 0.0 };
+        let since = |moment: i64| (i128::from(moment) - i128::from(latest)) as f64 / 1e9;
+        match moments {
+            Moments::Untimed => 0.0,
+            Moments::Now(now) => since(now.max(latest)),
+            _ => since(moments.moment(i)),
         }
     }
 

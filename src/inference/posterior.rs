@@ -25,7 +25,8 @@ impl Span {
 pub struct Posterior<'a> {
     spans: &'a [Span],
     hazard: Hazard,
-    /// Seconds since the latest insertion, from which the spans count.
+    /// Seconds from the latest insertion, where the spans begin, to the moment of the question; below 0 if that is
+    /// earlier.
     gap: f64,
     /// The age, in the spans, at which the stream began.
     end: f64,
@@ -36,6 +37,8 @@ pub struct Posterior<'a> {
 impl<'a> Posterior<'a> {
     /// Creates the posterior from the spans that [`last_inserted`](super::Likelihood::last_inserted) wrote for a key of
     /// this hazard, `gap` seconds after the latest insertion. From the age `end` on lies only "never".
+    ///
+    /// If `gap` is below 0, a key that was inserted since the moment of the question has the age 0.
     pub fn new(spans: &'a [Span], hazard: Hazard, gap: f64, end: f64) -> Self {
         Self { spans, hazard, gap, end, peak: None }
     }
@@ -48,6 +51,9 @@ impl<'a> Posterior<'a> {
 
     /// Returns the chance that the key was inserted less than `age` ago.
     pub fn within(&self, age: f64) -> f64 {
+        if age <= 0.0 {
+            return 0.0;
+        }
         let age = (age - self.gap).min(self.end);
         let reached = self.spans.iter().take_while(|span| span.from < age);
         reached.fold(0.0, |below, span| below + span.below(age, self.hazard)).min(1.0)
@@ -65,14 +71,14 @@ impl<'a> Posterior<'a> {
             return f64::INFINITY;
         }
         if let Some(peak) = self.peak {
-            return peak + self.gap;
+            return (peak + self.gap).max(0.0);
         }
         let (mut most_likely, mut greatest) = (f64::INFINITY, 0.0);
         for span in self.spans.iter().filter(|span| span.from < self.end) {
             // Within a span the youngest age is the most probable.
             let peak = span.probability * self.hazard.peak(span.to - span.from);
             if peak > greatest {
-                (most_likely, greatest) = (span.from + self.gap, peak);
+                (most_likely, greatest) = ((span.from + self.gap).max(0.0), peak);
             }
         }
         most_likely
@@ -80,14 +86,19 @@ impl<'a> Posterior<'a> {
 
     /// Returns the mean age of a key that was inserted; infinite for one that is never inserted.
     pub fn expected(&self) -> f64 {
+        let late = (-self.gap).max(0.0);
         let (mut mass, mut sum) = (0.0, 0.0);
         for span in self.spans.iter().filter(|span| span.from < self.end) {
             let part = span.below(self.end, self.hazard);
             if part > 0.0 {
                 mass += part;
-                sum += part * (span.from + self.hazard.mean(span.to.min(self.end) - span.from));
+                let (from, to) = (span.from.max(late), span.to.min(self.end));
+                let older = if from > span.from { part - span.below(from.min(self.end), self.hazard) } else { part };
+                if older > 0.0 {
+                    sum += older * (from - late + self.hazard.mean(to - from));
+                }
             }
         }
-        if mass > 0.0 { sum / mass + self.gap } else { f64::INFINITY }
+        if mass > 0.0 { sum / mass + self.gap.max(0.0) } else { f64::INFINITY }
     }
 }

@@ -135,7 +135,8 @@ impl Filter {
     /// window : int or span, optional
     ///     Another window to ask about, in insertions or a span of time; the default is the filter's own.
     /// at : time or n times, optional
-    ///     When to ask for, for a window of time. The default is now.
+    ///     The time of the question, for a window of time, with the default of `query`. It may lie before `latest` by
+    ///     at most `lateness`: a key that was inserted since then counts too, as of age 0.
     /// threads : int, default 1
     ///     How many threads share the batch, as in `query`; the answers are the same, bit for bit.
     ///

@@ -1,0 +1,209 @@
+"""An event comes late: each question about it is one about its own time, not about the latest."""
+
+import numpy as np
+import pytest
+
+import lately
+from lately.distributed import SlicedFilter
+
+WINDOW, LATENESS, CAPACITY, FPR = 100, 100, 1000, 1e-4
+GIVEN = {"capacity": CAPACITY, "lateness": f"{LATENESS}s", "max_ahead": None}
+LINES = lately.AgePartitionedBloomFilter
+MAKE = {
+    "age-partitioned, lines": lambda: LINES(f"{WINDOW}s", FPR, layout="line", **GIVEN),
+    "age-partitioned, sliced": lambda: LINES(f"{WINDOW}s", FPR, layout="sliced", **GIVEN),
+    "age-partitioned, blocks": lambda: LINES(f"{WINDOW}s", FPR, block_bits=512, **GIVEN),
+    "guarded epochs": lambda: lately.GuardedEpochBloomFilter(f"{WINDOW}s", FPR, **GIVEN),
+    "guarded epochs, sliced": lambda: lately.GuardedEpochBloomFilter(
+        f"{WINDOW}s", FPR, block_bits=512, layout="sliced", **GIVEN
+    ),
+    "timing, lines": lambda: lately.TimingBloomFilter(f"{WINDOW}s", FPR, layout="line", **GIVEN),
+    "timing, sliced": lambda: lately.TimingBloomFilter(f"{WINDOW}s", FPR, layout="sliced", **GIVEN),
+    "timing, growing": lambda: lately.TimingBloomFilter(f"{WINDOW}s", FPR, grow="density", **GIVEN),
+    "aged quotient": lambda: lately.AgedQuotientFilter(f"{WINDOW}s", FPR, **GIVEN),
+    "aged quotient, fine": lambda: lately.AgedQuotientFilter(f"{WINDOW}s", FPR, slack="102s", **GIVEN),
+    "aged quotient, counts": lambda: lately.AgedQuotientFilter(f"{WINDOW}s", FPR, counts=4, **GIVEN),
+    "time-limited": lambda: lately.TimeLimitedBloomFilter(f"{WINDOW}s", FPR, lateness="100s", max_ahead=None),
+    "chosen": lambda: lately.Filter(f"{WINDOW}s", FPR, **GIVEN),
+}
+EVERY = pytest.mark.parametrize("name", MAKE)
+# Each key once in the 1000 s of the stream.
+PRIOR = 1e-3
+
+
+def stream(f):
+    """Insert 10 keys a second for 1000 s; return the times of the keys, which are their numbers."""
+    at = np.arange(10_000) / 10
+    f.insert(np.arange(len(at)), at=at)
+    return at
+
+
+@EVERY
+def test_a_late_repeat_is_probably_one(name):
+    f = MAKE[name]()
+    f.insert(["a"], at=1000)
+    f.insert(["b"], at=1180)
+    for at in (1085, [1085]):
+        assert f.query(["a"], at=at).all()
+        # Its generation may have begun before the window: then the filter cannot be sure.
+        assert f.posterior(["a"], PRIOR, at=at)[0] > 0.5
+        assert f.decide(["a"], PRIOR, at=at).all()
+        assert f.age_probability(["a"], PRIOR, [0, WINDOW], at=at)[0, 0] > 0.5
+        for kind in ("most_likely", "expected"):
+            assert 0 <= f.age(["a"], PRIOR, kind, at=at)[0] < 185
+
+
+@EVERY
+def test_no_late_question_misses_a_key_of_its_window(name):
+    """Of each key that came within the window before a late time, and in batches of many times."""
+    f = MAKE[name]()
+    times = stream(f)
+    latest = times[-1]
+    for late in (0, 0.1, 10, 33.3, 50, 99.9, LATENESS):
+        moment = round(latest - late, 6)
+        keys = np.flatnonzero((times >= moment - WINDOW) & (times <= moment))
+        each = np.full(len(keys), moment)
+        assert len(keys) >= 999
+        for at in (moment, each):
+            assert f.query(keys, at=at).all()
+            assert f.posterior(keys, PRIOR, at=at).mean() > 0.7
+            assert f.posterior(keys, np.full(len(keys), PRIOR), at=at).mean() > 0.7
+            assert f.decide(keys, PRIOR, at=at, false_negative=10.0).mean() > 0.9
+        alone = keys[:: len(keys) // 20]
+        assert all(f.query([key], at=moment)[0] for key in alone)
+        assert np.mean([f.posterior([key], PRIOR, at=moment)[0] for key in alone]) > 0.7
+
+
+@EVERY
+def test_a_late_question_is_the_one_about_the_longer_window_as_of_now(name):
+    f = MAKE[name]()
+    times = stream(f)
+    keys = np.concatenate([np.arange(len(times) - 3000, len(times)), np.arange(10**6, 10**6 + 2000)])
+    for late in (0.1, 20, 70, 100):
+        at = round(times[-1] - late, 6)
+        for window in (10, 60, WINDOW):
+            late_one = f.posterior(keys, PRIOR, window=f"{window}s", at=at)
+            longer = f.posterior(keys, PRIOR, window=f"{window + late}s", at=times[-1])
+            assert np.allclose(late_one, longer, atol=1e-9)
+        edges = np.array([0, 5, 40, 100, 150])
+        shares = f.age_probability(keys, PRIOR, edges, at=at)
+        shifted = f.age_probability(keys, PRIOR, [0, *(edges[1:] + late)], at=times[-1])
+        assert np.allclose(shares, shifted, atol=1e-9)
+        # A key that came after the moment has the age 0 there.
+        for kind, slack in (("most_likely", 1e-6), ("expected", np.inf)):
+            before, now = f.age(keys, PRIOR, kind, at=at), f.age(keys, PRIOR, kind)
+            assert (before >= 0).all()
+            assert (np.maximum(now - late, 0) <= before + 1e-6).all()
+            assert (before <= np.maximum(now - late, 0) + slack).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+@EVERY
+def test_late_posteriors_are_calibrated(name, seed):
+    """Keys come as often as their prior says. Of those with a posterior of p, p came since the window began."""
+    rng = np.random.default_rng(seed)
+    keys, seconds = 4000, 600
+    rate = 10 / keys
+    f = MAKE[name]()
+    stream, times = rng.integers(0, keys, 10 * seconds), np.sort(rng.uniform(0, seconds, 10 * seconds))
+    f.insert(stream, at=times)
+    last = np.full(keys, -np.inf)
+    np.maximum.at(last, stream, times)
+    for late in (0, 40, 90):
+        at = round(times[-1] - late, 6)
+        posterior = f.posterior(np.arange(keys), rate, at=at)
+        truth = last >= at - WINDOW
+        # Sums of independent trials: within five standard deviations, and a little for what is approximated.
+        spread = np.sqrt((posterior * (1 - posterior)).sum())
+        assert abs(posterior.sum() - truth.sum()) <= 5 * spread + 0.01 * keys, (late, posterior.sum(), truth.sum())
+        assert posterior[truth].mean() > 0.8
+        assert posterior[~truth].mean() < 0.2
+
+
+@pytest.mark.parametrize("make", [MAKE["aged quotient"], MAKE["aged quotient, fine"], MAKE["timing, sliced"]])
+def test_a_late_question_about_a_part_of_the_window_misses_no_key_of_it(make):
+    f = make()
+    times = stream(f)
+    for late in (0.1, 42, 100):
+        at = round(times[-1] - late, 6)
+        for window in (1, 20, 77, 100):
+            keys = np.flatnonzero((times >= at - window) & (times <= at))
+            assert f.query(keys, at=at, window=f"{window}s").all()
+            gone = np.flatnonzero((times < at - window - 100) & (times > at - 600))
+            assert f.query(gone, at=at, window=f"{window}s").mean() < 0.05
+
+
+def test_counts_of_late_questions_are_never_too_low():
+    f = MAKE["aged quotient, counts"]()
+    times = np.arange(10_000) / 10
+    f.insert(np.arange(10_000) % 50, at=times)
+    for late in (0.1, 30, 100):
+        at = round(times[-1] - late, 6)
+        within = (times >= at - WINDOW) & (times <= at)
+        expected = np.bincount(np.arange(10_000)[within] % 50, minlength=50)
+        assert (f.count(np.arange(50), at=at) >= np.minimum(expected, 16)).all()
+
+
+def test_an_exact_filter_answers_as_of_each_time():
+    f = lately.ExactFilter("100s", lateness="100s", max_ahead=None)
+    rng = np.random.default_rng(4)
+    times, keys = np.sort(rng.uniform(0, 1000, 5000)), rng.integers(0, 2000, 5000)
+    f.insert(keys, at=times)
+    last = np.full(2000, -np.inf)
+    np.maximum.at(last, keys, times)
+    for late in (0, 10, 99.5):
+        at = round(times[-1] - late, 6)
+        # A key that came since then is reported too.
+        assert (f.query(np.arange(2000), at=at) == (last >= at - WINDOW)).all()
+        assert (f.query(np.arange(2000), at=np.full(2000, at)) == (last >= at - WINDOW)).all()
+    assert all((key in f) == (last[key] >= times[-1] - WINDOW) for key in range(200))
+
+
+@pytest.mark.parametrize("make", [MAKE["chosen"], lambda: lately.ExactFilter("100s", lateness="100s", max_ahead=None)])
+def test_work_on_a_late_event_is_done_once(make):
+    f = make()
+    with f.once("a", at=1000) as claim:
+        assert claim
+    f.add("b", at=1180)
+    for _ in range(2):
+        with f.once("a", at=1085) as claim:
+            assert claim.done
+    with f.once("c", at=1085) as claim:
+        assert claim
+    with f.once("c", at=1085) as claim:
+        assert claim.done
+    assert f.seen("a", at=1085)
+
+
+@pytest.mark.parametrize("name", ["age-partitioned, lines", "guarded epochs", "age-partitioned, sliced"])
+def test_late_questions_of_a_shared_filter_and_of_its_copies(name, tmp_path):
+    path = tmp_path / "f.lately"
+    MAKE[name]().save(path)
+    writer, reader = (lately.open(path, shared=True) for _ in range(2))
+    times = stream(writer)
+    for f in (reader, reader.copy(), lately.open(path), lately.open(path, shared=True)):
+        for late in (0, 40, 100):
+            at = round(times[-1] - late, 6)
+            keys = np.flatnonzero((times >= at - WINDOW) & (times <= at))
+            assert f.query(keys, at=at).all()
+            assert f.posterior(keys, PRIOR, at=at).mean() > 0.7
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("horizontal", "timing, sliced"),
+        ("horizontal", "age-partitioned, sliced"),
+        ("horizontal", "aged quotient"),
+        ("horizontal", "guarded epochs, sliced"),
+        ("vertical", "timing, sliced"),
+    ],
+)
+def test_late_questions_of_a_sliced_filter(kind, name):
+    f = SlicedFilter(kind, 2, MAKE[name]())
+    times = stream(f)
+    for late in (0, 40, 100):
+        at = round(times[-1] - late, 6)
+        keys = np.flatnonzero((times >= at - WINDOW) & (times <= at))
+        assert f.query(keys, at=at).all()
+        assert f.query(keys, at=np.full(len(keys), at)).all()
