@@ -4,6 +4,7 @@
 - A docstring that refers to another has the whole text when it is imported.
 - A class shows what its ``__new__`` takes.
 - NumPy's way to write a list of links and a power becomes Markdown's.
+- A choice, ``{"a", "b"}``, is a type. The reader of docstrings would take its first value for the default.
 """
 
 import inspect
@@ -17,6 +18,7 @@ import griffe
 from lately import _core
 
 SEE_ALSO = re.compile(r"(?<=See Also\n--------\n)(?:.+\n?)+")
+CHOICE = re.compile(r"^(\s*[\w, ]+ : )\{(.+?)\}", re.MULTILINE)
 # What stands between backticks is left alone.
 POWER = re.compile(r"(`[^`]*`)|(?<=\w)\*\*(?=[-\w(])")
 
@@ -68,6 +70,7 @@ def every(described: griffe.Module | griffe.Class) -> Iterator[griffe.Object]:
 def in_markdown(text: str) -> str:
     """Give a docstring whose links are a list, and whose powers are not bold."""
     text = SEE_ALSO.sub(lambda found: re.sub(r"^(\S+) : ", r"- `\1`: ", found[0], flags=re.MULTILINE), text)
+    text = CHOICE.sub(lambda found: found[1] + found[2].replace(", ", " or "), text)
     lines = text.split("\n")
     code = (">>>", "...")
     return "\n".join(

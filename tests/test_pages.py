@@ -1,8 +1,11 @@
 """The code of every page of the site runs, and prints what the page shows; the site is whole."""
 
+import inspect
+import pydoc
 import re
 from pathlib import Path
 
+import griffe
 import pytest
 
 import lately
@@ -44,12 +47,60 @@ def test_blocks_that_are_not_run_are_marked(page):
     assert bool(apart) == ("not run by the tests" in " ".join(text.split()))
 
 
+SHOWN = re.findall(r"^::: (\S+)$", "".join(path.read_text() for path in DOCS.glob("reference/**/*.md")), re.MULTILINE)
+
+
 def test_the_reference_has_every_public_name():
-    shown = set(re.findall(r"^::: (\S+)$", "".join(path.read_text() for path in DOCS.glob("reference/*.md")), re.M))
     public = {f"lately.{name}" for name in [*lately.__all__, "open"]} - {"lately.__version__"}
     for part in (lately.plot, lately.distributed, lately.baselines):
         public |= {f"{part.__name__}.{name}" for name in part.__all__}
-    assert public <= shown
+    assert public <= {*SHOWN}
+
+
+def documented(described):
+    """Yield each function and class that a page shows, with its members."""
+    yield described
+    if isinstance(described, griffe.Class):
+        for member in described.members.values():
+            if isinstance(member, griffe.Function) and not member.name.startswith("_"):
+                yield member
+
+
+def test_the_reference_states_the_parameters_and_defaults_of_the_signatures(monkeypatch):
+    """The pages are made of the stubs and the docstrings, the signatures are those of the package that runs."""
+    monkeypatch.syspath_prepend(DOCS)
+    from docstrings import Docstrings
+
+    extensions = griffe.Extensions(Docstrings())
+    package = griffe.load("lately", search_paths=[ROOT / "python"], extensions=extensions, allow_inspection=False)
+    griffe.load("typing_extensions", allow_inspection=False)
+    compared, wrong = 0, []
+    for path in SHOWN:
+        described = package[path.removeprefix("lately.")]
+        while isinstance(described, griffe.Alias):
+            described = described.final_target
+        for each in documented(described):
+            found = pydoc.locate(path if each is described else f"{path}.{each.name}")
+            if each.docstring is None or not callable(found):
+                continue
+            sections = each.docstring.parse("numpy")
+            stated = [p for s in sections if s.kind is griffe.DocstringSectionKind.parameters for p in s.value]
+            real = inspect.signature(found).parameters if stated else {}
+            for parameter in stated:
+                compared += 1
+                name = parameter.name.lstrip("*")
+                default = real[name].default if name in real else "no such parameter"
+                if not same_default(parameter.default, default):
+                    wrong.append(f"{found}: {name} is {parameter.default!r}, by the signature {default!r}")
+    assert compared > 150
+    assert not wrong, "\n".join(wrong)
+
+
+def same_default(stated, default):
+    """Whether a page states this default, or none because several parameters share an entry or have none."""
+    if stated is None or default is inspect.Parameter.empty:
+        return stated in (None, "{}", "()")
+    return eval(stated.replace("\\", ""), {"lately": lately}) == default
 
 
 def test_a_wrong_output_is_found(tmp_path, monkeypatch):

@@ -63,8 +63,8 @@ class SlicedFilter(Spread):
         Where sites keep checkpoints, from which they restart; a folder, or an address that fsspec opens.
     interval : float, default 30
         Most seconds from a change to its checkpoint.
-    deadline : float, default 10
-        Seconds that a site has to answer, on Ray. Sites that a function gives have their own.
+    deadline : float, optional
+        Seconds that a site has to answer, on Ray: 10 by default. Sites that a function gives have their own.
     name : str, optional
         Of the filter: the prefix of the names of its sites, by which `connect` finds those on Ray, and of their
         checkpoints, where each filter needs another.
@@ -182,8 +182,12 @@ class SlicedFilter(Spread):
         ----------
         to : str or Sites
             The name of sites on Ray, or sites.
-        on_failure, pipelined, producer
-            As in the constructor. They are a producer's own.
+        on_failure : optional
+            As in the constructor. Each producer has its own.
+        pipelined : bool, optional
+            As in the constructor. Each producer has its own.
+        producer : str, optional
+            As in the constructor.
         deadline : float, default 10
             Seconds that a site on Ray has to answer.
 

@@ -89,8 +89,8 @@ class BloomTree(Spread):
         Where the sites keep their checkpoints. The default is None: a site that ends forgets all.
     interval : float, default 30.0
         Most seconds from a change to its checkpoint.
-    deadline : float, default 10.0
-        Seconds that a site has to answer.
+    deadline : float, optional
+        Seconds that a site has to answer: 10 by default.
     name : str, optional
         Of the tree: the prefix of its sites' names, by which checkpoints are found again.
 
