@@ -61,5 +61,5 @@ def test_false_negatives_rise_with_age_to_what_chance_leaves():
 
 def test_generalized_filters_are_not_united():
     f = lately.baselines.GeneralizedBloomFilter(1000, 0.01)
-    with pytest.raises(ValueError, match="cannot be united"):
+    with pytest.raises(ValueError, match="cannot merge these filters"):
         f.union(f)

@@ -90,7 +90,7 @@ def test_distinct_keys_of_shorter_windows():
 
 
 def test_an_unsuited_filter_names_the_suited_ones():
-    words = "window is for filters that know how old keys are, AgedQuotientFilter and TimingBloomFilter"
+    words = "this filter has no ages to answer for a shorter window: omit window, or use an AgedQuotientFilter"
     for f in (
         lately.AgePartitionedBloomFilter(1000, 0.01),
         lately.GuardedEpochBloomFilter(1000, 0.01),

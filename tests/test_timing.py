@@ -146,7 +146,7 @@ def test_attributes_of_a_growing_filter_agree(given_, grow):
     f.add("later", at=10_000.0)
     assert (f.parts, f.nbytes, copy.parts) == (1, fixed.nbytes + 24, big)
     assert copy.query(np.arange(n), at=605.0).all()
-    with pytest.raises(ValueError, match="cannot be united"):
+    with pytest.raises(ValueError, match="cannot merge these filters: timing filters that grow"):
         copy.union(copy)
 
 

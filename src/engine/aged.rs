@@ -3,10 +3,10 @@
 use std::any::Any;
 use std::ops::Range;
 
-use super::hashes::Hashes;
+use super::hashes::SelectedHashes;
 use super::run::{AgedMut, age, for_query_runs, publish};
 use super::threads::{self, Chunk};
-use super::{Engine, Refresh, no_counts};
+use super::{Engine, Refresh, no_counts, not_mergeable};
 use crate::Error;
 use crate::clock::{Clock, Moments};
 use crate::inference::{Code, Evidence, EvidenceSource, Likelihood, Question};
@@ -34,7 +34,7 @@ impl<L: Occupancy> Aged<L> {
 
     /// Processes keys in pieces, after each of which the cells may be resized. `process` receives the cells and the
     /// range of the keys of a piece. Only the number of earlier keys decides where pieces end, so batches return what
-    /// their keys return one by one.
+    /// their keys return in single calls.
     fn in_pieces(&mut self, keys: usize, process: &mut dyn FnMut(AgedMut<'_, L>, Range<usize>)) -> Result<(), Error> {
         let mut start = 0;
         while start < keys {
@@ -67,14 +67,6 @@ impl<L: Occupancy> Aged<L> {
     fn rotation(&self) -> L::Rotation {
         self.layout.rotation(self.clock().generation(), 0)
     }
-
-    /// Writes to `present` which of the keys were inserted within `window`, or without one within that of the filter.
-    fn present(&self, hashes: &[u64], at: Moments<'_>, window: Option<u64>, present: &mut [bool]) -> Result<(), Error> {
-        for_query_runs(&self.layout, &self.clock(), hashes.len(), at, window, |rotation, run| match rotation {
-            Some(rotation) => self.layout.query_run(self.words.as_slice(), rotation, hashes, run, present),
-            None => present[run].fill(false),
-        })
-    }
 }
 
 impl<L: Occupancy> Engine for Aged<L> {
@@ -83,23 +75,28 @@ impl<L: Occupancy> Engine for Aged<L> {
         self.clock.check(at, true)?;
         if self.layout.abilities().resize.is_some() {
             return self.in_pieces(hashes.len(), &mut |mut cells, keys| {
-                cells.insert(Hashes::all(&hashes[keys.clone()]), at.slice(keys));
+                cells.insert(SelectedHashes::all(&hashes[keys.clone()]), at.slice(keys));
             });
         }
         // The layout is copied last: within a `Result` it is packed in pieces that wait for each other, and the
         // insertion of a single key took a fifth longer.
         let (words, live) = self.words.to_mut_live()?;
-        AgedMut { layout: self.layout, words, clock: &mut self.clock, live }.insert(Hashes::all(hashes), at);
+        AgedMut { layout: self.layout, words, clock: &mut self.clock, live }.insert(SelectedHashes::all(hashes), at);
         publish(live, &self.clock, 0);
         Ok(())
     }
 
-    fn query(&self, hashes: &[u64], at: Moments<'_>, present: &mut [bool]) -> Result<(), Error> {
-        self.present(hashes, at, None, present)
-    }
-
-    fn query_within(&self, hashes: &[u64], at: Moments<'_>, window: u64, present: &mut [bool]) -> Result<(), Error> {
-        self.present(hashes, at, Some(window), present)
+    fn query_within(
+        &self,
+        hashes: &[u64],
+        at: Moments<'_>,
+        window: Option<u64>,
+        present: &mut [bool],
+    ) -> Result<(), Error> {
+        for_query_runs(&self.layout, &self.clock(), hashes.len(), at, window, |rotation, run| match rotation {
+            Some(rotation) => self.layout.query_run(self.words.as_slice(), rotation, hashes, run, present),
+            None => present[run].fill(false),
+        })
     }
 
     fn duplicated(
@@ -113,13 +110,13 @@ impl<L: Occupancy> Engine for Aged<L> {
         self.clock.check(at, true)?;
         if self.layout.abilities().resize.is_some() {
             return self.in_pieces(hashes.len(), &mut |mut cells, keys| {
-                let own = Hashes::all(&hashes[keys.clone()]);
+                let own = SelectedHashes::all(&hashes[keys.clone()]);
                 cells.duplicated(own, at.slice(keys.clone()), refresh, &mut seen[keys]);
             });
         }
         let (words, live) = self.words.to_mut_live()?;
         let mut cells = AgedMut { layout: self.layout, words, clock: &mut self.clock, live };
-        cells.duplicated(Hashes::all(hashes), at, refresh, seen);
+        cells.duplicated(SelectedHashes::all(hashes), at, refresh, seen);
         publish(live, &self.clock, 0);
         Ok(())
     }
@@ -133,7 +130,8 @@ impl<L: Occupancy> Engine for Aged<L> {
         if partitions.is_empty() {
             return self.insert(keys.hashes()?, at);
         }
-        self.clock = threads::insert(partitions, self.clock, keys, at)?;
+        self.clock =
+            threads::process(partitions, self.clock, keys, at, &mut [], |cells, keys, at, _| cells.insert(keys, at))?;
         Ok(())
     }
 
@@ -155,7 +153,9 @@ impl<L: Occupancy> Engine for Aged<L> {
         if partitions.is_empty() {
             return self.duplicated(keys.hashes()?, at, refresh, seen);
         }
-        self.clock = threads::duplicated(partitions, self.clock, keys, at, refresh, seen)?;
+        self.clock = threads::process(partitions, self.clock, keys, at, seen, |cells, keys, at, seen| {
+            cells.duplicated(keys, at, refresh, seen);
+        })?;
         Ok(())
     }
 
@@ -174,14 +174,14 @@ impl<L: Occupancy> Engine for Aged<L> {
             ));
         }
         if !L::SETS_BITS && self.layout.abilities().merge.is_none() {
-            return Err(Error::value("filters of this family cannot be united"));
+            return Err(not_mergeable("the cells of this family cannot be combined"));
         }
-        let (clock, ours_begun, theirs_begun) = self.clock.united(&other.clock())?;
+        let (clock, ours_opened, theirs_opened) = self.clock.united(&other.clock())?;
         let theirs = (other as &dyn Any).downcast_ref::<Self>().map_or(self.layout, |theirs| theirs.layout);
         let (mut ours, mut theirs) = ((self.layout, self.words.clone()), (theirs, other.words().clone()));
-        for ((layout, words), begun) in [(&mut ours, ours_begun), (&mut theirs, theirs_begun)] {
-            if begun > 0 {
-                age(*layout, words.to_mut()?, clock.generation(), begun);
+        for ((layout, words), opened) in [(&mut ours, ours_opened), (&mut theirs, theirs_opened)] {
+            if opened > 0 {
+                age(*layout, words.to_mut()?, clock.generation(), opened);
             }
         }
         let rotation = self.layout.rotation(clock.generation(), 0);

@@ -1,11 +1,11 @@
-//! Timers of dynamic size (paper 4, section 5): parts of one size are added as keys come, and dropped when all of their
+//! Timers of dynamic size (paper 4, section 5). Parts of one size are added as keys come, and dropped when all of their
 //! timers have expired. Insertions write to the newest part, queries read all parts.
 //!
 //! All parts have the same hash functions, as in the paper. A key that comes again while an older part contains it is
 //! inserted into the newest part like any other; the older part forgets it in its own time.
 
 use super::run::for_query_runs;
-use super::{Engine, Refresh};
+use super::{Engine, Refresh, not_mergeable};
 use crate::Error;
 use crate::clock::{Clock, Moments};
 use crate::inference::{Evidence, EvidenceSource, Likelihood, Question, timing};
@@ -24,9 +24,9 @@ const HEAD: usize = 2;
 /// = 7, a hundred parts would be 11,000 lines, and the last would evict the first before they are read.
 const PREFETCHED: usize = 2;
 
-/// One part, as its row of the table stores it.
+/// A part of the timers, as its row of the table stores it.
 #[derive(Clone, Copy)]
-struct Part {
+struct TimerPart {
     /// The word at which the timers begin; 0 while the part has none.
     start: usize,
     len: usize,
@@ -34,7 +34,7 @@ struct Part {
     last: i64,
 }
 
-impl segments::Segment for Part {
+impl segments::Segment for TimerPart {
     const ROW: usize = 1;
 
     fn len(&self) -> usize {
@@ -50,17 +50,19 @@ impl segments::Segment for Part {
     }
 }
 
-impl Part {
+impl TimerPart {
+    /// Returns the words of this part.
     fn of(self, words: &[u64]) -> &[u64] {
         &words[self.start..][..self.len]
     }
 
+    /// Returns the words of this part, to write.
     fn of_mut(self, words: &mut [u64]) -> &mut [u64] {
         &mut words[self.start..][..self.len]
     }
 }
 
-/// An engine of parts, the newest first, that come and go.
+/// An engine of parts of timers that come and go, the newest first.
 #[derive(Clone)]
 pub struct Growing {
     layout: TimersInSlices,
@@ -71,8 +73,8 @@ pub struct Growing {
     /// Head, table and timers: all that is saved.
     words: Words,
     /// The table, as `words` stores it.
-    parts: Vec<Part>,
-    /// What the limit bounds, counted in the newest part: keys, or set timers.
+    parts: Vec<TimerPart>,
+    /// The number of keys, or of set timers, of the newest part: see [`Limit`].
     load: u64,
 }
 
@@ -99,7 +101,7 @@ impl Growing {
         let table = segments::read(self.words.as_slice(), HEAD, parts, |_, row| {
             let older = row[0] as i64 <= newer;
             newer = row[0] as i64;
-            older.then_some(Part { start: 0, len, last: newer })
+            older.then_some(TimerPart { start: 0, len, last: newer })
         });
         let parts = table.filter(|parts| !parts.is_empty() && load <= self.limit.most()).ok_or_else(damaged)?;
         (self.parts, self.load) = (parts, load);
@@ -112,20 +114,20 @@ impl Growing {
     }
 
     /// Returns a part without timers, added in this generation.
-    fn empty(&self, generation: i64) -> Part {
-        Part { start: 0, len: self.layout.timers.words(), last: generation }
+    fn empty(&self, generation: i64) -> TimerPart {
+        TimerPart { start: 0, len: self.layout.timers.words(), last: generation }
     }
 
     /// Replaces the parts; `load` is that of the newest. A call that returns an error has changed nothing.
-    fn lay_out(&mut self, mut parts: Vec<Part>, load: u64) -> Result<(), Error> {
+    fn lay_out(&mut self, mut parts: Vec<TimerPart>, load: u64) -> Result<(), Error> {
         segments::lay_out(&mut self.words, &[parts.len() as u64, load], &mut parts)?;
         (self.parts, self.load) = (parts, load);
         Ok(())
     }
 
-    /// Opens the last `begun` generations up to `open`: drops parts whose last insertion has expired, and sweeps the
+    /// Opens the last `opened` generations up to `open`: drops parts whose last insertion has expired, and sweeps the
     /// timers of the others. A call that returns an error has changed nothing.
-    fn age(&mut self, open: i64, begun: u64) -> Result<(), Error> {
+    fn age(&mut self, open: i64, opened: u64) -> Result<(), Error> {
         let live = self.parts.partition_point(|part| open.abs_diff(part.last) < self.layout.generations());
         if live == 0 {
             return self.lay_out(vec![self.empty(open)], 0);
@@ -134,7 +136,7 @@ impl Growing {
             self.lay_out(self.parts[..live].to_vec(), self.load)?;
         }
         let (layout, limit, newest, words) = (self.layout, self.limit, self.parts[0], self.words.to_mut()?);
-        for generation in (0..begun).rev().map(|later| open - later as i64) {
+        for generation in (0..opened).rev().map(|later| open - later as i64) {
             let set = |words: &[u64]| match limit {
                 Limit::Keys(_) => 0,
                 Limit::Timers(_) => layout.timers.set(&newest.of(words)[layout.timers.swept(generation)]),
@@ -160,12 +162,18 @@ impl Growing {
 
     /// Returns whether any part contains a key.
     #[inline(always)]
-    fn contains(layout: &TimersInSlices, parts: &[Part], words: &[u64], rotation: TimerRotation, hash: u64) -> bool {
+    fn contains(
+        layout: &TimersInSlices,
+        parts: &[TimerPart],
+        words: &[u64],
+        rotation: TimerRotation,
+        hash: u64,
+    ) -> bool {
         parts.iter().any(|part| layout.contains(part.of(words), rotation, hash))
     }
 
     /// Returns the addresses of the parts whose timers are prefetched.
-    fn prefetched(parts: &[Part], words: &[u64]) -> [Option<Address>; PREFETCHED] {
+    fn prefetched(parts: &[TimerPart], words: &[u64]) -> [Option<Address>; PREFETCHED] {
         std::array::from_fn(|i| parts.get(i).map(|part| Address::of(part.of(words))))
     }
 
@@ -186,9 +194,9 @@ impl Growing {
         let mut i = 0;
         while i < hashes.len() {
             let mut clock = self.clock;
-            let (begun, run) = clock.run(at, i, hashes.len());
-            if begun > 0 {
-                self.age(clock.generation(), begun)?;
+            let (opened, run) = clock.run(at, i, hashes.len());
+            if opened > 0 {
+                self.age(clock.generation(), opened)?;
             }
             let end = i + run;
             while i < end {
@@ -248,24 +256,11 @@ impl Growing {
         );
         if inserted {
             self.parts[0].last = generation;
-            self.parts[0].write(segments::row::<Part>(words, HEAD, 0));
+            self.parts[0].write(segments::row::<TimerPart>(words, HEAD, 0));
             words[1] = self.load;
         }
         self.clock.count(hashes.len() as u64);
         Ok(())
-    }
-
-    /// Writes to `present` which of the keys were inserted within `window`, or without one within that of the filter.
-    fn present(&self, hashes: &[u64], at: Moments<'_>, window: Option<u64>, present: &mut [bool]) -> Result<(), Error> {
-        let (layout, parts, words) = (&self.layout, &self.parts, self.words.as_slice());
-        let addresses = Self::prefetched(parts, words);
-        let prefetch = |hash| addresses.iter().flatten().for_each(|&address| layout.prefetch_query(address, hash));
-        for_query_runs(layout, &self.clock, hashes.len(), at, window, |rotation, run| match rotation {
-            Some(rotation) => in_flight(hashes, run, prefetch, |i, hash| {
-                present[i] = Self::contains(layout, parts, words, rotation, hash);
-            }),
-            None => present[run].fill(false),
-        })
     }
 
     /// Returns the share of live timers in each slice of each part, the newest part first.
@@ -280,12 +275,22 @@ impl Engine for Growing {
         self.process(hashes, at, true, None)
     }
 
-    fn query(&self, hashes: &[u64], at: Moments<'_>, present: &mut [bool]) -> Result<(), Error> {
-        self.present(hashes, at, None, present)
-    }
-
-    fn query_within(&self, hashes: &[u64], at: Moments<'_>, window: u64, present: &mut [bool]) -> Result<(), Error> {
-        self.present(hashes, at, Some(window), present)
+    fn query_within(
+        &self,
+        hashes: &[u64],
+        at: Moments<'_>,
+        window: Option<u64>,
+        present: &mut [bool],
+    ) -> Result<(), Error> {
+        let (layout, parts, words) = (&self.layout, &self.parts, self.words.as_slice());
+        let addresses = Self::prefetched(parts, words);
+        let prefetch = |hash| addresses.iter().flatten().for_each(|&address| layout.prefetch_query(address, hash));
+        for_query_runs(layout, &self.clock, hashes.len(), at, window, |rotation, run| match rotation {
+            Some(rotation) => in_flight(hashes, run, prefetch, |i, hash| {
+                present[i] = Self::contains(layout, parts, words, rotation, hash);
+            }),
+            None => present[run].fill(false),
+        })
     }
 
     fn duplicated(
@@ -299,7 +304,7 @@ impl Engine for Growing {
     }
 
     fn merge(&mut self, _: &dyn Engine) -> Result<(), Error> {
-        Err(Error::value("timing filters that grow cannot be united: their parts were opened at different times"))
+        Err(not_mergeable("timing filters that grow have parts of different times"))
     }
 
     fn set_max_ahead(&mut self, max_ahead: Option<u64>) {
@@ -351,7 +356,7 @@ impl EvidenceSource for Growing {
     }
 
     fn likelihood(&self, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
-        let timers = |part: &Part| self.layout.sampled(part.of(self.words.as_slice()), &self.clock);
+        let timers = |part: &TimerPart| self.layout.sampled(part.of(self.words.as_slice()), &self.clock);
         Some(Box::new(timing::PartsLikelihood::new(self.parts.iter().map(timers).collect())))
     }
 }

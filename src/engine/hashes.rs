@@ -7,7 +7,7 @@ pub const WORD: usize = 64;
 
 /// Hashes of keys of a batch, in order: all of them, or those of one partition.
 #[derive(Clone, Copy)]
-pub(crate) struct Hashes<'a> {
+pub(crate) struct SelectedHashes<'a> {
     pub hashes: &'a [u64],
     /// Which keys of the batch these are; `None` if they are all.
     pub selection: Option<&'a Selection>,
@@ -15,7 +15,7 @@ pub(crate) struct Hashes<'a> {
     pub len: usize,
 }
 
-impl<'a> Hashes<'a> {
+impl<'a> SelectedHashes<'a> {
     /// Returns all keys of a batch.
     pub fn all(hashes: &'a [u64]) -> Self {
         Self { hashes, selection: None, len: hashes.len() }

@@ -3,11 +3,11 @@
 //! A batch is cut into runs of keys that belong to one generation, so that no key pays for the clock. While one key is
 //! processed, the cells of a key several places later are prefetched, so that memory latencies overlap. Prefetching
 //! crosses the ends of runs, since a run may be a single key where every insertion is a generation. Keys still take
-//! effect in order: a batch returns what its keys return one by one, repeats included.
+//! effect in order: a batch returns what its keys return in single calls, repeats included.
 //!
 //! The keys of a batch take four forms on their way. [`Keys`](crate::key::Keys) have been read, and are hashed when
-//! needed. A [`Chunk`] is a range of them that threads share. `Hashes` are the hashes of a chunk, or those of one
-//! partition of the cells. A run is a range of these within one generation.
+//! needed. A [`Chunk`] is a range of them that threads share. `SelectedHashes` are the hashes of a chunk, or those of
+//! one partition of the cells. A run is a range of these within one generation.
 
 mod aged;
 pub mod growing;
@@ -52,23 +52,29 @@ impl Refresh {
     }
 }
 
-/// The cells of a filter with their clock: processes batches, whatever the layout.
+/// The cells of a filter with their clock, which process batches, whatever the layout.
 ///
 /// A call that returns an error has changed nothing.
 pub trait Engine: EvidenceSource + Any + Send + Sync {
     /// Inserts the keys in order.
     fn insert(&mut self, hashes: &[u64], at: Moments<'_>) -> Result<(), Error>;
 
-    /// Writes to `present` which of the keys the filter contains, and changes nothing. On a time clock the moment of
-    /// each key decides how many generations have begun since the last insertion.
-    fn query(&self, hashes: &[u64], at: Moments<'_>, present: &mut [bool]) -> Result<(), Error>;
-
-    /// Writes to `present` which of the keys were inserted within `window`, in insertions or nanoseconds, which is at
-    /// most the window of the filter. Returns an error by default: most cells do not store how old keys are.
-    fn query_within(&self, hashes: &[u64], at: Moments<'_>, window: u64, present: &mut [bool]) -> Result<(), Error> {
-        let _ = (hashes, at, window, present);
-        Err(no_ages())
+    /// Writes to `present` which of the keys the filter contains, and changes nothing.
+    fn query(&self, hashes: &[u64], at: Moments<'_>, present: &mut [bool]) -> Result<(), Error> {
+        self.query_within(hashes, at, None, present)
     }
+
+    /// Writes to `present` which of the keys were inserted within `window`, in insertions or nanoseconds, or without
+    /// one within the window of the filter, which is at least as long. On a time clock the moment of each key decides
+    /// how many generations have opened since the last insertion. Returns an error for a `window` if the cells do not
+    /// store how old keys are.
+    fn query_within(
+        &self,
+        hashes: &[u64],
+        at: Moments<'_>,
+        window: Option<u64>,
+        present: &mut [bool],
+    ) -> Result<(), Error>;
 
     /// Writes to `seen`, for each key in order, whether the filter contains it, and then inserts it as `refresh`
     /// demands.
@@ -153,17 +159,22 @@ pub trait Engine: EvidenceSource + Any + Send + Sync {
     fn clone_box(&self) -> Box<dyn Engine>;
 }
 
-/// The error of a query for a shorter window where the cells do not store how old keys are.
+/// Returns the error of a query for a shorter window, if the cells do not store how old keys are.
 fn no_ages() -> Error {
     Error::value(
-        "window is for filters that know how old keys are, AgedQuotientFilter and TimingBloomFilter; this one \
-         answers for its own alone",
+        "this filter has no ages to answer for a shorter window: omit window, or use an AgedQuotientFilter or a \
+         TimingBloomFilter",
     )
 }
 
-/// The error of a count where the cells do not count.
+/// Returns the error of a count, if the cells do not count.
 fn no_counts() -> Error {
     Error::value("this filter does not count: make it with counts=4, the bits of a count")
+}
+
+/// Returns the error of a merge of filters that cannot be merged, for this reason.
+fn not_mergeable(reason: &str) -> Error {
+    Error::value(format!("cannot merge these filters: {reason}"))
 }
 
 impl Clone for Box<dyn Engine> {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::hashes::Hashes;
+use super::hashes::SelectedHashes;
 use super::{Refresh, no_ages};
 use crate::Error;
 use crate::clock::{Clock, Moments};
@@ -21,22 +21,22 @@ pub(crate) struct AgedMut<'a, L> {
 
 impl<L: Layout> AgedMut<'_, L> {
     /// Inserts the keys in order.
-    pub fn insert(&mut self, keys: Hashes<'_>, at: Moments<'_>) {
+    pub fn insert(&mut self, keys: SelectedHashes<'_>, at: Moments<'_>) {
         if self.clock.turns_each_insertion() && keys.selection.is_none() {
             return self.insert_each(keys.hashes);
         }
         let (mut start, mut rotation, mut i) = (0, None, 0);
         while i < keys.len {
-            let (mut begun, run) = self.clock.run(at, i, keys.len);
+            let (mut opened, run) = self.clock.run(at, i, keys.len);
             if run == 0 {
                 self.clock.turn();
-                begun = 1;
+                opened = 1;
             }
-            if self.changes(begun) {
+            if self.changes(opened) {
                 if let Some(rotation) = rotation {
                     self.layout.insert_run(self.words, rotation, keys.hashes, keys.within(start..i));
                 }
-                self.age(begun);
+                self.age(opened);
                 start = i;
             }
             if start == i {
@@ -52,18 +52,18 @@ impl<L: Layout> AgedMut<'_, L> {
 
     /// Writes to `seen`, for each key in order, whether the cells contain it, and then inserts it as `refresh` demands.
     /// A clock that [waits](Refresh::waits) for answers needs all keys of the batch, not those of a partition.
-    pub fn duplicated(&mut self, keys: Hashes<'_>, at: Moments<'_>, refresh: Refresh, seen: &mut [bool]) {
+    pub fn duplicated(&mut self, keys: SelectedHashes<'_>, at: Moments<'_>, refresh: Refresh, seen: &mut [bool]) {
         let (always, waits) = (refresh == Refresh::Always, refresh.waits(self.clock));
         if self.clock.turns_each_insertion() && keys.selection.is_none() {
             return self.duplicated_each(keys.hashes, refresh, seen);
         }
         let (mut start, mut rotation, mut i) = (0, self.rotation(), 0);
         while i < keys.len {
-            let (begun, run) = self.clock.run(at, i, keys.len);
+            let (opened, run) = self.clock.run(at, i, keys.len);
             let full = run == 0 && self.layout.rotates(self.clock.generation() + 1);
-            if full || self.changes(begun) {
+            if full || self.changes(opened) {
                 self.layout.duplicated_run(self.words, rotation, keys.hashes, keys.within(start..i), always, seen);
-                self.age(begun);
+                self.age(opened);
                 start = i;
             }
             if start == i {
@@ -90,7 +90,7 @@ impl<L: Layout> AgedMut<'_, L> {
     }
 
     /// Processes key `i` as [`duplicated`](Self::duplicated) does, where the open generation is full.
-    fn duplicated_at_end(&mut self, keys: Hashes<'_>, i: usize, refresh: Refresh, seen: &mut [bool]) {
+    fn duplicated_at_end(&mut self, keys: SelectedHashes<'_>, i: usize, refresh: Refresh, seen: &mut [bool]) {
         // The query comes first, while the old generation is still open.
         let key = keys.within(i..i + 1);
         self.layout.query_run(self.words, self.rotation(), keys.hashes, key.clone(), seen);
@@ -143,21 +143,21 @@ impl<L: Layout> AgedMut<'_, L> {
         }
     }
 
-    /// Returns whether any of the last `begun` generations changes these cells.
-    fn changes(&self, begun: u64) -> bool {
+    /// Returns whether any of the last `opened` generations changes these cells.
+    fn changes(&self, opened: u64) -> bool {
         let rotates = |later| self.layout.rotates(self.clock.generation() - later as i64);
-        begun >= self.layout.generations() || (0..begun).any(rotates)
+        opened >= self.layout.generations() || (0..opened).any(rotates)
     }
 
     fn rotation(&self) -> L::Rotation {
         self.layout.rotation(self.clock.generation(), 0)
     }
 
-    /// Ages the cells by the last `begun` generations, and publishes the clock before and after.
+    /// Ages the cells by the last `opened` generations, and publishes the clock before and after.
     #[inline]
-    fn age(&mut self, begun: u64) {
-        publish(self.live, self.clock, begun);
-        age(self.layout, self.words, self.clock.generation(), begun);
+    fn age(&mut self, opened: u64) {
+        publish(self.live, self.clock, opened);
+        age(self.layout, self.words, self.clock.generation(), opened);
         publish(self.live, self.clock, 0);
     }
 }
@@ -197,8 +197,8 @@ pub(super) fn for_query_runs<L: Layout>(
     Ok(())
 }
 
-/// Writes the clock to the record that other processes read, if there is one, with the number of generations that the
-/// cells have yet to age by.
+/// Writes the clock to the record that other processes read, if there is one, with the number of generations by which
+/// the cells have yet to age.
 #[inline(always)]
 pub(super) fn publish(live: Option<Live<'_>>, clock: &Clock, pending_rotations: u64) {
     if let Some(live) = live {
@@ -207,13 +207,14 @@ pub(super) fn publish(live: Option<Live<'_>>, clock: &Clock, pending_rotations: 
     }
 }
 
-/// Opens the last `begun` generations up to `open`. A gap longer than the filter remembers clears all words at once.
+/// Opens the last `opened` generations up to `open`. Clears all words at once after a gap in which every key has
+/// expired.
 #[inline]
-pub(super) fn age<L: Layout>(layout: L, words: &mut [u64], open: i64, begun: u64) {
-    if begun >= layout.generations() {
+pub(super) fn age<L: Layout>(layout: L, words: &mut [u64], open: i64, opened: u64) {
+    if opened >= layout.generations() {
         words.fill(0);
     } else {
-        for later in (0..begun).rev() {
+        for later in (0..opened).rev() {
             layout.open(words, open - later as i64);
         }
     }

@@ -34,8 +34,7 @@ use std::ops::{Range, RangeInclusive};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::{iter, vec};
 
-use super::Refresh;
-use super::hashes::Hashes;
+use super::hashes::SelectedHashes;
 pub use super::partition::PIECE;
 use super::partition::{BLOCK, Partitioned};
 use super::run::AgedMut;
@@ -118,43 +117,26 @@ impl<'a> Chunk<'a> {
     }
 }
 
-/// Inserts the keys of a chunk into the partitions of a filter, and returns the clock after them. A call that returns
-/// an error has changed nothing.
-pub(crate) fn insert<L: Layout>(
+/// Calls `process` with the cells of each partition of a filter and those keys of a chunk that lie in it, on several
+/// threads. Returns the clock after the keys. `answers` is empty, or as long as the chunk. A call that returns an error
+/// has changed nothing. A clock that waits for answers needs all partitions, and cannot be used here.
+pub(crate) fn process<L: Layout>(
     partitions: Vec<Partition<'_, L>>,
     clock: Clock,
     keys: &mut Chunk<'_>,
     at: Moments<'_>,
+    answers: &mut [bool],
+    process: impl Fn(&mut AgedMut<'_, L>, SelectedHashes<'_>, Moments<'_>, &mut [bool]) + Copy + Send,
 ) -> Result<Clock, Error> {
     let mut clocks = vec![CachePadded(clock); partitions.len()];
     let tasks = partitions.into_iter().zip(&mut clocks).map(|(partition, CachePadded(clock))| {
         let mut cells = AgedMut { layout: partition.layout, words: partition.words, clock, live: None };
-        Task { hashes: partition.hashes, process: Box::new(move |keys, at, _| cells.insert(keys, at)) }
-    });
-    side_by_side(tasks.collect(), keys, at, &mut [])?;
-    Ok(clocks[0].0)
-}
-
-/// Writes to `seen`, for each key of a chunk in order, whether the partitions of a filter contain it, and then inserts
-/// it as `refresh` demands. Returns the clock after the keys. A clock that waits for answers needs all partitions, and
-/// cannot be used here.
-pub(crate) fn duplicated<L: Layout>(
-    partitions: Vec<Partition<'_, L>>,
-    clock: Clock,
-    keys: &mut Chunk<'_>,
-    at: Moments<'_>,
-    refresh: Refresh,
-    seen: &mut [bool],
-) -> Result<Clock, Error> {
-    let mut clocks = vec![CachePadded(clock); partitions.len()];
-    let tasks = partitions.into_iter().zip(&mut clocks).map(|(partition, CachePadded(clock))| {
-        let mut cells = AgedMut { layout: partition.layout, words: partition.words, clock, live: None };
-        let process = move |keys: Hashes<'_>, at: Moments<'_>, seen: &mut [bool]| {
-            cells.duplicated(keys, at, refresh, seen);
+        let process = move |keys: SelectedHashes<'_>, at: Moments<'_>, answers: &mut [bool]| {
+            process(&mut cells, keys, at, answers);
         };
         Task { hashes: partition.hashes, process: Box::new(process) }
     });
-    side_by_side(tasks.collect(), keys, at, seen)?;
+    side_by_side(tasks.collect(), keys, at, answers)?;
     Ok(clocks[0].0)
 }
 
@@ -171,7 +153,7 @@ struct Task<'a> {
 }
 
 /// Processes the keys of a piece that lie in one partition: their hashes, their moments, and where answers go.
-type Process<'a> = Box<dyn FnMut(Hashes<'_>, Moments<'_>, &mut [bool]) + Send + 'a>;
+type Process<'a> = Box<dyn FnMut(SelectedHashes<'_>, Moments<'_>, &mut [bool]) + Send + 'a>;
 
 /// One worker: hashes and scatters every n-th piece of a chunk, and processes the keys of one partition.
 struct Worker<'a> {

@@ -1,13 +1,13 @@
 //! The engine of the time-limited filter. Its slices come and go with the rate of keys, so the engine keeps a table of
 //! them beside words and clock.
 
-use super::{Engine, Refresh};
+use super::{Engine, Refresh, no_ages, not_mergeable};
 use crate::Error;
 use crate::clock::{Clock, Moments};
 use crate::inference::ring::{RingLikelihood, not_ruled_out};
 use crate::inference::time_limited::{SliceRecord, generations};
 use crate::inference::{Evidence, EvidenceSource, Likelihood, Question};
-use crate::layout::cells::{Cells, share_of_ones};
+use crate::layout::cells::{SliceCells, share_of_ones};
 use crate::layout::time_limited::{Slice, Slices, slicewise};
 use crate::memory::Words;
 use crate::shape::runs;
@@ -34,7 +34,16 @@ impl Engine for Slices {
         Ok(())
     }
 
-    fn query(&self, hashes: &[u64], at: Moments<'_>, present: &mut [bool]) -> Result<(), Error> {
+    fn query_within(
+        &self,
+        hashes: &[u64],
+        at: Moments<'_>,
+        window: Option<u64>,
+        present: &mut [bool],
+    ) -> Result<(), Error> {
+        if window.is_some() {
+            return Err(no_ages());
+        }
         self.clock.check(at, false)?;
         let at = self.clock.query_moments(at);
         let words = self.words.as_slice();
@@ -98,7 +107,7 @@ impl Engine for Slices {
 
     /// Returns an error: slices of different filters differ in number and size.
     fn merge(&mut self, _: &dyn Engine) -> Result<(), Error> {
-        Err(Error::value("time-limited filters cannot be united: their slices have grown apart"))
+        Err(not_mergeable("the slices of time-limited filters differ in number and size"))
     }
 
     fn set_max_ahead(&mut self, max_ahead: Option<u64>) {

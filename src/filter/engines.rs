@@ -4,11 +4,11 @@ use crate::Error;
 use crate::clock::Clock;
 use crate::engine::{Aged, Engine};
 use crate::key::Seed;
-use crate::layout::cells::{Blocks, Cells, OneBit, Parts};
+use crate::layout::cells::{BitsInParts, Blocks, OneBit, SliceCells};
 use crate::layout::counters::CounterSlices;
 use crate::layout::line::LanesInLines;
 use crate::layout::quotient::Quotient;
-use crate::layout::ring::Ring;
+use crate::layout::ring::SliceRing;
 use crate::layout::stable::Decaying;
 use crate::layout::timers;
 use crate::layout::transposed::Planes;
@@ -23,7 +23,7 @@ pub(super) fn ring(shape: &ring::RingShape, clock: Clock, words: Words) -> Box<d
         Segment::Bits { bits, .. } if shape.paper == Paper::AgePartitioned => {
             ring_of(OneBit::new(bits), shape, clock, words)
         }
-        Segment::Bits { bits, parts } => ring_of(Parts::new(bits, parts), shape, clock, words),
+        Segment::Bits { bits, parts } => ring_of(BitsInParts::new(bits, parts), shape, clock, words),
         Segment::Blocks { blocks, block_bits, parts } => match (block_bits, parts) {
             (64, 1) => ring_of(Blocks::<1, 1>::new(blocks), shape, clock, words),
             (64, 2) => ring_of(Blocks::<1, 2>::new(blocks), shape, clock, words),
@@ -38,8 +38,8 @@ pub(super) fn ring(shape: &ring::RingShape, clock: Clock, words: Words) -> Box<d
     }
 }
 
-fn ring_of(cells: impl Cells + 'static, shape: &ring::RingShape, clock: Clock, words: Words) -> Box<dyn Engine> {
-    Aged::boxed(Ring::new(cells, shape.k, shape.k + shape.l), words, clock)
+fn ring_of(cells: impl SliceCells + 'static, shape: &ring::RingShape, clock: Clock, words: Words) -> Box<dyn Engine> {
+    Aged::boxed(SliceRing::new(cells, shape.k, shape.k + shape.l), words, clock)
 }
 
 pub(super) fn planes(&Transposed { r, k, positions }: &Transposed, clock: Clock, words: Words) -> Box<dyn Engine> {

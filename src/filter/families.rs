@@ -9,7 +9,7 @@ use crate::Error;
 use crate::engine::Aged;
 use crate::engine::growing::Growing;
 use crate::layout::bloom::Bits;
-use crate::layout::buffer::Buffer;
+use crate::layout::buffer::FingerprintBuffer;
 use crate::layout::counting::Counters;
 use crate::layout::generalized::FadingBits;
 use crate::layout::swamp::Buffered;
@@ -187,7 +187,7 @@ pub static FAMILIES: [Family; 11] = [
         plan: |window, request| shared(fingerprint_buffer::choose(window, request.budget)),
         engine: |shape, clock, _, words| {
             let (shape, window) = (*of(shape), clock.window().capacity());
-            Ok(Aged::boxed(Buffer { window, shape }, words, clock))
+            Ok(Aged::boxed(FingerprintBuffer { window, shape }, words, clock))
         },
     },
     Family {

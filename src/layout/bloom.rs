@@ -4,21 +4,21 @@ use crate::clock::Clock;
 use crate::inference::ring::RingLikelihood;
 use crate::inference::{Evidence, Likelihood, Question};
 use crate::layout::abilities::Infer;
-use crate::layout::cells::{Cells, Parts, share_of_ones};
+use crate::layout::cells::{BitsInParts, SliceCells, share_of_ones};
 use crate::layout::{Abilities, Layout, Occupancy, presence_run};
 use crate::memory::prefetch::Address;
 use crate::shape::bloom::BloomShape;
 
-/// One set of [`Parts`]; the slices of a partitioned filter are the parts.
+/// One set of [`BitsInParts`]; the slices of a partitioned filter are the parts.
 #[derive(Clone, Copy)]
-pub struct Bits(pub(crate) Parts);
+pub struct Bits(pub(crate) BitsInParts);
 
 impl Bits {
     /// Returns the bits of a shape.
     pub fn new(shape: BloomShape) -> Self {
         Self(match shape {
-            BloomShape::Classical { k, bits } => Parts::anywhere(bits, k),
-            BloomShape::Partitioned(slices) => Parts::new(slices.total(), slices.k),
+            BloomShape::Classical { k, bits } => BitsInParts::anywhere(bits, k),
+            BloomShape::Partitioned(slices) => BitsInParts::new(slices.total(), slices.k),
         })
     }
 }

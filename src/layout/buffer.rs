@@ -11,12 +11,12 @@ use crate::shape::fingerprint_buffer::{BufferShape, GROUP};
 
 /// A ring of `window` places, each for one fingerprint.
 #[derive(Clone, Copy)]
-pub struct Buffer {
+pub struct FingerprintBuffer {
     pub(crate) window: u64,
     pub(crate) shape: BufferShape,
 }
 
-impl Buffer {
+impl FingerprintBuffer {
     /// Returns the number of words of a group.
     fn group(&self) -> usize {
         self.shape.fingerprint_bits as usize
@@ -64,7 +64,7 @@ fn matching(group: &[u64], fingerprint: u64, mut places: u64) -> u64 {
     places
 }
 
-impl Layout for Buffer {
+impl Layout for FingerprintBuffer {
     /// The place of the newest fingerprint.
     type Rotation = u64;
 
@@ -103,7 +103,7 @@ impl Layout for Buffer {
     }
 }
 
-impl Occupancy for Buffer {
+impl Occupancy for FingerprintBuffer {
     fn fill(&self, words: &[u64], _newest: u64) -> Vec<f64> {
         vec![share_of_ones(words, self.window * u64::from(self.shape.fingerprint_bits))]
     }
@@ -117,7 +117,7 @@ impl Occupancy for Buffer {
     }
 }
 
-impl Buffer {
+impl FingerprintBuffer {
     /// Returns the age of the newest fingerprint that equals the key's, as evidence.
     pub(crate) fn evidence(&self, words: &[u64], newest: u64, hash: u64) -> Evidence {
         let fingerprint = self.fingerprint(hash);
@@ -142,7 +142,7 @@ impl Buffer {
     }
 }
 
-impl Infer<u64> for Buffer {
+impl Infer<u64> for FingerprintBuffer {
     fn evidence_run(&self, words: &[u64], rotation: u64, hashes: &[u64], evidence: &mut [Evidence]) {
         evidence_each(self, words, hashes, evidence, |hash| self.evidence(words, rotation, hash));
     }
@@ -160,7 +160,7 @@ impl Infer<u64> for Buffer {
     }
 }
 
-impl Skip<u64> for Buffer {
+impl Skip<u64> for FingerprintBuffer {
     fn skip(&self, words: &mut [u64], newest: u64) {
         self.write(words, newest, 0);
     }

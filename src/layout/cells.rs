@@ -34,7 +34,7 @@ pub fn place_in_part(part: u32, hash: u64, cells: u64) -> u64 {
 
 /// The cells of one slice of a ring. They begin at word `start`. `slice` is the place of the slice in the ring, which
 /// selects its hash function.
-pub trait Cells: Copy + Send + Sync + 'static {
+pub trait SliceCells: Copy + Send + Sync + 'static {
     /// Returns the number of words of one slice.
     fn words(&self) -> usize;
     /// Returns the word at which a key's bits begin, counted from the slice's first.
@@ -76,7 +76,7 @@ impl OneBit {
     }
 }
 
-impl Cells for OneBit {
+impl SliceCells for OneBit {
     fn words(&self) -> usize {
         self.bits.div_ceil(64) as usize
     }
@@ -115,12 +115,12 @@ impl Cells for OneBit {
 /// A slice of `parts` bits a key, one in each part: a partitioned Bloom filter (paper 2, section 2).
 ///
 /// In paper 2 the bits of a key may lie anywhere in the segment. The chance of a match is then `E[fill^k]`, which
-/// exceeds `E[fill]^k` because all k bits share one random fill. Parts are filled by independent hashes, so the mean of
-/// their product is the product of their means, and the rate is exact in closed form. The cost is negligible: a part's
-/// expected fill is 1 - (1 - k/m)^n instead of 1 - (1 - 1/m)^(kn), higher by 3e-6 of it at k = 10 and m = 1e6.
-/// [`Parts::anywhere`] returns the segment of paper 2, in which every part is the whole segment.
+/// exceeds `E[fill]^k` because all k bits share one random fill. BitsInParts are filled by independent hashes, so the
+/// mean of their product is the product of their means, and the rate is exact in closed form. The cost is negligible: a
+/// part's expected fill is 1 - (1 - k/m)^n instead of 1 - (1 - 1/m)^(kn), higher by 3e-6 of it at k = 10 and m = 1e6.
+/// [`BitsInParts::anywhere`] returns the segment of paper 2, in which every part is the whole segment.
 #[derive(Clone, Copy)]
-pub struct Parts {
+pub struct BitsInParts {
     bits: u64,
     parts: u32,
     part_bits: u64,
@@ -128,7 +128,7 @@ pub struct Parts {
     step: u64,
 }
 
-impl Parts {
+impl BitsInParts {
     /// Returns a slice of `bits` bits in `parts` equal parts of at least 1 bit, at most [`MAX_SLICES`] of them. The
     /// rest of the bits stays unused.
     pub fn new(bits: u64, parts: u32) -> Self {
@@ -170,7 +170,7 @@ impl Parts {
     }
 }
 
-impl Cells for Parts {
+impl SliceCells for BitsInParts {
     fn words(&self) -> usize {
         self.bits.div_ceil(64) as usize
     }
@@ -253,7 +253,7 @@ impl<const WORDS: usize, const PARTS: u32> Blocks<WORDS, PARTS> {
     }
 }
 
-impl<const WORDS: usize, const PARTS: u32> Cells for Blocks<WORDS, PARTS> {
+impl<const WORDS: usize, const PARTS: u32> SliceCells for Blocks<WORDS, PARTS> {
     fn words(&self) -> usize {
         self.blocks as usize * WORDS
     }

@@ -6,7 +6,7 @@ use crate::clock::Clock;
 use crate::inference::generalized::{self, Matches};
 use crate::inference::{Evidence, Likelihood, Question};
 use crate::layout::abilities::Infer;
-use crate::layout::cells::{Cells, OneBit, place, share_of_ones};
+use crate::layout::cells::{OneBit, SliceCells, place, share_of_ones};
 use crate::layout::{Abilities, Layout, Occupancy, evidence_each};
 use crate::memory::prefetch::Address;
 use crate::shape::generalized::GeneralizedShape;

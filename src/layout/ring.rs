@@ -5,7 +5,7 @@ use crate::clock::Clock;
 use crate::inference::ring::{self, not_ruled_out};
 use crate::inference::{Evidence, Likelihood, Question};
 use crate::layout::abilities::Infer;
-use crate::layout::cells::{Cells, share_of_ones};
+use crate::layout::cells::{SliceCells, share_of_ones};
 use crate::layout::{Abilities, Layout, Occupancy, evidence_each};
 use crate::memory::bits::{BitVector, has_run, ones};
 use crate::memory::prefetch::Address;
@@ -14,7 +14,7 @@ use std::ops::Range;
 
 /// A ring of slices.
 #[derive(Clone, Copy)]
-pub struct Ring<C> {
+pub struct SliceRing<C> {
     cells: C,
     /// Words of one slice.
     stride: usize,
@@ -22,7 +22,7 @@ pub struct Ring<C> {
     slices: u32,
 }
 
-impl<C: Cells> Ring<C> {
+impl<C: SliceCells> SliceRing<C> {
     /// Returns a ring of `slices` slices, of which an insertion writes the `k` newest.
     pub(crate) fn new(cells: C, k: u32, slices: u32) -> Self {
         Self { cells, stride: cells.words(), k, slices }
@@ -55,15 +55,15 @@ impl<C: Cells> Ring<C> {
 
 /// Which slice of the ring is newest, and which ages are retained.
 #[derive(Clone, Copy)]
-pub struct Rotation {
+pub struct SliceRotation {
     /// The place in the ring of the newest slice.
     newest: u32,
     /// The ages that are retained at the moment of a query, a bit for each.
     retained: u128,
 }
 
-impl<C: Cells> Layout for Ring<C> {
-    type Rotation = Rotation;
+impl<C: SliceCells> Layout for SliceRing<C> {
+    type Rotation = SliceRotation;
 
     const SETS_BITS: bool = true;
 
@@ -72,15 +72,15 @@ impl<C: Cells> Layout for Ring<C> {
     }
 
     /// Returns the rotation. The newest slice is number `(-generation) mod (k + l)` of the ring (paper 1, section 5.1).
-    fn rotation(&self, generation: i64, pending: u64) -> Rotation {
-        Rotation {
+    fn rotation(&self, generation: i64, pending: u64) -> SliceRotation {
+        SliceRotation {
             newest: (-i128::from(generation)).rem_euclid(self.slices.into()) as u32,
             retained: ones(u64::from(self.slices).saturating_sub(pending) as u32),
         }
     }
 
     #[inline(always)]
-    fn prefetch_insert(&self, words: Address, Rotation { newest, .. }: Rotation, hash: u64) {
+    fn prefetch_insert(&self, words: Address, SliceRotation { newest, .. }: SliceRotation, hash: u64) {
         for age in 0..self.k {
             let slice = self.slice(newest, age);
             self.cells.fetch(words, slice * self.stride, slice, hash);
@@ -95,7 +95,7 @@ impl<C: Cells> Layout for Ring<C> {
     }
 
     #[inline(always)]
-    fn insert(&self, words: &mut [u64], Rotation { newest, .. }: Rotation, hash: u64) {
+    fn insert(&self, words: &mut [u64], SliceRotation { newest, .. }: SliceRotation, hash: u64) {
         for age in 0..self.k {
             let slice = self.slice(newest, age);
             self.cells.set(words, slice * self.stride, slice, hash);
@@ -103,7 +103,7 @@ impl<C: Cells> Layout for Ring<C> {
     }
 
     #[inline(always)]
-    fn contains(&self, words: &[u64], Rotation { newest, retained }: Rotation, hash: u64) -> bool {
+    fn contains(&self, words: &[u64], SliceRotation { newest, retained }: SliceRotation, hash: u64) -> bool {
         if self.slices <= 64 {
             has_run(self.matches::<u64>(words, newest, hash) & retained as u64, self.k)
         } else {
@@ -121,25 +121,25 @@ impl<C: Cells> Layout for Ring<C> {
     }
 }
 
-impl<C: Cells> Occupancy for Ring<C> {
-    fn fill(&self, words: &[u64], Rotation { newest, .. }: Rotation) -> Vec<f64> {
+impl<C: SliceCells> Occupancy for SliceRing<C> {
+    fn fill(&self, words: &[u64], SliceRotation { newest, .. }: SliceRotation) -> Vec<f64> {
         let fill = |age| share_of_ones(&words[self.words_of(newest, age)], self.cells.bits());
         (0..self.slices).map(fill).collect()
     }
 
-    fn match_rates(&self, words: &[u64], Rotation { newest, .. }: Rotation) -> Vec<f64> {
+    fn match_rates(&self, words: &[u64], SliceRotation { newest, .. }: SliceRotation) -> Vec<f64> {
         (0..self.slices).map(|age| self.cells.match_rate(&words[self.words_of(newest, age)])).collect()
     }
 
-    fn false_positive_rate(&self, words: &[u64], rotation: Rotation) -> f64 {
+    fn false_positive_rate(&self, words: &[u64], rotation: SliceRotation) -> f64 {
         runs::false_positive_rate(self.k, &self.match_rates(words, rotation))
     }
 }
 
-impl<C: Cells> Ring<C> {
+impl<C: SliceCells> SliceRing<C> {
     /// Returns the generations that the slices do not rule out for a key, as evidence.
     #[inline(always)]
-    fn evidence(&self, words: &[u64], Rotation { newest, .. }: Rotation, hash: u64) -> Evidence {
+    fn evidence(&self, words: &[u64], SliceRotation { newest, .. }: SliceRotation, hash: u64) -> Evidence {
         let matches = if self.slices <= 64 {
             self.matches::<u64>(words, newest, hash).into()
         } else {
@@ -149,13 +149,13 @@ impl<C: Cells> Ring<C> {
     }
 }
 
-impl<C: Cells> Infer<Rotation> for Ring<C> {
-    fn evidence_run(&self, words: &[u64], rotation: Rotation, hashes: &[u64], evidence: &mut [Evidence]) {
+impl<C: SliceCells> Infer<SliceRotation> for SliceRing<C> {
+    fn evidence_run(&self, words: &[u64], rotation: SliceRotation, hashes: &[u64], evidence: &mut [Evidence]) {
         evidence_each(self, words, hashes, evidence, |hash| self.evidence(words, rotation, hash));
     }
 
     fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Box<dyn Likelihood> {
-        let Rotation { newest, .. } = self.rotation(clock.generation(), 0);
+        let SliceRotation { newest, .. } = self.rotation(clock.generation(), 0);
         let rate = |age| self.cells.sampled_match_rate(&words[self.words_of(newest, age)]);
         let rates: Vec<f64> = (0..self.slices).map(rate).collect();
         Box::new(ring::RingLikelihood::of_clock(self.k, clock, &rates))

@@ -27,7 +27,7 @@ pub struct Planes<const EPOCHS: usize> {
 
 /// Which bit of every cell is the open epoch's, and which bits are retained at the moment of a query.
 #[derive(Clone, Copy)]
-pub struct Rotation {
+pub struct PlaneRotation {
     newest: u32,
     retained: u64,
 }
@@ -94,7 +94,7 @@ impl<const EPOCHS: usize> Planes<EPOCHS> {
 }
 
 impl<const EPOCHS: usize> Layout for Planes<EPOCHS> {
-    type Rotation = Rotation;
+    type Rotation = PlaneRotation;
 
     const SETS_BITS: bool = true;
 
@@ -104,14 +104,14 @@ impl<const EPOCHS: usize> Layout for Planes<EPOCHS> {
 
     /// Returns the rotation. Bit `(-generation) mod (r + 1)` is the open epoch's. The bits above it are older, and then
     /// those from bit 0 on.
-    fn rotation(&self, generation: i64, pending: u64) -> Rotation {
+    fn rotation(&self, generation: i64, pending: u64) -> PlaneRotation {
         let newest = (-i128::from(generation)).rem_euclid(EPOCHS as i128) as u32;
         let retained = ones((EPOCHS as u64).saturating_sub(pending) as u32) << newest;
-        Rotation { newest, retained: (retained | retained >> EPOCHS) as u64 & Self::CELL }
+        PlaneRotation { newest, retained: (retained | retained >> EPOCHS) as u64 & Self::CELL }
     }
 
     #[inline(always)]
-    fn prefetch_insert(&self, words: Address, _rotation: Rotation, hash: u64) {
+    fn prefetch_insert(&self, words: Address, _rotation: PlaneRotation, hash: u64) {
         self.fetch(words, hash);
     }
 
@@ -121,12 +121,12 @@ impl<const EPOCHS: usize> Layout for Planes<EPOCHS> {
     }
 
     #[inline(always)]
-    fn insert(&self, words: &mut [u64], Rotation { newest, .. }: Rotation, hash: u64) {
+    fn insert(&self, words: &mut [u64], PlaneRotation { newest, .. }: PlaneRotation, hash: u64) {
         self.cells(hash).for_each(|(word, shift)| words[word] |= 1 << newest << shift);
     }
 
     #[inline(always)]
-    fn contains(&self, words: &[u64], Rotation { retained, .. }: Rotation, hash: u64) -> bool {
+    fn contains(&self, words: &[u64], PlaneRotation { retained, .. }: PlaneRotation, hash: u64) -> bool {
         self.matches(words, hash) & retained != 0
     }
 
@@ -142,19 +142,19 @@ impl<const EPOCHS: usize> Layout for Planes<EPOCHS> {
 }
 
 impl<const EPOCHS: usize> Occupancy for Planes<EPOCHS> {
-    fn fill(&self, words: &[u64], Rotation { newest, .. }: Rotation) -> Vec<f64> {
+    fn fill(&self, words: &[u64], PlaneRotation { newest, .. }: PlaneRotation) -> Vec<f64> {
         let positions = u64::from(self.k) * self.part;
         let mut ones = Self::ones(words, 0..positions);
         ones.rotate_left(newest as usize);
         ones.map(|ones| ones as f64 / positions as f64).to_vec()
     }
 
-    fn match_rates(&self, words: &[u64], Rotation { newest, .. }: Rotation) -> Vec<f64> {
+    fn match_rates(&self, words: &[u64], PlaneRotation { newest, .. }: PlaneRotation) -> Vec<f64> {
         self.rates_of_first(words, newest, self.part)
     }
 
     /// Returns the rate as if epochs matched independently. Keys that lie in several epochs make it less.
-    fn false_positive_rate(&self, words: &[u64], rotation: Rotation) -> f64 {
+    fn false_positive_rate(&self, words: &[u64], rotation: PlaneRotation) -> f64 {
         runs::false_positive_rate(1, &self.match_rates(words, rotation))
     }
 }
@@ -162,19 +162,19 @@ impl<const EPOCHS: usize> Occupancy for Planes<EPOCHS> {
 impl<const EPOCHS: usize> Planes<EPOCHS> {
     /// Returns the epochs that have all bits of a key, as evidence.
     #[inline(always)]
-    fn evidence(&self, words: &[u64], Rotation { newest, .. }: Rotation, hash: u64) -> Evidence {
+    fn evidence(&self, words: &[u64], PlaneRotation { newest, .. }: PlaneRotation, hash: u64) -> Evidence {
         let matches = u128::from(self.matches(words, hash) & Self::CELL);
         Evidence::generations((matches | matches << EPOCHS) >> newest & u128::from(Self::CELL))
     }
 }
 
-impl<const EPOCHS: usize> Infer<Rotation> for Planes<EPOCHS> {
-    fn evidence_run(&self, words: &[u64], rotation: Rotation, hashes: &[u64], evidence: &mut [Evidence]) {
+impl<const EPOCHS: usize> Infer<PlaneRotation> for Planes<EPOCHS> {
+    fn evidence_run(&self, words: &[u64], rotation: PlaneRotation, hashes: &[u64], evidence: &mut [Evidence]) {
         evidence_each(self, words, hashes, evidence, |hash| self.evidence(words, rotation, hash));
     }
 
     fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Box<dyn Likelihood> {
-        let Rotation { newest, .. } = self.rotation(clock.generation(), 0);
+        let PlaneRotation { newest, .. } = self.rotation(clock.generation(), 0);
         let sample = (SAMPLE / u64::from(self.k)).min(self.part);
         Box::new(RingLikelihood::of_clock(1, clock, &self.rates_of_first(words, newest, sample)))
     }

@@ -2,18 +2,18 @@
 
 use std::ops::{BitAnd, BitOr, Shl, Shr};
 
-/// `hash` scaled to `0..range`: the high half of the product, which takes the top bits and needs no division.
+/// Returns `hash` scaled to `0..range`: the high half of the product, which uses the top bits and needs no division.
 #[inline(always)]
 pub fn scale(hash: u64, range: u64) -> u64 {
     ((u128::from(hash) * u128::from(range)) >> 64) as u64
 }
 
-/// The `n` lowest bits set; `n` up to 128.
+/// Returns a number whose `n` lowest bits are set; `n` is at most 128.
 pub fn ones(n: u32) -> u128 {
     u128::MAX.checked_shr(128 - n).unwrap_or(0)
 }
 
-/// A vector of bits as wide as it needs to be: shifts of `u64` cost a fifth of those of `u128`.
+/// A vector of bits, `u64` or `u128`: shifts of `u64` take a fifth of the time.
 pub trait BitVector:
     Copy
     + Default
@@ -29,9 +29,9 @@ pub trait BitVector:
 impl BitVector for u64 {}
 impl BitVector for u128 {}
 
-/// Whether `bits` has at least `length` consecutive ones.
+/// Returns whether `bits` has at least `length` consecutive ones.
 ///
-/// Each step shortens every run of ones: after it a bit says that the next `covered` are set.
+/// Each step shortens every run of ones: after it, a bit is one if `covered` bits from it on were.
 #[inline(always)]
 pub fn has_run<V: BitVector>(mut bits: V, length: u32) -> bool {
     let mut covered = 1;
@@ -43,9 +43,12 @@ pub fn has_run<V: BitVector>(mut bits: V, length: u32) -> bool {
     bits != V::default()
 }
 
-/// A fixed sequence of odd 64-bit constants (the splitmix64 generator from 0, lowest bit set).
+/// A Weyl constant: 2^64 divided by the golden ratio.
+pub const WEYL: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Returns a fixed sequence of odd 64-bit constants, from number `skip` on: the splitmix64 generator from 0, with the
+/// lowest bit set.
 pub const fn odd_constants<const N: usize>(skip: u64) -> [u64; N] {
-    const WEYL: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut constants = [0; N];
     let mut i = 0;
     while i < N {

@@ -1,4 +1,5 @@
-//! Memory whose size a caller chooses: if there is not enough, an error instead of the end of the process.
+//! Allocations whose size a caller chooses. If there is not enough memory, they return an error instead of ending the
+//! process.
 
 use bytemuck::Zeroable;
 use bytemuck::allocation::try_zeroed_slice_box;
@@ -6,39 +7,40 @@ use bytemuck::allocation::try_zeroed_slice_box;
 use super::huge;
 use crate::Error;
 
-/// `len` zeros from the allocator, so that the first write to a page is the first touch of it.
+/// Returns `len` zeros. They come zeroed from the allocator, so a page is first touched when it is written to.
 pub fn zeroed<T: Zeroable>(len: usize) -> Result<Vec<T>, Error> {
-    let zeros = try_zeroed_slice_box(len).map(Vec::from).map_err(|()| refused::<T>(len))?;
+    let zeros = try_zeroed_slice_box(len).map(Vec::from).map_err(|()| not_enough::<T>(len))?;
     huge::advise(&zeros);
     Ok(zeros)
 }
 
-/// The items of an iterator that knows its length.
+/// Collects the items of an iterator of known length.
 pub fn collected<T>(items: impl ExactSizeIterator<Item = T>) -> Result<Vec<T>, Error> {
     let mut vec = with_room(items.len())?;
     vec.extend(items);
     Ok(vec)
 }
 
-/// An empty vector with room for `len`.
+/// Returns an empty vector with room for `len` items.
 pub fn with_room<T>(len: usize) -> Result<Vec<T>, Error> {
     let mut vec = Vec::new();
-    vec.try_reserve_exact(len).map_err(|_| refused::<T>(len))?;
+    vec.try_reserve_exact(len).map_err(|_| not_enough::<T>(len))?;
     huge::advise(vec.spare_capacity_mut());
     Ok(vec)
 }
 
-/// Makes a vector of this length, of what it has and zeros.
+/// Resizes a vector. New items are zeros.
 pub fn resize<T: Zeroable + Copy>(vec: &mut Vec<T>, len: usize) -> Result<(), Error> {
     if vec.capacity() < len {
-        vec.try_reserve_exact(len - vec.len()).map_err(|_| refused::<T>(len))?;
+        vec.try_reserve_exact(len - vec.len()).map_err(|_| not_enough::<T>(len))?;
         huge::advise(vec.spare_capacity_mut());
     }
     vec.resize(len, T::zeroed());
     Ok(())
 }
 
-fn refused<T>(len: usize) -> Error {
+/// Returns the error of an allocation of `len` items.
+fn not_enough<T>(len: usize) -> Error {
     Error::Memory { bytes: (len as u64).saturating_mul(size_of::<T>() as u64) }
 }
 
@@ -49,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn more_than_there_is_is_an_error() {
+    fn an_allocation_that_is_too_large_returns_an_error() {
         for len in [usize::MAX, usize::MAX / 8, usize::try_from(1u64 << 58).unwrap_or(usize::MAX)] {
             assert!(matches!(zeroed::<u64>(len), Err(Error::Memory { .. })));
             assert!(matches!(with_room::<u64>(len), Err(Error::Memory { .. })));

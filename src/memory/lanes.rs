@@ -1,25 +1,25 @@
-//! Small numbers within words: read and written one by one, and compared or decremented all at once.
+//! Small numbers within words. They are read and written singly, and compared or decremented all at once.
 //!
-//! No number straddles two words, so each costs one load and a word is swept without looking at its neighbours. The
-//! price is the `64 % bits` bits at the top of every word: 1.6 % at 3, 7 or 9 bits, 6 % at 5, 10 or 12, 20 % at 17;
-//! nothing where `bits` divides 64.
+//! No number straddles two words. So each costs one load, and a word is swept without its neighbours. The cost is the
+//! `64 % bits` bits at the top of every word: 1.6 % at 3, 7 or 9 bits, 6 % at 5, 10 or 12, 20 % at 17, and nothing if
+//! `bits` divides 64.
 
 use crate::memory::bits::scale;
 
-/// Words of `64 / bits` numbers of `bits` bits, 1 to 32.
+/// The division of words into `64 / bits` numbers of `bits` bits, 1 to 32.
 #[derive(Clone, Copy)]
 pub struct Lanes {
     bits: u32,
-    /// Numbers in a word.
+    /// The number of numbers in a word.
     count: u64,
     /// The lowest bit of every number.
     lows: u64,
-    /// 2^64 over `count`, rounded up: a product instead of a division.
+    /// 2^64 divided by `count`, rounded up: a factor that replaces a division.
     per_number: u64,
 }
 
 impl Lanes {
-    /// Lanes of `bits` bits, 1 to 32.
+    /// Returns lanes of `bits` bits, 1 to 32.
     pub const fn new(bits: u32) -> Self {
         let (count, mut lows, mut lane) = (64 / bits, 0, 0);
         while lane < count {
@@ -29,20 +29,21 @@ impl Lanes {
         Self { bits, count: count as u64, lows, per_number: u64::MAX / count as u64 + 1 }
     }
 
-    /// Numbers in a word.
+    /// Returns how many numbers a word has.
     pub fn per_word(&self) -> u64 {
         self.count
     }
 
-    /// The word and the shift within it of a number chosen by a hash: number `scale(hash, words * per_word)` of all in
-    /// `words` words. It needs no division, since the bits left over from choosing the word choose within it.
+    /// Returns the word of a number that a hash chooses, and the shift in it. The number is `scale(hash, words *
+    /// per_word)` of all numbers in `words` words. This needs no division: the bits left over from the choice of the
+    /// word choose within it.
     #[inline(always)]
     pub fn place(&self, hash: u64, words: u64) -> (usize, u32) {
         let product = u128::from(hash) * u128::from(words);
         ((product >> 64) as usize, scale(product as u64, self.count) as u32 * self.bits)
     }
 
-    /// The word and the shift within it of number `number`, below 2^59; any number if `bits` divides 64.
+    /// Returns the word of number `number`, and the shift in it. `number` is below 2^59, unless `bits` divides 64.
     ///
     /// The reciprocal is exact if `bits` divides 64. Otherwise it is too large by less than 2^-64, so the product is
     /// too large by less than 2^-5. That is less than 1 / `count`, with `count` at most 21, and the quotient is at
@@ -53,67 +54,67 @@ impl Lanes {
         (word as usize, (number - word * self.count) as u32 * self.bits)
     }
 
-    /// Bits of a number.
+    /// Returns the number of bits of a number.
     #[inline(always)]
     pub fn bits(&self) -> u64 {
         self.bits.into()
     }
 
-    /// The place in the word of the number at a shift.
+    /// Returns the place in the word of the number at a shift.
     #[inline(always)]
     pub fn lane(&self, shift: u32) -> u64 {
         (shift / self.bits).into()
     }
 
-    /// The shift of a number by its place in the word.
+    /// Returns the shift of a number, from its place in the word.
     #[inline(always)]
     pub fn shift(&self, lane: u64) -> u32 {
         lane as u32 * self.bits
     }
 
-    /// The number at a shift.
+    /// Returns the number at a shift.
     #[inline(always)]
     pub fn get(&self, word: u64, shift: u32) -> u64 {
         word >> shift & self.most()
     }
 
-    /// The word with another number at a shift.
+    /// Returns the word with another number at a shift.
     #[inline(always)]
     pub fn with(&self, word: u64, shift: u32, number: u64) -> u64 {
         word & !(self.most() << shift) | number << shift
     }
 
-    /// The word with only the numbers in the cyclic range `first..=last`; everything else becomes zero.
+    /// Returns the word with only the numbers in the cyclic range `first..=last`. All others become zero.
     #[inline(always)]
     pub fn keep(&self, word: u64, first: u64, last: u64) -> u64 {
         let tops = self.within(word, first, last);
         word & (tops | (tops - (tops >> (self.bits - 1))))
     }
 
-    /// How many numbers of the word are not zero and lie in the cyclic range `first..=last`.
+    /// Returns how many numbers of the word are not zero and lie in the cyclic range `first..=last`.
     #[inline(always)]
     pub fn count_within(&self, word: u64, first: u64, last: u64) -> u32 {
         (self.within(word, first, last) & self.not_zero(word)).count_ones()
     }
 
-    /// How many numbers of the word are this one, which is not zero.
+    /// Returns how many numbers of the word equal `number`, which is not zero.
     #[inline(always)]
     pub fn count(&self, word: u64, number: u64) -> u32 {
         let others = self.not_zero(word ^ (self.lows * number));
         self.count as u32 - others.count_ones()
     }
 
-    /// The top bit of each number in `first..=last`, or, when `last < first`, in `0..=last` or `first..`.
+    /// Returns the top bit of each number in `first..=last`, or, if `last < first`, in `0..=last` or `first..`.
     #[inline(always)]
     fn within(&self, word: u64, first: u64, last: u64) -> u64 {
         let (from, to) = (self.at_least(word, self.lows * first), self.at_least(self.lows * last, word));
         if first <= last { from & to } else { from | to }
     }
 
-    /// The top bit of each lane whose number in `a` is at least that in `b`.
+    /// Returns the top bit of each lane whose number in `a` is at least that in `b`.
     ///
-    /// Where the top bits differ they decide. Where they are equal the rest decides; its difference cannot borrow from
-    /// the next lane, since a one stands above it.
+    /// If the top bits differ, they decide. If they are equal, the rest decides. The difference of the rest cannot
+    /// borrow from the next lane, because it has a one above it.
     #[inline(always)]
     fn at_least(&self, a: u64, b: u64) -> u64 {
         let tops = self.lows << (self.bits - 1);
@@ -121,7 +122,8 @@ impl Lanes {
         ((a & !b) | (!(a ^ b) & rest)) & tops
     }
 
-    /// The top bit of each number that is not zero: adding the greatest value below the top bit carries into it.
+    /// Returns the top bit of each number that is not zero. The sum with the greatest value below the top bit carries
+    /// into it.
     #[inline(always)]
     fn not_zero(&self, word: u64) -> u64 {
         let tops = self.lows << (self.bits - 1);
@@ -141,7 +143,7 @@ impl Lanes {
         }
     }
 
-    /// The largest number of `bits` bits.
+    /// Returns the largest number of `bits` bits.
     #[inline(always)]
     pub const fn most(&self) -> u64 {
         (1 << self.bits) - 1
@@ -157,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn all_numbers_of_a_word_are_compared_as_each_alone() {
+    fn numbers_compared_at_once_equal_those_compared_singly() {
         let mut random = 1u64;
         let mut next = || {
             random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
@@ -226,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_lie_where_a_division_says() {
+    fn places_of_numbers_equal_those_of_a_division() {
         for bits in 1..=32 {
             let (lanes, count) = (Lanes::new(bits), u64::from(64 / bits));
             let words = (0..40).chain((1 << 53) - 40..1 << 53).chain([(1 << 59) / count - 1]);

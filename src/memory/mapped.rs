@@ -37,7 +37,7 @@ pub fn place_of_record(number: u64) -> std::ops::Range<usize> {
 
 /// Returns whether a file with these numbers at its front and its end was copied while it was written.
 ///
-/// The end is written last, and at most one number later: of a writer that stopped between the two it is one less.
+/// A writer writes the end after the front. If it stopped between the two, the end is one less.
 pub fn is_torn(front: u64, end: u64) -> bool {
     end > front
 }
@@ -183,15 +183,15 @@ pub(crate) mod tests {
     use super::*;
 
     thread_local! {
-        /// How many more times this thread may write a clock, counted before and after, until it is killed.
+        /// The number of writes of a clock, counted before and after each, until this thread is killed.
         pub static LIVES: Cell<u32> = const { Cell::new(u32::MAX) };
     }
 
-    /// Ends the thread, as a kill would, when its lives are used up.
+    /// Panics, as a stand-in for a kill, when the thread has no more lives.
     pub fn live_on() {
         let left = LIVES.get();
         LIVES.set(left.wrapping_sub(1));
-        assert!(left > 0, "killed, as the test asks");
+        assert!(left > 0, "killed by the test");
     }
 
     #[test]
@@ -201,7 +201,7 @@ pub(crate) mod tests {
         let (mut ours, theirs) = (Mapped::new(&file, 64, TAIL).unwrap(), Mapped::new(&file, 64, TAIL).unwrap());
         assert_eq!(ours.words().len(), 10);
         ours.words_mut().0[9] = 7;
-        assert_eq!(theirs.words()[9], 7, "another mapping of the file");
+        assert_eq!(theirs.words()[9], 7, "both are mappings of one file");
         std::thread::scope(|scope| {
             scope.spawn(|| (1..=100_000).for_each(|i| ours.live().write([i; RECORD])));
             let mut last = 0;

@@ -1,4 +1,4 @@
-//! The memory of a filter: words copied on write, prefetched, and read as bits or small numbers.
+//! The memory of a filter: words that are copied on write, prefetched, and read as bits or small numbers.
 
 pub mod bits;
 pub mod fallible;

@@ -1,14 +1,14 @@
 //! Numbers of a few bits each, packed into words without gaps.
 
-/// The number at `index` of those of `width` bits, 1 to 64.
+/// Returns the number at `index`, of `width` bits, 1 to 64.
 #[inline(always)]
 pub fn get(words: &[u64], width: u32, index: usize) -> u64 {
     window(words, width, index) & (u64::MAX >> (64 - width))
 }
 
-/// The 64 bits that begin with the number at `index`; zeros after the last word.
+/// Returns the 64 bits that begin with the number at `index`, with zeros after the last word.
 ///
-/// The second word is read whether it is needed or not: which numbers straddle words is hard to predict.
+/// The second word is always read: which numbers straddle words is hard to predict.
 #[inline(always)]
 pub fn window(words: &[u64], width: u32, index: usize) -> u64 {
     let (word, bit) = place(width, index);
@@ -57,7 +57,7 @@ pub fn remove(words: &mut [u64], width: u32, index: usize, last: u64) {
     words[words.len() - 1] = low | last << (64 - width) & keep;
 }
 
-/// The word where a number begins, and the bit in it.
+/// Returns the word in which a number begins, and the bit in it.
 #[inline(always)]
 fn place(width: u32, index: usize) -> (usize, u32) {
     let bit = index * width as usize;
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_every_width_are_kept_apart() {
+    fn a_number_of_any_width_is_written_without_touching_others() {
         for width in 1..=64 {
             let value = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - width);
             let mut words = vec![!0; width as usize * 2];
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_put_in_and_taken_as_those_of_a_list() {
+    fn numbers_are_inserted_and_removed_as_in_a_list() {
         for width in 1..=63 {
             let value = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - width);
             let mut list: Vec<u64> = (1..=64).map(value).collect();

@@ -4,25 +4,26 @@
 
 use std::ops::Range;
 
-/// Keys in flight. More than 16 to 64 outstanding lines gain nothing; they only evict each other.
+/// The number of keys that are prefetched ahead. More than 16 to 64 outstanding lines gain nothing and evict each
+/// other.
 const AHEAD: usize = 16;
 
-/// The address of a filter's words: enough to prefetch, without a borrow.
+/// The address of the words of a filter, which is enough to prefetch them and borrows nothing.
 #[derive(Clone, Copy)]
 pub struct Address(*const u64);
 
 impl Address {
-    /// The address of `words`.
+    /// Returns the address of `words`.
     pub fn of(words: &[u64]) -> Self {
         Self(words.as_ptr())
     }
 
-    /// An address from elsewhere.
+    /// Returns the address in a pointer.
     pub fn at(pointer: *const u8) -> Self {
         Self(pointer.cast())
     }
 
-    /// Prefetches the cache line of one word. Only a hint: any address will do.
+    /// Prefetches the cache line of one word. This is only a hint, so any address is valid.
     #[inline(always)]
     pub fn fetch(self, word: usize) {
         #[cfg(target_arch = "x86_64")]
@@ -42,12 +43,12 @@ impl Address {
     }
 }
 
-/// Calls `act` on the keys of a run of the batch `hashes`, in order and with their places, and prefetches the cells of
-/// later keys. Keys of later runs are prefetched as in the phase of this one: only a hint, and after a long run a wrong
-/// one for at most `AHEAD` keys. A key finds its cells again when it acts; keys in lines, whose places are kept, have a
-/// [ring](crate::layout::line) for them.
+/// Calls `apply` with the keys of a run of the batch `hashes`, in order and with their numbers, and prefetches the
+/// cells of later keys by `fetch`. Keys of later runs are prefetched as in the rotation of this one, which after a long
+/// run is a wrong hint for at most `AHEAD` keys. Locations are computed twice. (Runs of keys in
+/// [lines](crate::layout::line) store them in a ring instead.)
 #[inline(always)]
-pub fn in_flight(hashes: &[u64], run: Range<usize>, fetch: impl Fn(u64), mut act: impl FnMut(usize, u64)) {
+pub fn in_flight(hashes: &[u64], run: Range<usize>, fetch: impl Fn(u64), mut apply: impl FnMut(usize, u64)) {
     if run.start == 0 {
         hashes.iter().take(AHEAD).for_each(|&hash| fetch(hash));
     }
@@ -55,6 +56,6 @@ pub fn in_flight(hashes: &[u64], run: Range<usize>, fetch: impl Fn(u64), mut act
         if let Some(&coming) = hashes.get(i + AHEAD) {
             fetch(coming);
         }
-        act(i, hashes[i]);
+        apply(i, hashes[i]);
     }
 }

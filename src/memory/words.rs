@@ -1,4 +1,4 @@
-//! The memory of a filter: 64-bit words that are owned, shared or lent, and copied only when written to.
+//! The memory of a filter: 64-bit words that are owned, shared or lent, and copied by the first write.
 //!
 //! One type serves a fresh filter, a copy of it, a memory-mapped file and the buffer of an unpickled filter.
 //! Cloning shares; the first write to shared or lent words copies them. Words in a file that several processes write
@@ -15,35 +15,36 @@ use super::huge;
 use super::mapped::{Live, Mapped};
 use crate::Error;
 
-/// From this size on memory comes from the kernel: zero pages that are touched only when used, huge ones if it has
-/// them, which gain a factor of 1.5 at 32 MiB and of 1.7 to 2.9 above.
+/// The least number of bytes that are mapped from the kernel: zero pages that are touched only when used, and huge
+/// pages if there are any, which gain a factor of 1.5 at 32 MiB and of 1.7 to 2.9 above.
 #[cfg(feature = "file")]
 const MAP_FROM: usize = huge::FROM;
 
-/// Memory that somebody else owns, unchanged while it is lent.
+/// The owner of lent memory, which must not change it while it is lent.
 pub type Lender = Box<dyn AsRef<[u8]> + Send + Sync>;
 
-/// A cache line, so that small filters are aligned like mapped ones.
+/// A cache line: small filters consist of these, so that they are aligned like mapped ones.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
-struct Line([u64; 8]);
+struct CacheLine([u64; 8]);
 
 // SAFETY: eight words fill the line, and all bits of a word are valid.
 #[allow(unsafe_code, reason = "the derive macro would triple the build time")]
-unsafe impl Zeroable for Line {}
+unsafe impl Zeroable for CacheLine {}
 // SAFETY: as above.
 #[allow(unsafe_code, reason = "the derive macro would triple the build time")]
-unsafe impl Pod for Line {}
+unsafe impl Pod for CacheLine {}
 
+/// The memory that words lie in.
 enum Region {
-    Small(Vec<Line>),
+    Small(Vec<CacheLine>),
     #[cfg(feature = "file")]
     Mapped(MmapMut),
     Lent {
         bytes: Lender,
         offset: usize,
     },
-    /// Written to by other processes too.
+    /// A file that other processes write to as well.
     File(Mapped),
 }
 
@@ -63,47 +64,48 @@ impl Clone for Words {
 }
 
 impl Words {
-    /// `len` words, all zero.
+    /// Returns `len` words, all zero.
     pub fn zeroed(len: usize) -> Result<Self, Error> {
-        let refused = || Error::Memory { bytes: (len as u64).saturating_mul(8) };
-        let bytes = len.checked_mul(8).ok_or_else(refused)?;
+        let not_enough = || Error::Memory { bytes: (len as u64).saturating_mul(8) };
+        let bytes = len.checked_mul(8).ok_or_else(not_enough)?;
         #[cfg(feature = "file")]
         if bytes >= MAP_FROM {
-            let map = MmapMut::map_anon(bytes).map_err(|_| refused())?;
+            let map = MmapMut::map_anon(bytes).map_err(|_| not_enough())?;
             huge::advise(&map);
             return Ok(Self { region: Arc::new(Region::Mapped(map)), len });
         }
         let mut lines = Vec::new();
-        lines.try_reserve_exact(bytes.div_ceil(64)).map_err(|_| refused())?;
-        lines.resize(bytes.div_ceil(64), Line::zeroed());
+        lines.try_reserve_exact(bytes.div_ceil(64)).map_err(|_| not_enough())?;
+        lines.resize(bytes.div_ceil(64), CacheLine::zeroed());
         Ok(Self { region: Arc::new(Region::Small(lines)), len })
     }
 
-    /// The `len` words that begin `offset` bytes into `bytes`: lent if they lie on a word boundary, copied otherwise.
+    /// Returns the `len` words that begin `offset` bytes into `bytes`: lent if they lie on a word boundary, copied
+    /// otherwise.
     pub fn lent(bytes: Lender, offset: usize, len: usize) -> Result<Self, Error> {
         let end = len.checked_mul(8).and_then(|size| size.checked_add(offset));
         let payload = end
             .and_then(|end| (*bytes).as_ref().get(offset..end))
-            .ok_or_else(|| Error::format("the filter's cells are cut short"))?;
+            .ok_or_else(|| Error::format("the cells are cut short"))?;
         if bytemuck::try_cast_slice::<u8, u64>(payload).is_err() {
             return Self::copied(payload);
         }
         Ok(Self { region: Arc::new(Region::Lent { bytes, offset }), len })
     }
 
-    /// A copy of `payload`, whose length is a multiple of 8.
+    /// Returns a copy of `payload`, whose length is a multiple of 8.
     pub fn copied(payload: &[u8]) -> Result<Self, Error> {
         let mut words = Self::zeroed(payload.len() / 8)?;
         bytemuck::cast_slice_mut(words.to_mut()?).copy_from_slice(payload);
         Ok(words)
     }
 
-    /// The cells of a file that several processes write to.
+    /// Returns the cells of a file that several processes write to.
     pub fn in_file(file: Mapped) -> Self {
         Self { len: file.words().len(), region: Arc::new(Region::File(file)) }
     }
 
-    /// The clock beside the cells, in a file that several processes write to.
+    /// Returns the clock beside the cells, if they lie in a file that several processes write to.
     #[inline]
     pub fn live(&self) -> Option<Live<'_>> {
         match &*self.region {
@@ -112,7 +114,7 @@ impl Words {
         }
     }
 
-    /// A clone; of words in a file a copy, if there is memory for it.
+    /// Returns a clone, or of words in a file a copy, unless there is no memory for it.
     pub fn own(&self) -> Result<Self, Error> {
         match *self.region {
             Region::File(_) => Self::copied(self.as_ref()),
@@ -120,7 +122,7 @@ impl Words {
         }
     }
 
-    /// The words, to read.
+    /// Returns the words, to read.
     pub fn as_slice(&self) -> &[u64] {
         let words: &[u64] = match &*self.region {
             Region::Small(lines) => bytemuck::cast_slice(lines),
@@ -135,8 +137,8 @@ impl Words {
         &words[..self.len]
     }
 
-    /// Resizes in place, keeping contents. `None` if the words are shared, do not fit, or would leave more than an
-    /// eighth unused.
+    /// Resizes the words in place, and leaves their contents. Returns `None` if they are shared, do not fit, or would
+    /// leave more than an eighth unused.
     pub fn resized(&mut self, len: usize) -> Option<&mut [u64]> {
         let all: &mut [u64] = match Arc::get_mut(&mut self.region)? {
             Region::Small(lines) => bytemuck::cast_slice_mut(lines),
@@ -149,16 +151,16 @@ impl Words {
         fits.then(|| &mut all[..len])
     }
 
-    /// The words, to write; copied first if they are shared.
+    /// Returns the words, to write. They are copied first if they are shared or lent.
     pub fn to_mut(&mut self) -> Result<&mut [u64], Error> {
         self.to_mut_live().map(|(words, _)| words)
     }
 
-    /// The same, and the clock beside them, in a file that several processes write to.
-    // What it gives stays in registers where it is inlined; through memory a single key waited for it, 5 of 80 ns.
+    /// Returns the words, to write, and the clock beside them if they lie in a file that several processes write to.
+    // Inlined, because its result then stays in registers. Through memory, an insertion of a single key took 5 ns more.
     #[inline(always)]
     pub fn to_mut_live(&mut self) -> Result<(&mut [u64], Option<Live<'_>>), Error> {
-        // Nobody can share them meanwhile: only this one can be cloned. (`get_mut` takes twice 5 ns to ask.)
+        // No other thread can share them meanwhile: only this value can be cloned. (`get_mut` takes 10 ns to find out.)
         let shared = Arc::strong_count(&self.region) > 1;
         if shared || matches!(*self.region, Region::Lent { .. }) {
             self.copy()?;
@@ -171,14 +173,12 @@ impl Words {
                 let (words, live) = file.words_mut();
                 return Ok((words, Some(live)));
             }
-            _ => unreachable!("the words were made our own above, and are never held weakly"),
+            _ => unreachable!("the words are not shared, see above, and no weak pointer to them exists"),
         };
         Ok((&mut words[..self.len], None))
     }
-}
 
-impl Words {
-    /// Makes them this one's own.
+    /// Replaces shared or lent words by a copy.
     #[cold]
     fn copy(&mut self) -> Result<(), Error> {
         let mut own = Self::zeroed(self.len)?;
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn lent_words_off_a_word_boundary_are_copied_and_short_ones_refused() {
+    fn lent_words_off_a_word_boundary_are_copied_and_short_ones_rejected() {
         let bytes: Vec<u8> = (0..24).collect();
         let lender = || Box::new(Words::copied(&bytes).unwrap()) as Lender;
         assert_eq!(Words::lent(lender(), 3, 2).unwrap().as_ref(), &bytes[3..19]);
@@ -241,7 +241,7 @@ mod tests {
             words.resized(len - len / 8).unwrap()[0] = 5;
             assert_eq!((words.as_slice().len(), words.as_slice()[0]), (len - len / 8, 5));
             let copy = words.clone();
-            assert!(words.resized(len).is_none(), "somebody else holds them");
+            assert!(words.resized(len).is_none(), "the words are shared");
             drop(copy);
             assert_eq!(words.resized(len).unwrap().len(), len);
             assert_eq!(words.as_slice().as_ptr(), place);
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_cannot_be_had_is_an_error() {
+    fn words_that_do_not_fit_memory_are_an_error() {
         for len in [usize::MAX, usize::MAX / 8, usize::try_from(1u64 << 58).unwrap_or(usize::MAX)] {
             assert!(matches!(Words::zeroed(len), Err(Error::Memory { .. })));
         }

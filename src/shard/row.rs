@@ -8,8 +8,8 @@ use crate::Error;
 use crate::clock::{Clock, Moments, Window};
 use crate::filter::AnyFilter;
 use crate::layout::bloom::Bits;
-use crate::layout::cells::{Cells as _, Parts};
-use crate::layout::timers::{Places, Timers, TimersInLines, TimersInSlices};
+use crate::layout::cells::{BitsInParts, SliceCells as _};
+use crate::layout::timers::{Places, TimerWords, TimersInLines, TimersInSlices};
 use crate::memory::fallible;
 use crate::shape::{Shape, bloom, growing, timing};
 
@@ -24,8 +24,8 @@ pub struct Row {
 /// What the cells are.
 #[derive(Clone, Copy)]
 pub(super) enum Cells {
-    Bits(Parts),
-    Timers { timers: Timers, places: Places },
+    Bits(BitsInParts),
+    Timers { timers: TimerWords, places: Places },
 }
 
 impl Row {

@@ -240,7 +240,7 @@ fn merging_and_windows_of_insertions_are_rejected() {
     let mut filter = made(shapes()[1], LIMITS[0], 0);
     let other = filter.clone();
     let error = filter.merge(&other).unwrap_err().to_string();
-    assert!(error.contains("timing filters that grow cannot be united"), "{error}");
+    assert!(error.contains("cannot merge these filters: timing filters that grow"), "{error}");
     let error = AnyFilter::new(Growing { part: shapes()[1], limit: LIMITS[0] }, Window::Count { insertions: 9 }, 0)
         .err()
         .unwrap();

@@ -10,7 +10,7 @@ mod tests;
 use std::array;
 use std::ops::RangeInclusive;
 
-use super::hashes::{Hashes, Selection, WORD};
+use super::hashes::{SelectedHashes, Selection, WORD};
 use crate::Error;
 use crate::instructions::{Instructions, Machine, Work};
 use crate::memory::fallible;
@@ -69,8 +69,9 @@ impl Partitioned {
     }
 
     /// Calls `process` with the keys and the place of their answers.
-    pub fn process(&mut self, process: impl FnOnce(Hashes<'_>, &mut [bool])) {
-        let hashes = Hashes { hashes: &self.hashes[..self.count], selection: Some(&self.selection), len: self.len };
+    pub fn process(&mut self, process: impl FnOnce(SelectedHashes<'_>, &mut [bool])) {
+        let hashes =
+            SelectedHashes { hashes: &self.hashes[..self.count], selection: Some(&self.selection), len: self.len };
         // `gather` reads whole words of answers.
         self.answers.resize(self.count + WORD, false);
         process(hashes, &mut self.answers[..self.count]);
@@ -121,7 +122,7 @@ impl Partitioner for crate::instructions::Portable {}
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 impl Partitioner for crate::instructions::Neon {}
 
-/// Scatters hashes to `PARTITIONS` partitions in one pass. Two in one pass take a sixth less time than one by one.
+/// Scatters hashes to `PARTITIONS` partitions in one pass. Two in one pass take a sixth less time than two passes.
 struct Scatter<'a, const PARTITIONS: usize> {
     hashes: &'a [u64],
     to: &'a mut [Partitioned; PARTITIONS],

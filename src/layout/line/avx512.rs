@@ -69,8 +69,8 @@ impl Vectors for Avx512 {
         }
     }
 
-    /// Returns how many of the numbers equal `to`. Compilers would extract the bits of the comparison and add them one
-    /// by one.
+    /// Returns how many of the numbers equal `to`. Compilers would extract and add the bits of the comparison
+    /// singly.
     #[inline(always)]
     fn equal(self, numbers: &[i64; LINE], to: i64) -> u64 {
         // SAFETY: as above, and the load is of the eight numbers.

@@ -104,7 +104,7 @@ impl<L: LineKernel<LINES>, const LINES: usize> Run<'_, L, LINES> {
     pub fn insert(self, words: &mut [u64]) {
         match self.only_key() {
             Some(location) => self.cells.instructions().run(InsertOne { run: self, location, words }),
-            None => self.cells.instructions().run(Insert { run: self, words }),
+            None => self.cells.instructions().run(InsertMany { run: self, words }),
         }
     }
 
@@ -113,7 +113,7 @@ impl<L: LineKernel<LINES>, const LINES: usize> Run<'_, L, LINES> {
     pub fn query(self, words: &[u64], present: &mut [bool]) {
         match self.only_key() {
             Some(location) => self.cells.instructions().run(QueryOne { run: self, location, words, present }),
-            None => self.cells.instructions().run(Query { run: self, words, present }),
+            None => self.cells.instructions().run(QueryMany { run: self, words, present }),
         }
     }
 
@@ -131,7 +131,7 @@ impl<L: LineKernel<LINES>, const LINES: usize> Run<'_, L, LINES> {
             Some(location) => {
                 self.cells.instructions().run(DuplicatedOne { run: self, location, words, refresh, seen })
             }
-            None => self.cells.instructions().run(Duplicated { run: self, words, refresh, seen }),
+            None => self.cells.instructions().run(DuplicatedMany { run: self, words, refresh, seen }),
         }
     }
 
@@ -153,12 +153,12 @@ impl<L: LineKernel<LINES>, const LINES: usize> Run<'_, L, LINES> {
 }
 
 /// Inserts a run of keys.
-struct Insert<'a, L: LineKernel<LINES>, const LINES: usize> {
+struct InsertMany<'a, L: LineKernel<LINES>, const LINES: usize> {
     run: Run<'a, L, LINES>,
     words: &'a mut [u64],
 }
 
-impl<M: Vectors, L: LineKernel<LINES>, const LINES: usize> Work<M> for Insert<'_, L, LINES> {
+impl<M: Vectors, L: LineKernel<LINES>, const LINES: usize> Work<M> for InsertMany<'_, L, LINES> {
     type Output = ();
 
     #[inline(always)]
@@ -178,7 +178,7 @@ impl<M: Vectors, L: LineKernel<LINES>, const LINES: usize> Work<M> for Insert<'_
     }
 }
 
-/// Inserts a single key. A [`Work`] of its own, so that the compiler optimises the loop of [`Insert`] separately.
+/// Inserts a single key. A [`Work`] of its own, so that the compiler optimises the loop of [`InsertMany`] separately.
 struct InsertOne<'a, L: LineKernel<LINES>, const LINES: usize> {
     run: Run<'a, L, LINES>,
     location: Location<LINES>,
@@ -196,13 +196,13 @@ impl<M: Vectors, L: LineKernel<LINES>, const LINES: usize> Work<M> for InsertOne
 }
 
 /// Queries a run of keys.
-struct Query<'a, L: LineKernel<LINES>, const LINES: usize> {
+struct QueryMany<'a, L: LineKernel<LINES>, const LINES: usize> {
     run: Run<'a, L, LINES>,
     words: &'a [u64],
     present: &'a mut [bool],
 }
 
-impl<M: Vectors, L: LineKernel<LINES>, const LINES: usize> Work<M> for Query<'_, L, LINES> {
+impl<M: Vectors, L: LineKernel<LINES>, const LINES: usize> Work<M> for QueryMany<'_, L, LINES> {
     type Output = ();
 
     #[inline(always)]
@@ -333,14 +333,14 @@ impl<M: Vectors, L: LineKernel<LINES>, T: Encode<L, LINES>, const LINES: usize> 
 }
 
 /// Queries and inserts a run of keys.
-struct Duplicated<'a, L: LineKernel<LINES>, const LINES: usize> {
+struct DuplicatedMany<'a, L: LineKernel<LINES>, const LINES: usize> {
     run: Run<'a, L, LINES>,
     words: &'a mut [u64],
     refresh: bool,
     seen: &'a mut [bool],
 }
 
-impl<M: Vectors, L: LineKernel<LINES>, const LINES: usize> Work<M> for Duplicated<'_, L, LINES> {
+impl<M: Vectors, L: LineKernel<LINES>, const LINES: usize> Work<M> for DuplicatedMany<'_, L, LINES> {
     type Output = u64;
 
     #[inline(always)]

@@ -13,7 +13,7 @@ use crate::shape::line::{MAX_LINES, PAGE_LINES};
 const AHEAD: usize = 64;
 
 /// Hashes that are prefetched ahead of the keys whose locations are computed. Processors prefetch an array too, but
-/// lose track of it among so many lines elsewhere: queries of a million hashes took 1.4 times as long.
+/// lose track of it among accesses to many other lines: queries of a million hashes took 1.4 times as long.
 const HASHES_AHEAD: usize = 128;
 
 /// For each line of a key, the factor for its hash. The high half of the product seeds the key's bits in the line, the

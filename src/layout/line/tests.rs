@@ -1,4 +1,4 @@
-//! All instruction sets give what the module's text says, bit for bit.
+//! All instruction sets compute what the module's text defines, bit for bit.
 
 use super::*;
 use crate::instructions::Portable;
@@ -7,7 +7,7 @@ use crate::layout::{Layout, Occupancy};
 use crate::memory::bits::ones;
 
 const PAGES: u64 = 5;
-/// Keys of a test; few under Miri, which takes a second for what else takes a millisecond.
+/// The number of keys of a test. Miri is slow.
 const KEYS: u64 = if cfg!(miri) { 60 } else { 900 };
 
 fn hashes(count: u64) -> Vec<u64> {
@@ -15,7 +15,7 @@ fn hashes(count: u64) -> Vec<u64> {
     (0..count).map(hash).collect()
 }
 
-/// Runs of any bounds, each with a generation and a number of pending ones.
+/// Returns runs of any bounds, each with a generation and a number of pending ones.
 fn runs(len: usize) -> impl Iterator<Item = (Range<usize>, i64, u64)> {
     let cuts = [0, 1, 2, 7, 8, 9, 40, 41, 130, 203, 300, 512, 513, 700, len];
     let ages = [(-9, 0), (-1, 3), (0, 0), (3, 1), (4, 9), (5, 0), (6, 400), (77, 0), (78, 2), (79, 12), (1 << 60, 0)];
@@ -27,7 +27,7 @@ fn runs(len: usize) -> impl Iterator<Item = (Range<usize>, i64, u64)> {
         .into_iter()
 }
 
-/// All that runs of keys do to a filter: its final words, all answers, and all evidence.
+/// Returns the final words of a filter after some runs of keys, all answers, and all evidence.
 fn everything<const LANES: usize, const LINES: usize>(
     k: u32,
     instructions: Instructions,
@@ -48,19 +48,19 @@ fn everything<const LANES: usize, const LINES: usize>(
         }
         layout.query_run(&words, layout.rotation(generation, pending), &hashes, 0..hashes.len(), &mut seen);
         answers.extend_from_slice(&seen);
-        let mut says = vec![Evidence::default(); hashes.len()];
-        layout.evidence_run(&words, rotation, &hashes, &mut says);
+        let mut evidence_of_keys = vec![Evidence::default(); hashes.len()];
+        layout.evidence_run(&words, rotation, &hashes, &mut evidence_of_keys);
         layout.query_run(&words, rotation, &hashes, 0..hashes.len(), &mut seen);
         // A key is reported if some generation that still has all of its lanes is not ruled out.
         let whole = ones(LANES as u32 - k + 1);
-        assert!(seen.iter().zip(&says).all(|(&seen, says)| seen == (says.possible() & whole != 0)));
+        assert!(seen.iter().zip(&evidence_of_keys).all(|(&seen, one)| seen == (one.possible() & whole != 0)));
         assert_eq!(layout.abilities().codes.is_some(), LANES == 8);
         if let Some(coded) = layout.abilities().codes {
             let mut codes = vec![Code::default(); hashes.len()];
             coded.codes_run(&words, rotation, &hashes, &mut codes);
-            assert!(says.iter().copied().eq(codes.into_iter().map(coded.decoder())));
+            assert!(evidence_of_keys.iter().copied().eq(codes.into_iter().map(coded.decoder())));
         }
-        evidence.extend(says);
+        evidence.extend(evidence_of_keys);
     }
     (words, answers, evidence)
 }
@@ -69,7 +69,7 @@ fn agree<const LANES: usize, const LINES: usize>() {
     for k in if cfg!(miri) { 2..3 } else { 1..5 } {
         let portable = everything::<LANES, LINES>(k, Instructions::Portable(Portable));
         let share = portable.1.iter().filter(|&&seen| seen).count() as f64 / portable.1.len() as f64;
-        assert!(cfg!(miri) || 0.1 < share && share < 0.9, "both answers are there: {share}");
+        assert!(cfg!(miri) || 0.1 < share && share < 0.9, "both answers must occur: {share}");
         for instructions in Instructions::available() {
             assert!(everything::<LANES, LINES>(k, instructions) == portable, "{instructions:?} {LANES} {LINES} {k}");
         }
@@ -93,7 +93,7 @@ fn all_instruction_sets_agree() {
     agree::<32, 4>();
 }
 
-/// The bits of a key as the text defines them: one in each sub-lane of the lanes given by place.
+/// Returns the bits of a key as the text defines them: one in each sub-lane of the lanes given by place.
 fn bits<const LANES: usize, const LINES: usize>(
     layout: &LanesInLines<LANES, LINES>,
     hash: u64,
@@ -116,7 +116,7 @@ fn bits<const LANES: usize, const LINES: usize>(
 }
 
 #[test]
-fn an_insertion_sets_what_is_defined_and_a_query_asks_for_it() {
+fn an_insertion_sets_the_defined_bits_and_a_query_needs_them_all() {
     fn check<const LANES: usize, const LINES: usize>(k: u32) {
         let layout = LanesInLines::<LANES, LINES>::new(PAGES, k);
         for (i, hash) in hashes(60).into_iter().enumerate() {
@@ -176,14 +176,14 @@ fn fills_and_chances_are_those_of_the_bits() {
 }
 
 #[test]
-fn runs_of_lanes_match_as_often_as_a_line_has_them_all() {
+fn a_run_of_lanes_matches_as_often_as_lines_contain_all_of_it() {
     let layout = LanesInLines::<16, 2>::new(PAGES, 3);
     // Half of the lines are full, half empty: all lanes of one match, or none.
     let mut words = vec![0; (PAGES * PAGE_LINES) as usize * LINE];
     words.as_chunks_mut::<LINE>().0.iter_mut().step_by(2).for_each(|line| line.fill(u64::MAX));
     let rates: Vec<f64> = layout.run_rates(layout.chances(&words, layout.rotation(7, 0))).collect();
     assert_eq!(rates, vec![0.5; 3 * 16]);
-    // In empty lines half a key is taken to be there: its four bits of one lane, eight of two, twelve of three.
+    // In empty lines half a key is assumed: its four bits of one lane, eight of two, twelve of three.
     let nothing = vec![0; words.len()];
     let rates = layout.run_rates(layout.chances(&nothing, layout.rotation(7, 0)));
     let least = |lanes: i32| 0.5 * 16f64.powi(-4 * lanes) / (PAGES * PAGE_LINES / 2) as f64;

@@ -1,10 +1,10 @@
-//! What entries say about keys, and what the lines are like: for [inference](crate::inference::quotient).
+//! The evidence of entries, and how full the lines are: for [inference](crate::inference::quotient).
 
 use super::format::Line;
-use super::place::Pages;
+use super::overflow;
+use super::pages::Pages;
 use super::slots::Slots;
-use super::spare;
-use super::{Quotient, Rotation};
+use super::{EpochRotation, Quotient};
 use crate::clock::{Clock, Window};
 use crate::inference::line::STRETCHES;
 use crate::inference::quotient::{QuotientLikelihood, StretchEpochs};
@@ -12,60 +12,60 @@ use crate::inference::{Evidence, Question};
 use crate::instructions::{Portable, Work};
 use crate::layout::Layout;
 
-/// Lines of a stretch whose entries are counted, in whole pages, where there are more: 10,000 entries, an eighth of
-/// them of each epoch.
+/// Lines of a stretch of pages whose entries are counted, in whole pages, if there are more. They have 10,000 entries,
+/// an eighth of them of each epoch.
 const SAMPLE: usize = 256;
-/// Lines of a page that are looked at first for marks.
+/// Lines of a page whose flags are read first.
 const FIRST: usize = 16;
-/// Longest tags, in bits, that are counted tag by tag, each in all slots of a line at once. Longer ones are counted
-/// slot by slot.
+/// The length in bits of the longest tags that are counted tag by tag, each in all slots of a line at once. Longer tags
+/// are counted slot by slot.
 const SLICED: u32 = 4;
-/// Of more epochs those side by side are counted together: so many counts in all.
+/// The number of counts of a stretch. If there are more epochs, adjacent epochs are counted together.
 const COUNTS: usize = 64;
 
-impl Rotation {
-    /// How many pages have turned after this one.
+impl EpochRotation {
+    /// Returns how many pages have rotated after this one.
     #[inline(always)]
     fn behind(self, pages: &Pages, page: u32) -> u64 {
         if pages.fine() {
             return 0;
         }
         let group = pages.group(page);
-        let behind = self.turned.wrapping_sub(group);
-        u64::from(if group > self.turned { behind.wrapping_add(pages.count as u32) } else { behind })
+        let behind = self.rotated.wrapping_sub(group);
+        u64::from(if group > self.rotated { behind.wrapping_add(pages.count as u32) } else { behind })
     }
 
-    /// The evidence of a key of this page that is told to be so old.
+    /// Returns the evidence of a key of this page, from its [age](Pages::age).
     #[inline(always)]
-    pub fn evidence_at(self, pages: &Pages, page: u32, told: Option<(u32, bool)>) -> Evidence {
-        Evidence::epochs(told).in_stretch(self.behind(pages, page) >> pages.stretch_log2())
+    pub fn evidence_at(self, pages: &Pages, page: u32, age: Option<(u32, bool)>) -> Evidence {
+        Evidence::epochs(age).in_stretch(self.behind(pages, page) >> pages.stretch_log2())
     }
 }
 
 impl Pages {
-    /// Groups of a stretch, as a power of two.
+    /// Returns the binary logarithm of the number of groups in a stretch.
     #[inline(always)]
     fn stretch_log2(&self) -> u32 {
         (self.steps() - 1).checked_ilog2().map_or(0, |log2| (log2 + 1).saturating_sub(STRETCHES.ilog2()))
     }
 
-    /// Places of all pages, of which growth makes no more.
-    pub fn all_places(&self) -> f64 {
-        self.at_level(0).places() as f64 * self.count as f64
+    /// Returns the number of locations in all pages, which growth does not change.
+    pub fn all_locations(&self) -> f64 {
+        self.at_level(0).locations() as f64 * self.count as f64
     }
 
-    /// How many lines of a page are marked as of keys without room. It is not told where all that are looked at first
-    /// are, since then there are as good as any number of such keys.
+    /// Returns the number of flagged lines of a page: those that may have rejected keys. Returns `None` if all of the
+    /// first lines are flagged, because any number of rejected keys is then possible.
     #[inline(never)]
-    pub fn marked(&self, page: &[Line]) -> Option<u32> {
-        let marked = |lines: &[Line]| lines.iter().filter(|line| self.format.flagged(line)).count();
+    pub fn flagged_lines(&self, page: &[Line]) -> Option<u32> {
+        let flagged = |lines: &[Line]| lines.iter().filter(|line| self.format.flagged(line)).count();
         let (first, others) = page[1..].split_at(FIRST.min(self.lines as usize));
-        let of_first = marked(first);
-        (of_first < first.len()).then(|| (of_first + marked(others)) as u32)
+        let of_first = flagged(first);
+        (of_first < first.len()).then(|| (of_first + flagged(others)) as u32)
     }
 
-    /// Adds the keys of a page, those in the spare among them, to a count for each epoch, the open one first. A key
-    /// that has several entries is one of the youngest's epoch.
+    /// Adds the keys of a page, its overflow line included, to a count for each epoch, the open one first. A key with
+    /// several entries counts in the epoch of the youngest.
     #[inline(always)]
     fn count<M: Slots>(&self, machine: M, page: &[Line], number: u32, now: u32, counts: &mut [u64]) {
         let format = self.format;
@@ -88,20 +88,20 @@ impl Pages {
                 format.tags(line).for_each(|tag| add(tag, 1));
             }
         }
-        spare::tags(format, &page[0]).for_each(|tag| add(tag, 1));
+        overflow::tags(format, &page[0]).for_each(|tag| add(tag, 1));
     }
 
-    /// Whether no entry of the same key is younger.
+    /// Returns whether no other entry of the same key is younger.
     fn is_youngest(&self, page: &[Line], number: u32, at: u32, slot: u32, now: u32) -> bool {
         let age = |line: usize, slot| self.format.age(now, self.tag_of(page, line, slot));
         let own = (at as usize + 1, slot);
-        let (place, _) = self.entry(Portable, number, at, &page[own.0], slot);
+        let (location, _) = self.entry(Portable, number, at, &page[own.0], slot);
         let before = |(line, slot)| (age(line, slot), line, slot) < (age(own.0, own.1), own.0, own.1);
-        !self.entries_of(Portable, page, &place).any(before)
+        !self.entries_of(Portable, page, &location).any(before)
     }
 }
 
-/// Counts the keys of a page by epochs.
+/// Adds the keys of a page to a count for each epoch.
 struct CountEpochs<'a> {
     pages: &'a Pages,
     page: &'a [Line],
@@ -121,117 +121,121 @@ impl<M: Slots> Work<M> for CountEpochs<'_> {
 
 impl Quotient {
     /// Adds the keys of a page to a count for each epoch.
-    fn count_epochs(&self, page: &[Line], number: u32, phase: Rotation, counts: &mut [u64]) {
-        let (pages, now) = (&self.pages, phase.tag(&self.pages, number));
+    fn count_epochs(&self, page: &[Line], number: u32, rotation: EpochRotation, counts: &mut [u64]) {
+        let (pages, now) = (&self.pages, rotation.tag(&self.pages, number));
         self.instructions.run(CountEpochs { pages, page, number, now, counts });
     }
 
-    /// How many entries each epoch has, the open one first.
-    pub fn entries(&self, lines: &[Line], phase: Rotation) -> Vec<u64> {
-        let mut counts = vec![0; self.pages.kept as usize];
+    /// Returns the number of keys of each epoch, the open one first.
+    pub fn entries(&self, lines: &[Line], rotation: EpochRotation) -> Vec<u64> {
+        let mut counts = vec![0; self.pages.retained as usize];
         for (number, page) in self.pages.all(lines) {
-            self.count_epochs(page, number, phase, &mut counts);
+            self.count_epochs(page, number, rotation, &mut counts);
         }
         counts
     }
 
-    /// Chance that a fresh key is reported: its place has an entry, or its line says yes to all.
-    pub fn rate(&self, lines: &[Line], phase: Rotation) -> f64 {
-        let (format, places) = (self.pages.format, self.pages.places() as f64);
+    /// Returns the chance that a fresh key is reported: its location has an entry, or its home line is flagged and the
+    /// overflow line reports it.
+    pub fn rate(&self, lines: &[Line], rotation: EpochRotation) -> f64 {
+        let (format, locations) = (self.pages.format, self.pages.locations() as f64);
         let keys = |page: &[Line], number: u32, now: u32| -> u32 {
             let of_line = |(at, line): (u32, &Line)| match format.used(line) {
                 used if format.count_bits == 0 && !self.pages.fine() => used,
-                // Entries of one key have one place.
+                // Entries of one key have one location.
                 used => (0..used)
                     .filter(|&slot| {
-                        let kept = self.pages.is_kept(now, format.tag_in(line, slot));
-                        kept && (format.count_bits == 0 || self.pages.is_youngest(page, number, at, slot, now))
+                        let retained = self.pages.is_retained(now, format.tag_in(line, slot));
+                        retained && (format.count_bits == 0 || self.pages.is_youngest(page, number, at, slot, now))
                     })
                     .count() as u32,
             };
             (0..).zip(&page[1..]).map(of_line).sum()
         };
         let of_page = |(number, page): (u32, &[Line])| {
-            let now = phase.tag(&self.pages, number);
-            let kept = |tag: &u32| self.pages.is_kept(now, *tag);
-            let prints = spare::tags(format, &page[0]).filter(kept).count() as f64;
-            let prints = prints / f64::from(1 << format.spare_print_bits());
-            let of_entries = f64::from(keys(page, number, now)) / places;
-            let asked = page[1..].iter().filter(|line| format.flagged(line)).count() as f64;
-            let spared = if spare::since(format, &page[0]).filter(kept).is_some() { 1.0 } else { prints };
-            let rate = of_entries + (1.0 - of_entries) * spared * asked / f64::from(self.pages.lines);
+            let now = rotation.tag(&self.pages, number);
+            let retained = |tag: &u32| self.pages.is_retained(now, *tag);
+            let fingerprints = overflow::tags(format, &page[0]).filter(retained).count() as f64;
+            let fingerprints = fingerprints / f64::from(1 << format.overflow_fingerprint_bits());
+            let of_entries = f64::from(keys(page, number, now)) / locations;
+            let flagged = page[1..].iter().filter(|line| format.flagged(line)).count() as f64;
+            let rejects = overflow::rejected(format, &page[0]).filter(retained).is_some();
+            let of_overflow = if rejects { 1.0 } else { fingerprints };
+            let rate = of_entries + (1.0 - of_entries) * of_overflow * flagged / f64::from(self.pages.lines);
             rate.min(1.0)
         };
         let pages = self.pages.count * self.pages.of_group();
         self.pages.all(lines).map(of_page).sum::<f64>() / pages as f64
     }
 
-    /// Estimates how many different keys were inserted within a window, the filter's or a part of it in the same unit:
-    /// the entries of its epochs, of the oldest one the share that lies in it, corrected for keys that share an entry.
+    /// Estimates how many different keys were inserted within a window, that of the filter or a shorter one in the same
+    /// unit. Adds the entries of its epochs, of the oldest the share that lies in the window, and corrects the sum for
+    /// keys that share an entry.
     pub fn distinct(&self, words: &[u64], clock: &Clock, window: u64) -> f64 {
-        let (phase, pages) = (self.rotation(clock.generation(), 0), self.pages);
+        let (rotation, pages) = (self.rotation(clock.generation(), 0), self.pages);
         let length = match clock.window() {
             Window::Count { .. } => window as f64,
             Window::Time { .. } => window as f64 / 1e9,
         };
         let within = |behind: u64, entries: &[u64]| {
             let mut next = 0.0;
-            let of_epoch = |(&entries, turns): (&u64, u64)| {
-                let began = clock.began(turns * pages.steps() + behind);
+            let of_epoch = |(&entries, rotations): (&u64, u64)| {
+                let began = clock.began(rotations * pages.steps() + behind);
                 let share = ((length - next) / (began - next)).clamp(0.0, 1.0);
                 next = began;
                 if share.is_nan() { entries as f64 } else { entries as f64 * share }
             };
             entries.iter().zip(0..).map(of_epoch).sum::<f64>()
         };
-        let (mut counts, mut entries) = (vec![0; pages.kept as usize], 0.0);
+        let (mut counts, mut entries) = (vec![0; pages.retained as usize], 0.0);
         for (number, page) in pages.all(words.as_chunks().0) {
-            self.count_epochs(page, number, phase, &mut counts);
+            self.count_epochs(page, number, rotation, &mut counts);
             if !pages.fine() {
-                entries += within(phase.behind(&pages, number), &counts);
+                entries += within(rotation.behind(&pages, number), &counts);
                 counts.fill(0);
             }
         }
-        // The epochs of fine tags begin on all pages together.
+        // With fine tags, epochs begin on all pages together.
         entries += within(0, &counts);
-        let places = pages.all_places();
-        -places * (-(entries / places).min(0.999)).ln_1p()
+        let locations = pages.all_locations();
+        -locations * (-(entries / locations).min(0.999)).ln_1p()
     }
 
-    /// What the lines are like, stretch by stretch.
+    /// Returns how full the lines are, stretch by stretch.
     pub fn epochs(&self, lines: &[Line], clock: &Clock, question: &Question<'_>) -> QuotientLikelihood {
-        let (phase, length) = (self.rotation(clock.generation(), 0), 1 << self.pages.stretch_log2());
+        let (rotation, length) = (self.rotation(clock.generation(), 0), 1 << self.pages.stretch_log2());
         let (count, steps) = (self.pages.count, self.pages.steps());
         let stretch = |first: u64| {
             if !question.is_about(first / length) {
                 return StretchEpochs::default();
             }
-            // Of fine tags all pages are one stretch.
+            // With fine tags all pages are one stretch.
             let behind = length.min(steps - first);
             let pages = if self.pages.fine() { count } else { behind };
             let sampled = pages.min(SAMPLE.div_ceil(self.pages.stride()) as u64);
-            let mut entries = vec![0; self.pages.kept as usize];
+            let mut entries = vec![0; self.pages.retained as usize];
             for i in 0..sampled {
-                let page = ((u64::from(phase.turned) + count - (first + i * pages / sampled) % count) % count) as u32;
-                // All pages of a group are alike.
-                let page = page << self.pages.level;
-                self.count_epochs(self.pages.page(lines, page), page, phase, &mut entries);
+                let group = (u64::from(rotation.rotated) + count - (first + i * pages / sampled) % count) % count;
+                // The first page of a group is as good a sample as any.
+                let page = (group as u32) << self.pages.level;
+                self.count_epochs(self.pages.page(lines, page), page, rotation, &mut entries);
             }
-            let places = self.pages.places() as f64 * sampled as f64;
-            let began = (0..entries.len() as u64).map(|turns| clock.began(turns * steps + first + behind / 2));
-            let began: Vec<f64> = began.collect();
-            let shares = shares(&entries, &began).into_iter().map(|entries| entries / places);
+            let locations = self.pages.locations() as f64 * sampled as f64;
+            let epochs = 0..entries.len() as u64;
+            let began: Vec<f64> = epochs.map(|epoch| clock.began(epoch * steps + first + behind / 2)).collect();
+            let shares = shares(&entries, &began).into_iter().map(|entries| entries / locations);
             StretchEpochs::new(clock, &began, shares)
         };
         QuotientLikelihood {
             stretches: (0..steps).step_by(length as usize).map(stretch).collect(),
-            places: self.pages.places() as f64,
+            places: self.pages.locations() as f64,
             lines: self.pages.lines.into(),
         }
     }
 }
 
-/// The entries of each epoch; of many, those that are counted together are shared by the time that each had.
+/// Returns the entries of each epoch. If there are many epochs, adjacent epochs share their sum by the time that each
+/// was open.
 fn shares(entries: &[u64], began: &[f64]) -> Vec<f64> {
     let (together, mut next, mut shares) = (entries.len().div_ceil(COUNTS), 0.0, Vec::new());
     for (entries, began) in entries.chunks(together).zip(began.chunks(together)) {

@@ -1,18 +1,18 @@
 //! Where the fields of a line lie.
 //!
-//! | bits from | what |
+//! | bits from | field |
 //! |---|---|
-//! | 0 | reach: how many of the highest buckets may have entries in second lines |
-//! | 5 | whether the spare line of the page has to be asked |
-//! | 6 | occupied: which buckets have a run, those at home first, then the foreign ones |
-//! | 6 + B + BF | ends: which slots end a run |
-//! | .. | planes: a bit of every slot each, the high bits of the values, from the lowest on |
+//! | 0 | evicted: how many of the highest buckets may have entries in alternate lines |
+//! | 5 | flag: whether queries must read the overflow line of the page |
+//! | 6 | occupied: which buckets have a run, home buckets first, then guest buckets |
+//! | 6 + B + BG | ends: which slots end a run |
+//! | .. | planes: one bit of every slot each, the high bits of the values, from the lowest on |
 //! | .. | planes of the counts, in a filter that counts |
-//! | 512 - S LANE | lanes: a byte or two of every slot, the low bits of the values |
+//! | 512 - S LANE | lanes: one or two bytes of every slot, the low bits of the values |
 //!
-//! A value is a fingerprint, above it a tag, and above both a count, of which the lanes have nothing. Slots in use
-//! come first; entries of a bucket lie side by side, and the runs in the order of their buckets. Beyond the slots in
-//! use ends and planes are zero.
+//! A value is a fingerprint, above it a tag, and above both a count. No bit of a count lies in a lane. Slots in use
+//! come first. Entries of a bucket lie side by side, and the runs lie in the order of their buckets. Beyond the slots
+//! in use, ends and planes are zero.
 
 use std::iter;
 use std::sync::OnceLock;
@@ -22,32 +22,33 @@ use crate::shape::quotient::{COUNT_BITS, FINE_TAG_BITS, FINGERPRINT_BITS, Line a
 /// A line of 512 bits.
 pub type Line = [u64; 8];
 
-/// Bits of a line before the field of occupied buckets.
+/// The number of bits of a line before the field of occupied buckets.
 pub const OCCUPIED: u32 = 6;
-/// The bits of a line's first word that tell its reach.
-pub const REACH: u64 = 31;
-/// The bit that says that the spare has to be asked.
-pub const SPARE_FLAG: u64 = 32;
+/// The bits of a line's first word that store the number of evicted buckets.
+pub const EVICTED: u64 = 31;
+/// The bit of a line's first word that is set if queries must read the overflow line.
+pub const OVERFLOW_FLAG: u64 = 32;
 
-/// A line of a table, aligned as vectors like it.
+/// A line of a table, aligned for vector loads.
 #[derive(Clone, Copy, Default)]
 #[repr(align(64))]
-pub struct Row(pub Line);
+pub struct AlignedLine(pub Line);
 
-/// Bits that lie in a row, a bit of each slot.
+/// A field of a line: adjacent bits, one for each slot or bucket.
 #[derive(Clone, Copy)]
-pub struct Field {
+pub struct LineField {
     word: u32,
     shift: u32,
     pub mask: u64,
 }
 
-impl Field {
+impl LineField {
+    /// Returns the field of `width` bits from bit `offset` on.
     fn new(offset: u32, width: u32) -> Self {
         Self { word: offset / 64, shift: offset % 64, mask: u64::MAX >> (64 - width) }
     }
 
-    /// What a line has there.
+    /// Returns the bits of this field of a line.
     #[inline(always)]
     pub fn get(self, line: &Line) -> u64 {
         let word = self.word as usize;
@@ -55,9 +56,10 @@ impl Field {
         (low >> self.shift | high << 1 << (63 - self.shift)) & self.mask
     }
 
-    /// By how many bits what it has is shifted into each word of a line, to the left or to the right: 64 leave nothing.
-    fn shifts(self) -> [Row; 2] {
-        let mut shifts = [Row([64; 8]); 2];
+    /// Returns by how many places the bits of the field are shifted into each word of a line: to the left, and to the
+    /// right. A shift by 64 leaves nothing.
+    fn shifts(self) -> [AlignedLine; 2] {
+        let mut shifts = [AlignedLine([64; 8]); 2];
         let word = self.word as usize;
         shifts[0].0[word] = self.shift.into();
         if self.shift > 0 && word < 7 {
@@ -66,7 +68,7 @@ impl Field {
         shifts
     }
 
-    /// Writes it.
+    /// Writes the bits of this field of a line.
     #[inline(always)]
     pub fn set(self, line: &mut Line, bits: u64) {
         let word = self.word as usize;
@@ -79,55 +81,58 @@ impl Field {
 /// Where the fields of a line lie, and tables of their bits.
 pub struct Format {
     pub shape: QuotientShape,
-    /// Bits of a fingerprint, of a tag, and of a count, if there are any.
+    /// Bits of a fingerprint.
     pub fingerprint_bits: u32,
+    /// Bits of a tag.
     pub tag_bits: u32,
+    /// Bits of a count, or 0 in a filter that does not count.
     pub count_bits: u32,
     /// Bytes of a lane: 1 or 2.
     pub lane: u32,
     /// The first byte of the lanes.
     pub lanes: u32,
     /// The bits of a lane that belong to the fingerprint.
-    pub lane_print: u32,
-    /// Of those, the number.
-    pub lane_print_bits: u32,
-    pub occupied: Field,
-    pub ends: Field,
-    pub planes: Vec<Field>,
-    /// How many of the planes are of the fingerprint.
-    pub print_planes: usize,
+    pub lane_fingerprint: u32,
+    /// The number of bits of a lane that belong to the fingerprint.
+    pub lane_fingerprint_bits: u32,
+    pub occupied: LineField,
+    pub ends: LineField,
+    pub planes: Vec<LineField>,
+    /// The number of planes of the fingerprint, which come before those of the tag.
+    pub fingerprint_planes: usize,
     /// The planes of the counts.
-    pub count_planes: Vec<Field>,
-    /// By slot: the bits from it on, in the ends and in every plane, those of the counts among them.
-    from: Box<[Row]>,
-    /// By slot: its bit in the ends and in every plane.
-    at: Box<[Row]>,
-    /// By bits, the lowest for the ends, the others for the lower planes: all bits of these fields.
-    fields: Box<[Row]>,
-    /// The same for the higher planes, but those of the counts.
-    high_fields: Box<[Row]>,
+    pub count_planes: Vec<LineField>,
+    /// By slot: the bits from this slot on in the ends and in all planes, those of the counts included.
+    from: Box<[AlignedLine]>,
+    /// By slot: the bit of this slot in the ends and in all planes.
+    at: Box<[AlignedLine]>,
+    /// By a number whose lowest bit selects the ends and whose other bits select the lower planes: all bits of these.
+    fields: Box<[AlignedLine]>,
+    /// By a number whose bits select the higher planes, without those of the counts: all bits of these.
+    high_fields: Box<[AlignedLine]>,
     /// All bits of the planes of the tag.
-    tag_fields: Row,
-    /// How the occupied buckets, the ends, and every plane are shifted to where they lie.
-    pub shifts: Vec<[Row; 2]>,
-    /// All bits but those of these fields.
-    pub outside: Row,
+    tag_fields: AlignedLine,
+    /// The shifts of the occupied buckets, the ends, and all planes to where they lie.
+    pub shifts: Vec<[AlignedLine; 2]>,
+    /// All bits outside the occupied buckets, the ends and the planes.
+    pub outside: AlignedLine,
 }
 
-/// Planes in a table of all their values.
+/// The number of planes in a table of all their values.
 const LOW_PLANES: u32 = 8;
 
 impl Format {
-    /// The lines with fingerprints, tags and counts of these sizes, of large pages or others; made once.
+    /// Returns the format of lines with fingerprints, tags and counts of these sizes, in large pages or others. Formats
+    /// are computed once and never freed.
     pub fn of(fingerprint_bits: u32, tag_bits: u32, count_bits: u32, large: bool) -> &'static Self {
-        const PRINTS: usize = (*FINGERPRINT_BITS.end() - *FINGERPRINT_BITS.start() + 1) as usize;
+        const FINGERPRINTS: usize = (*FINGERPRINT_BITS.end() - *FINGERPRINT_BITS.start() + 1) as usize;
         const TAGS: usize = (*FINE_TAG_BITS.end() - *TAG_BITS.start() + 1) as usize;
         const COUNTS: usize = *COUNT_BITS.end() as usize + 1;
         type Once = OnceLock<Box<Format>>;
-        static FORMATS: [[[[Once; 2]; COUNTS]; TAGS]; PRINTS] =
-            [const { [const { [const { [const { OnceLock::new() }; 2] }; COUNTS] }; TAGS] }; PRINTS];
-        let of_print = &FORMATS[(fingerprint_bits - FINGERPRINT_BITS.start()) as usize];
-        let of_tag = &of_print[(tag_bits - TAG_BITS.start()) as usize];
+        static FORMATS: [[[[Once; 2]; COUNTS]; TAGS]; FINGERPRINTS] =
+            [const { [const { [const { [const { OnceLock::new() }; 2] }; COUNTS] }; TAGS] }; FINGERPRINTS];
+        let of_fingerprint = &FORMATS[(fingerprint_bits - FINGERPRINT_BITS.start()) as usize];
+        let of_tag = &of_fingerprint[(tag_bits - TAG_BITS.start()) as usize];
         let format = || Box::new(Self::new(fingerprint_bits, tag_bits, count_bits, large));
         of_tag[count_bits as usize][usize::from(large)].get_or_init(format)
     }
@@ -139,22 +144,22 @@ impl Format {
         let ends = OCCUPIED + shape.buckets + shape.foreign;
         let planes = bits - 8 * lane;
         let offset = |field: u32| ends + field * shape.slots;
-        let lane_print_bits = fingerprint_bits.min(8 * lane);
-        let row = |holds: &dyn Fn(u32, u32) -> bool| {
-            let mut row = Row([0; 8]);
+        let lane_fingerprint_bits = fingerprint_bits.min(8 * lane);
+        let bits_of = |selects: &dyn Fn(u32, u32) -> bool| {
+            let mut line = AlignedLine([0; 8]);
             for (field, slot) in
                 (0..=planes + count_bits).flat_map(|field| (0..shape.slots).map(move |slot| (field, slot)))
             {
                 let bit = offset(field) + slot;
-                row.0[(bit / 64) as usize] |= u64::from(holds(field, slot)) << (bit % 64);
+                line.0[(bit / 64) as usize] |= u64::from(selects(field, slot)) << (bit % 64);
             }
-            row
+            line
         };
         let slots = 0..64;
         let low = planes.min(LOW_PLANES);
-        let print_planes = fingerprint_bits - lane_print_bits;
-        let occupied = Field::new(OCCUPIED, shape.buckets + shape.foreign);
-        let of_slots = (0..=planes + count_bits).map(|field| Field::new(offset(field), shape.slots));
+        let fingerprint_planes = fingerprint_bits - lane_fingerprint_bits;
+        let occupied = LineField::new(OCCUPIED, shape.buckets + shape.foreign);
+        let of_slots = (0..=planes + count_bits).map(|field| LineField::new(offset(field), shape.slots));
         Self {
             shape,
             fingerprint_bits,
@@ -162,103 +167,104 @@ impl Format {
             count_bits,
             lane,
             lanes: 64 - shape.slots * lane,
-            lane_print: (1 << lane_print_bits) - 1,
-            lane_print_bits,
+            lane_fingerprint: (1 << lane_fingerprint_bits) - 1,
+            lane_fingerprint_bits,
             occupied,
-            ends: Field::new(ends, shape.slots),
-            planes: (1..=planes).map(|plane| Field::new(offset(plane), shape.slots)).collect(),
-            print_planes: print_planes as usize,
-            count_planes: (1..=count_bits).map(|plane| Field::new(offset(planes + plane), shape.slots)).collect(),
-            from: slots.clone().map(|slot| row(&|_, s| s >= slot)).collect(),
-            at: slots.map(|slot| row(&|_, s| s == slot)).collect(),
-            fields: (0..2 << low).map(|bits: u32| row(&|field, _| bits >> field & 1 == 1)).collect(),
+            ends: LineField::new(ends, shape.slots),
+            planes: (1..=planes).map(|plane| LineField::new(offset(plane), shape.slots)).collect(),
+            fingerprint_planes: fingerprint_planes as usize,
+            count_planes: (1..=count_bits).map(|plane| LineField::new(offset(planes + plane), shape.slots)).collect(),
+            from: slots.clone().map(|slot| bits_of(&|_, s| s >= slot)).collect(),
+            at: slots.map(|slot| bits_of(&|_, s| s == slot)).collect(),
+            fields: (0..2 << low).map(|bits: u32| bits_of(&|field, _| bits >> field & 1 == 1)).collect(),
             high_fields: (0..1 << (planes - low))
-                .map(|bits: u32| row(&|field, _| field <= planes && bits << low << 1 >> field & 1 == 1))
+                .map(|bits: u32| bits_of(&|field, _| field <= planes && bits << low << 1 >> field & 1 == 1))
                 .collect(),
-            tag_fields: row(&|field, _| (print_planes + 1..=planes).contains(&field)),
-            shifts: iter::once(occupied).chain(of_slots).map(Field::shifts).collect(),
+            tag_fields: bits_of(&|field, _| (fingerprint_planes + 1..=planes).contains(&field)),
+            shifts: iter::once(occupied).chain(of_slots).map(LineField::shifts).collect(),
             outside: {
-                let mut outside = Row(row(&|_, _| true).0.map(|word| !word));
+                let mut outside = AlignedLine(bits_of(&|_, _| true).0.map(|word| !word));
                 outside.0[0] &= !(occupied.mask << OCCUPIED);
                 outside
             },
         }
     }
 
-    /// The bits from a slot on, in the ends and in every plane.
+    /// Returns the bits from a slot on in the ends and in all planes.
     #[inline(always)]
-    pub fn from(&self, slot: u32) -> &Row {
+    pub fn from(&self, slot: u32) -> &AlignedLine {
         &self.from[slot as usize % 64]
     }
 
-    /// The bits of a slot there.
+    /// Returns the bit of a slot in the ends and in all planes.
     #[inline(always)]
-    pub fn at(&self, slot: u32) -> &Row {
+    pub fn at(&self, slot: u32) -> &AlignedLine {
         &self.at[slot as usize % 64]
     }
 
-    /// All bits of the ends, if `ends`, and of the planes where a value has a bit. There is `room` for a row that is
-    /// put together of two, where planes are many.
+    /// Returns all bits of the ends, if `ends`, and of the planes in which a value has a one. If there are many planes,
+    /// writes them to `room`.
     #[inline(always)]
-    pub fn fields<'a>(&'a self, value: u32, ends: bool, room: &'a mut Row) -> &'a Row {
+    pub fn fields<'a>(&'a self, value: u32, ends: bool, room: &'a mut AlignedLine) -> &'a AlignedLine {
         let planes = value >> (8 * self.lane);
         if self.high_fields.len() > 1 {
-            self.put_together(planes, ends, room);
+            self.combine_fields(planes, ends, room);
             return room;
         }
         &self.fields[(planes << 1 | u32::from(ends)) as usize]
     }
 
-    /// All bits of the ends, or none.
+    /// Returns all bits of the ends, or none.
     #[inline(always)]
-    pub fn end(&self, ends: bool) -> &Row {
+    pub fn end(&self, ends: bool) -> &AlignedLine {
         &self.fields[usize::from(ends)]
     }
 
+    /// Writes what [`fields`](Self::fields) returns to `room`, where two tables are needed.
     #[cold]
-    fn put_together(&self, planes: u32, ends: bool, room: &mut Row) {
+    fn combine_fields(&self, planes: u32, ends: bool, room: &mut AlignedLine) {
         let low = &self.fields[((planes & ((1 << LOW_PLANES) - 1)) << 1 | u32::from(ends)) as usize].0;
         let high = &self.high_fields[(planes >> LOW_PLANES) as usize].0;
-        *room = Row(std::array::from_fn(|i| low[i] | high[i]));
+        *room = AlignedLine(std::array::from_fn(|i| low[i] | high[i]));
     }
 
-    /// All bits of the planes of the tag.
+    /// Returns all bits of the planes of the tag.
     #[inline(always)]
-    pub fn tag_fields(&self) -> &Row {
+    pub fn tag_fields(&self) -> &AlignedLine {
         &self.tag_fields
     }
 
-    /// The first of the buckets whose entries may be sent away.
+    /// Returns the lowest bucket whose entries a line may evict.
     #[inline(always)]
-    pub fn movable(&self) -> u32 {
+    pub fn first_evictable(&self) -> u32 {
         self.shape.buckets - self.shape.foreign
     }
 
-    /// The fingerprint of a value.
+    /// Returns the fingerprint of a value.
     #[inline(always)]
-    pub fn print(&self, value: u32) -> u32 {
+    pub fn fingerprint(&self, value: u32) -> u32 {
         value & ((1 << self.fingerprint_bits) - 1)
     }
 
-    /// The tag of a value.
+    /// Returns the tag of a value.
     #[inline(always)]
     pub fn tag(&self, value: u32) -> u32 {
         value >> self.fingerprint_bits & ((1 << self.tag_bits) - 1)
     }
 
-    /// The tag of a value, and its count above.
+    /// Returns the tag of a value, and its count above.
     #[inline(always)]
-    pub fn mark(&self, value: u32) -> u32 {
+    pub fn tag_and_count(&self, value: u32) -> u32 {
         value >> self.fingerprint_bits
     }
 
-    /// The tag and the count of a [mark](Self::mark).
+    /// Splits a [tag and count](Self::tag_and_count) into the two.
     #[inline(always)]
-    pub fn marked(&self, mark: u32) -> (u32, u32) {
-        (mark & ((1 << self.tag_bits) - 1), mark >> self.tag_bits)
+    pub fn split_tag_and_count(&self, tag_and_count: u32) -> (u32, u32) {
+        (tag_and_count & ((1 << self.tag_bits) - 1), tag_and_count >> self.tag_bits)
     }
 
-    /// How many epochs ago a tag was that of the open one, which is now another.
+    /// Returns how many epochs ago an epoch was open, by its tag and the tag `now` of the open epoch.
     #[inline(always)]
     pub fn age(&self, now: u32, tag: u32) -> u32 {
         now.wrapping_sub(tag) & ((1 << self.tag_bits) - 1)

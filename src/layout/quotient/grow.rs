@@ -1,44 +1,48 @@
-//! More pages while more keys come than were planned for, and fewer again when they have gone.
+//! Growth: the pages double while more keys come than planned for, and are halved when these have expired.
 //!
-//! With the next [level](Pages) every page becomes two, and each entry moves to the one that the highest bit of its
-//! place in the page names. Nothing is lost: a key has the same place among all places of its group before and after,
-//! so that a level can be left as it was entered. There are as many places as before, and the rate stays the share of
-//! them that has an entry: with twice the keys it is twice as high.
+//! At the next [level](Pages) every page becomes two, and each entry moves to the page that the highest bit of its
+//! fingerprint selects. Nothing is lost: a key has the same index among all locations of its group before and after, so
+//! a level can be left as it was entered. The number of locations does not change. So the rate stays the share of
+//! locations that have an entry, and doubles with the keys.
 //!
-//! Prints of the spare line, which tell no place but are the same at all levels, go to both pages. All lines that have
-//! taken keys of a line with a flag have one.
+//! Fingerprints of the overflow line do not depend on the page and are the same at all levels, so they move to both
+//! pages. All lines that receive keys of a flagged line are flagged.
 
-use super::format::{Line, SPARE_FLAG};
-use super::place::Pages;
+use super::format::{Line, OVERFLOW_FLAG};
+use super::pages::Pages;
 use super::slots::Slots;
-use super::{Quotient, Rotation, spare};
+use super::{EpochRotation, Quotient, overflow};
 use crate::Error;
 use crate::clock::Window;
 use crate::instructions::Work;
 use crate::memory::Words;
 use crate::shape::quotient::QuotientShape;
 
-/// Pages, or pairs that were one, whose entries are counted to tell how full all are: to 0.7 %, at phases of all kinds.
+/// The number of pages, or of pairs that were one page, in which entries are counted to measure the load. It is right
+/// to
+/// 0.7 %, and has pages at all phases.
 const SAMPLE: u64 = 8;
-/// The share of all slots, as one over it, that keys may take until the next look.
-const LOOKS: u64 = 32;
-/// The same for a filter that has grown, in keys: it is to shrink soon after its keys have gone, in a quiet stream too.
-const LOOKS_GROWN: u64 = 256;
-/// Pairs of pages become one where it will be as full as this share of what was planned for at most, so that they do
-/// not come and go.
-const MERGED: f64 = 0.97;
+/// The number of slots for each key that may be inserted until the load is measured again.
+const SLOTS_PER_KEY: u64 = 32;
+/// The number of keys until the load of a filter that has grown is measured again. It is small, because the filter
+/// should shrink soon after its keys have expired, in a quiet stream too.
+const INTERVAL_GROWN: u64 = 256;
+/// Pages are halved if they will be as full as this share of the planned maximum, so that they do not double again at
+/// once.
+const HALVED: f64 = 0.97;
 
 /// How full the pages of a filter that grows may be, as shares of the slots.
 #[derive(Clone, Copy)]
 pub struct Limits {
-    /// In the mean: of more it grows.
+    /// The greatest mean load of all pages.
     mean: f64,
-    /// Just before a turn.
+    /// The planned load of a page just before it rotates.
     peak: f64,
 }
 
 impl Quotient {
-    /// The lines of a filter that grows: at the level that these words are of, or new ones.
+    /// Returns the layout of a filter that grows, at the level to which `words` belong, and its words. Empty `words`
+    /// stand for a new filter.
     pub fn growing(shape: QuotientShape, window: Window, words: Words) -> Result<(Self, Words), Error> {
         let fixed = Self::new(shape);
         let len = shape.nbytes() / 8;
@@ -46,45 +50,50 @@ impl Quotient {
         let times = words.as_slice().len() as u64 / len;
         let level = times.checked_ilog2().unwrap_or(0);
         if level > fixed.most_level() || len << level != words.as_slice().len() as u64 {
-            return Err(Error::format("the cells differ in number from what the parameters say"));
+            return Err(Error::format(format!(
+                "expected {len} words of cells, or 2, 4, .. times as many, got {}",
+                words.as_slice().len()
+            )));
         }
         let keys = shape.keys_per_epoch(window);
         let (mean, peak) = (shape.stored(keys), shape.load(keys));
         let slots = shape.pages as f64 * f64::from(shape.lines * fixed.pages.format.shape.slots);
-        // Few keys come and go by more than a sample of many.
+        // The load of a filter of few keys deviates more from its mean than a sample of many.
         let limits = Limits { mean: (mean / slots * (1.01 + 3.0 / mean.sqrt())).min(0.97), peak };
         Ok((Self { pages: fixed.pages.at_level(level), limits: Some(limits), ..fixed }, words))
     }
 
-    /// The highest level: a bit of each fingerprint is left, and pages have numbers of 31 bits.
+    /// Returns the highest level. At least one bit of each fingerprint must be left, and the numbers of pages have 31
+    /// bits.
     fn most_level(&self) -> u32 {
         let of_pages = self.pages.count.next_power_of_two().ilog2();
         u32::min(self.pages.format.fingerprint_bits - 1, 31 - of_pages)
     }
 
-    /// Keys from one look at the load to the next.
+    /// Returns the number of keys from one measurement of the load to the next.
     #[inline(always)]
-    pub fn looks(&self) -> u64 {
+    pub fn interval(&self) -> u64 {
         let slots = self.pages.count * u64::from(self.pages.lines * self.pages.format.shape.slots);
-        if self.pages.level > 0 { LOOKS_GROWN.min(slots / LOOKS) } else { slots / LOOKS }.max(1)
+        let interval = slots / SLOTS_PER_KEY;
+        if self.pages.level > 0 { INTERVAL_GROWN.min(interval) } else { interval }.max(1)
     }
 
-    /// The level that is right for these lines.
+    /// Returns the level that the load of these lines calls for.
     pub fn target_level(&self, lines: &[Line]) -> u32 {
         let (level, Some(limits)) = (self.pages.level, self.limits) else { return self.pages.level };
         let (mean, fullest) = self.load(lines);
         if mean > limits.mean {
             (level + 1).min(self.most_level())
-        } else if 2.0 * fullest <= MERGED * limits.peak {
-            // After a burst a page that has turned is empty while others are still full.
+        } else if 2.0 * fullest <= HALVED * limits.peak {
+            // The fullest counts: after a burst, pages that have rotated are empty while others are still full.
             level.saturating_sub(1)
         } else {
             level
         }
     }
 
-    /// The share of the slots that keys need, by a sample of the pages, or of pairs of those that were one: in the
-    /// mean, and of the fullest.
+    /// Returns the share of the slots that keys need, in the mean and of the fullest page. It is computed from a sample
+    /// of the pages, or of pairs that were one page.
     fn load(&self, lines: &[Line]) -> (f64, f64) {
         let (pages, format) = (self.pages, self.pages.format);
         let width = pages.of_group().min(2);
@@ -100,57 +109,57 @@ impl Quotient {
         (loads.clone().sum::<f64>() / sampled as f64, loads.fold(0.0, f64::max))
     }
 
-    /// The same lines at another level.
-    pub fn at_level(&self, level: u32, lines: &[Line], phase: Rotation) -> Result<(Self, Words), Error> {
+    /// Returns the layout at another level, and words with all keys of these lines.
+    pub fn at_level(&self, level: u32, lines: &[Line], rotation: EpochRotation) -> Result<(Self, Words), Error> {
         let to = Self { pages: self.pages.at_level(level), ..*self };
         let len = (to.pages.count << level) as usize * to.pages.stride() * 8;
         let mut words = Words::zeroed(len)?;
         let new = words.to_mut()?.as_chunks_mut().0;
-        self.instructions.run(Move { from: &self.pages, to: &to.pages, phase, old: lines, new });
+        self.instructions.run(ChangeLevel { from: &self.pages, to: &to.pages, rotation, old: lines, new });
         Ok((to, words))
     }
 }
 
-/// Moves all that lines hold to those of another level.
-struct Move<'a> {
+/// Moves all keys of the old lines to new lines at another level.
+struct ChangeLevel<'a> {
     from: &'a Pages,
     to: &'a Pages,
-    phase: Rotation,
+    rotation: EpochRotation,
     old: &'a [Line],
     new: &'a mut [Line],
 }
 
-impl<M: Slots> Work<M> for Move<'_> {
+impl<M: Slots> Work<M> for ChangeLevel<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run(self, machine: M) {
-        let Self { from, to, phase, old, new } = self;
+        let Self { from, to, rotation, old, new } = self;
         let (lines, format) = (u64::from(from.lines), from.format);
-        // Numbers of pages in a group, and of lines in one: those at the new level that have keys of an old one.
+        // Pages or lines of a group at the new level, by number, that receive keys of one at the old level.
         let heirs = |number: u64| match to.level.checked_sub(from.level) {
             Some(more) => number << more..(number + 1) << more,
             None => number >> (from.level - to.level)..(number >> (from.level - to.level)) + 1,
         };
         for (number, page) in from.all(old) {
-            let (group, now) = (from.group(number), phase.tag(from, number));
+            let (group, now) = (from.group(number), rotation.tag(from, number));
             let first = u64::from(number) % from.of_group();
             let page_at = |of_group: u64| to.start(group << to.level | of_group as u32);
             for heir in heirs(first) {
-                // A print may have gone to both pages: it is one key's, and the larger count is the whole.
-                spare::merge(format, &mut new[page_at(heir)], &page[0], now, u32::max);
+                // A fingerprint may have moved to both pages. It is that of one key, so the larger count is right.
+                overflow::merge(format, &mut new[page_at(heir)], &page[0], now, u32::max);
             }
             for (at, line) in (0..).zip(&page[1..]) {
                 for heir in heirs(first * lines + u64::from(at)) {
-                    new[page_at(heir / lines) + (heir % lines) as usize + 1][0] |= line[0] & SPARE_FLAG;
+                    new[page_at(heir / lines) + (heir % lines) as usize + 1][0] |= line[0] & OVERFLOW_FLAG;
                 }
                 for slot in 0..format.used(line) {
-                    let (place, mark) = from.entry(machine, number, at, line, slot);
-                    if !from.is_kept(now, format.marked(mark).0) {
+                    let (location, tag_and_count) = from.entry(machine, number, at, line, slot);
+                    if !from.is_retained(now, format.split_tag_and_count(tag_and_count).0) {
                         continue;
                     }
-                    let place = to.place_at(group, from.index(&place));
-                    to.put_counted(machine, to.page_mut(new, place.page), &place, mark, now);
+                    let location = to.location_at(group, from.index(&location));
+                    to.insert_counted(machine, to.page_mut(new, location.page), &location, tag_and_count, now);
                 }
             }
         }

@@ -1,42 +1,42 @@
-//! One line: what is in it, and how entries come and go.
+//! The entries of one line, and how they are read, inserted and removed.
 
-use super::format::{Field, Format, Line, OCCUPIED, REACH, SPARE_FLAG};
+use super::format::{EVICTED, Format, Line, LineField, OCCUPIED, OVERFLOW_FLAG};
 use super::slots::Slots;
 use crate::shape::quotient::FINE_TAG_BITS;
 
 const MOST_TAG_BITS: usize = *FINE_TAG_BITS.end() as usize;
 
 impl Format {
-    /// Which buckets have a run.
+    /// Returns which buckets of a line have a run, a bit for each.
     #[inline(always)]
     pub fn occupied(&self, line: &Line) -> u64 {
         line[0] >> OCCUPIED & self.occupied.mask
     }
 
-    /// Slots in use.
+    /// Returns the number of slots in use.
     #[inline(always)]
     pub fn used(&self, line: &Line) -> u32 {
         64 - self.ends.get(line).leading_zeros()
     }
 
-    /// Whether a line has no slot left.
+    /// Returns whether all slots of a line are in use.
     #[inline(always)]
     pub fn full(&self, line: &Line) -> bool {
         self.used(line) == self.shape.slots
     }
 
-    /// Where the runs of a line start, the end of the last among them.
+    /// Returns the first slots of the runs of a line, a bit for each, and the slot after the last run.
     #[inline(always)]
     fn starts(&self, line: &Line) -> u64 {
         self.ends.get(line) << 1 | 1
     }
 
-    /// The slot of a fingerprint in the run of a bucket, as a bit, if it is there.
+    /// Returns the slots of a bucket that have this fingerprint, a bit for each.
     #[inline(always)]
-    pub fn find<M: Slots>(&self, machine: M, line: &Line, bucket: u32, print: u32) -> u64 {
-        let mut like = machine.equal(self, line, print & self.lane_print, self.lane_print);
-        let mut high = u64::from(print >> self.lane_print_bits);
-        for plane in &self.planes[..self.print_planes] {
+    pub fn find<M: Slots>(&self, machine: M, line: &Line, bucket: u32, fingerprint: u32) -> u64 {
+        let mut like = machine.equal(self, line, fingerprint & self.lane_fingerprint, self.lane_fingerprint);
+        let mut high = u64::from(fingerprint >> self.lane_fingerprint_bits);
+        for plane in &self.planes[..self.fingerprint_planes] {
             like &= !(plane.get(line) ^ (high & 1).wrapping_neg());
             high >>= 1;
         }
@@ -51,7 +51,7 @@ impl Format {
         like & end.wrapping_sub(start) & (occupied >> bucket & 1).wrapping_neg()
     }
 
-    /// The lane of a slot.
+    /// Returns the lane of a slot.
     #[inline(always)]
     fn lane_in(&self, line: &Line, slot: u32) -> u32 {
         if self.lane == 1 {
@@ -61,13 +61,13 @@ impl Format {
         }
     }
 
-    /// The bits that a slot has in some planes.
+    /// Returns the bits of a slot in some planes.
     #[inline(always)]
-    fn bits_in(planes: &[Field], line: &Line, slot: u32) -> u32 {
+    fn bits_in(planes: &[LineField], line: &Line, slot: u32) -> u32 {
         planes.iter().rev().fold(0, |bits, plane| bits << 1 | (plane.get(line) >> slot & 1) as u32)
     }
 
-    /// What is in a slot.
+    /// Returns the value in a slot.
     #[inline(always)]
     pub fn value(&self, line: &Line, slot: u32) -> u32 {
         let value = self.lane_in(line, slot) | Self::bits_in(&self.planes, line, slot) << (8 * self.lane);
@@ -77,24 +77,24 @@ impl Format {
         value | self.count(line, slot) << (self.fingerprint_bits + self.tag_bits)
     }
 
-    /// The fingerprint in a slot: up to 8 or 16 bits of it need no plane.
+    /// Returns the fingerprint in a slot. Up to 8 or 16 bits of it need no plane.
     #[inline(always)]
-    pub fn print_in(&self, line: &Line, slot: u32) -> u32 {
-        let high = Self::bits_in(&self.planes[..self.print_planes], line, slot);
-        self.lane_in(line, slot) & self.lane_print | high << self.lane_print_bits
+    pub fn fingerprint_in(&self, line: &Line, slot: u32) -> u32 {
+        let high = Self::bits_in(&self.planes[..self.fingerprint_planes], line, slot);
+        self.lane_in(line, slot) & self.lane_fingerprint | high << self.lane_fingerprint_bits
     }
 
-    /// The tag in a slot.
+    /// Returns the tag in a slot.
     #[inline(always)]
     pub fn tag_in(&self, line: &Line, slot: u32) -> u32 {
-        self.tag_of(line, slot, Self::bits_in(&self.planes[self.print_planes..], line, slot))
+        self.tag_of(line, slot, Self::bits_in(&self.planes[self.fingerprint_planes..], line, slot))
     }
 
-    /// The tags of all slots in use, in their order: as [`tag_in`](Self::tag_in) tells them one by one.
+    /// Returns the tags of all slots in use, in order, as [`tag_in`](Self::tag_in) returns each.
     #[inline(always)]
     pub fn tags(&self, line: &Line) -> impl Iterator<Item = u32> {
         let mut planes = [0; MOST_TAG_BITS];
-        let own = &self.planes[self.print_planes..];
+        let own = &self.planes[self.fingerprint_planes..];
         planes.iter_mut().zip(own).for_each(|(bits, plane)| *bits = plane.get(line));
         let planes = (planes, own.len());
         (0..self.used(line)).map(move |slot| {
@@ -104,19 +104,19 @@ impl Format {
         })
     }
 
-    /// The tag in a slot whose bits in the planes are known.
+    /// Returns the tag in a slot, from its bits in the planes.
     #[inline(always)]
     fn tag_of(&self, line: &Line, slot: u32, high: u32) -> u32 {
-        high << (8 * self.lane - self.lane_print_bits) | self.lane_in(line, slot) >> self.lane_print_bits
+        high << (8 * self.lane - self.lane_fingerprint_bits) | self.lane_in(line, slot) >> self.lane_fingerprint_bits
     }
 
-    /// The count in a slot.
+    /// Returns the count in a slot.
     #[inline(always)]
     pub fn count(&self, line: &Line, slot: u32) -> u32 {
         Self::bits_in(&self.count_planes, line, slot)
     }
 
-    /// Sets the count in a slot.
+    /// Writes the count in a slot.
     #[inline(always)]
     pub fn set_count(&self, line: &mut Line, slot: u32, count: u32) {
         for (plane, i) in self.count_planes.iter().zip(0..) {
@@ -124,34 +124,34 @@ impl Format {
         }
     }
 
-    /// Whose slot it is.
+    /// Returns the bucket of the entry in a slot.
     #[inline(always)]
     pub fn bucket<M: Slots>(&self, machine: M, line: &Line, slot: u32) -> u32 {
         let before = self.ends.get(line) & ((1 << slot) - 1);
         machine.nth(self.occupied(line), before.count_ones()).trailing_zeros()
     }
 
-    /// The first slot of a bucket and those above it, or where it would be.
+    /// Returns the first slot of a bucket or of those above it, or the slot where it would be.
     #[inline(always)]
     pub fn first_from<M: Slots>(&self, machine: M, line: &Line, bucket: u32) -> u32 {
         let below = self.occupied(line) & ((1 << bucket) - 1);
         machine.nth(self.starts(line), below.count_ones()).trailing_zeros()
     }
 
-    /// The first slot of the foreign buckets, or where it would be.
+    /// Returns the first slot of the guest buckets, or the slot where it would be.
     #[inline(always)]
-    pub fn first_foreign<M: Slots>(&self, machine: M, line: &Line) -> u32 {
+    pub fn first_guest<M: Slots>(&self, machine: M, line: &Line) -> u32 {
         self.first_from(machine, line, self.shape.buckets)
     }
 
-    /// The highest bucket that has an entry at home there; 0 if none has.
+    /// Returns the highest home bucket that has an entry; 0 if none has.
     #[inline(always)]
     pub fn highest(&self, line: &Line) -> u32 {
         let at_home = self.occupied(line) & ((1 << self.shape.buckets) - 1);
         63 - (at_home | 1).leading_zeros()
     }
 
-    /// Puts a new entry, whose count is 0, into a line that has room; says into which slot.
+    /// Inserts a new entry, whose count is 0, into a line that has room, and returns its slot.
     #[inline(always)]
     pub fn put<M: Slots>(&self, machine: M, line: &mut Line, bucket: u32, value: u32) -> u32 {
         let occupied = self.occupied(line);
@@ -161,7 +161,7 @@ impl Format {
         slot
     }
 
-    /// The same of an entry with any count.
+    /// Inserts a new entry with any count into a line that has room.
     #[inline(always)]
     pub fn put_counted<M: Slots>(&self, machine: M, line: &mut Line, bucket: u32, value: u32) {
         if self.count_bits == 0 {
@@ -173,7 +173,7 @@ impl Format {
         }
     }
 
-    /// Takes the entry of a slot, which is of this bucket, out of a line.
+    /// Removes the entry in a slot, which is of this bucket.
     #[inline(always)]
     pub fn remove<M: Slots>(&self, machine: M, line: &mut Line, slot: u32, bucket: u32) {
         let ends = self.ends.get(line);
@@ -183,11 +183,11 @@ impl Format {
         line[0] &= !(u64::from(alone) << (OCCUPIED + bucket));
     }
 
-    /// Which of some slots have a tag, whatever its lowest bits are, as many as `any`.
+    /// Returns which of some slots have a tag. The lowest `any` bits of tags are not compared.
     #[inline(always)]
     pub fn with_tag<M: Slots>(&self, machine: M, line: &Line, slots: u64, tag: u32, any: u32) -> u64 {
         let tag = tag << self.fingerprint_bits;
-        // The bits of a value from which on they have to be the same, and those of them in a lane.
+        // The lowest bit of a value that is compared, and the compared bits of a lane.
         let from = self.fingerprint_bits + any;
         let lane = ((1u64 << (8 * self.lane)) - 1) as u32 & u32::MAX << from;
         let mut with = slots;
@@ -200,7 +200,7 @@ impl Format {
         with
     }
 
-    /// Takes all entries of a tag out of a line, whatever its lowest bits are, as many as `any`.
+    /// Removes all entries with a tag. The lowest `any` bits of tags are not compared.
     #[inline(always)]
     pub fn expire<M: Slots>(&self, machine: M, line: &mut Line, tag: u32, any: u32) {
         let ends = self.ends.get(line);
@@ -210,10 +210,10 @@ impl Format {
             return;
         }
         let alive = used & !dead;
-        // A run stays if anything lives in it: a carry from the living runs up to its end.
+        // A run stays if any entry of it lives: the sum carries from living entries up to the end of their run.
         let any = (((alive & !ends) + (used & !ends)) | alive) & ends;
         let occupied = machine.spread(machine.gather(any, ends), self.occupied(line));
-        // The start of a run moves up over the dead to the first that lives.
+        // The start of a run moves up over dead entries to the first that lives.
         let starts = (ends << 1 | 1) & used;
         let starts = ((dead + (starts & dead)) | starts) & alive;
         let left = alive.count_ones();
@@ -221,42 +221,44 @@ impl Format {
         machine.keep(self, line, alive, occupied, machine.gather(starts, alive) >> 1 | last);
     }
 
-    /// How many of the highest buckets may have entries in second lines.
+    /// Returns how many of the highest buckets may have entries in alternate lines.
     #[inline(always)]
-    pub fn reach(&self, line: &Line) -> u32 {
-        (line[0] & REACH) as u32
+    pub fn evicted_buckets(&self, line: &Line) -> u32 {
+        (line[0] & EVICTED) as u32
     }
 
-    /// Sets the reach.
+    /// Writes the number of evicted buckets.
     #[inline(always)]
-    pub fn set_reach(&self, line: &mut Line, reach: u32) {
-        line[0] = line[0] & !REACH | u64::from(reach);
+    pub fn set_evicted_buckets(&self, line: &mut Line, buckets: u32) {
+        line[0] = line[0] & !EVICTED | u64::from(buckets);
     }
 
-    /// Lets it include a bucket, the number of which counts from the first that may be sent away.
+    /// Raises the number of evicted buckets so that it includes a bucket, counted from the first evictable one.
     #[inline(always)]
-    pub fn extend_reach(&self, line: &mut Line, movable: u32) {
-        let reach = self.reach(line).max(self.shape.foreign - movable);
-        self.set_reach(line, reach);
+    pub fn include_evicted(&self, line: &mut Line, evictable: u32) {
+        let buckets = self.evicted_buckets(line).max(self.shape.foreign - evictable);
+        self.set_evicted_buckets(line, buckets);
     }
 
-    /// Whether the bits could be those of a line: as many runs end as there are, and nothing lies beyond the last.
+    /// Returns whether insertions could have left these bits: as many runs end as there are, and all bits beyond the
+    /// last run are zero.
     pub fn sound(&self, line: &Line) -> bool {
         let beyond = !u64::MAX.checked_shr(self.ends.get(line).leading_zeros()).unwrap_or(0);
-        self.reach(line) <= self.shape.foreign
+        self.evicted_buckets(line) <= self.shape.foreign
             && self.occupied(line).count_ones() == self.ends.get(line).count_ones()
             && self.planes.iter().chain(&self.count_planes).all(|plane| plane.get(line) & beyond == 0)
     }
 
-    /// Whether the spare has to be asked.
+    /// Returns whether queries must read the overflow line.
     #[inline(always)]
     pub fn flagged(&self, line: &Line) -> bool {
-        line[0] & SPARE_FLAG != 0
+        line[0] & OVERFLOW_FLAG != 0
     }
 
-    /// Whether a home line alone tells of a bucket: no other line has any of it, nor the spare.
+    /// Returns whether all entries of a home bucket lie in its home line: none in an alternate line or the overflow
+    /// line.
     #[inline(always)]
-    pub fn alone(&self, line: &Line, bucket: u32) -> bool {
-        bucket + self.reach(line) < self.shape.buckets && !self.flagged(line)
+    pub fn is_complete(&self, line: &Line, bucket: u32) -> bool {
+        bucket + self.evicted_buckets(line) < self.shape.buckets && !self.flagged(line)
     }
 }

@@ -1,14 +1,14 @@
-//! What another page of the same keys' places has is taken in.
+//! Merges one page into another with the same locations.
 
-use super::format::{Line, SPARE_FLAG};
-use super::page::Found;
-use super::place::{Pages, Place};
+use super::format::{Line, OVERFLOW_FLAG};
+use super::overflow::{self, OverflowMatch};
+use super::page::Lookup;
+use super::pages::{Location, Pages};
 use super::slots::Slots;
-use super::spare::{self, Overflow};
 use crate::instructions::Work;
 
-/// A page takes in another.
-pub struct Unite<'a> {
+/// The merge of another page into a page.
+pub struct MergePage<'a> {
     pub pages: &'a Pages,
     pub number: u32,
     pub page: &'a mut [Line],
@@ -17,28 +17,28 @@ pub struct Unite<'a> {
     pub now: u32,
 }
 
-impl<M: Slots> Work<M> for Unite<'_> {
+impl<M: Slots> Work<M> for MergePage<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run(self, machine: M) {
         let Self { pages, number, page, other, now } = self;
         let format = pages.format;
-        // The prints first, and with them what lines say whose keys were turned away: entries may have to join them.
-        spare::merge(format, &mut page[0], &other[0], now, |a, b| format.both(a, b));
+        // The overflow line and the flags come first, because entries may have to join them.
+        overflow::merge(format, &mut page[0], &other[0], now, |a, b| format.add_counts(a, b));
         for (line, theirs) in page.iter_mut().zip(other).skip(1) {
-            line[0] |= theirs[0] & SPARE_FLAG;
+            line[0] |= theirs[0] & OVERFLOW_FLAG;
         }
         for (line, theirs) in (0..).zip(&other[1..]) {
             for slot in 0..format.used(theirs) {
-                let (place, mark) = pages.entry(machine, number, line, theirs, slot);
-                if !pages.is_kept(now, format.marked(mark).0) {
+                let (location, tag_and_count) = pages.entry(machine, number, line, theirs, slot);
+                if !pages.is_retained(now, format.split_tag_and_count(tag_and_count).0) {
                     continue;
                 }
                 if format.count_bits > 0 {
-                    pages.take_in_counted(machine, page, &place, mark, now);
+                    pages.merge_counted(machine, page, &location, tag_and_count, now);
                 } else {
-                    pages.take_in(machine, page, &place, mark, now);
+                    pages.merge_entry(machine, page, &location, tag_and_count, now);
                 }
             }
         }
@@ -46,34 +46,35 @@ impl<M: Slots> Work<M> for Unite<'_> {
 }
 
 impl Pages {
-    /// What is in a slot of a line: where its key is at home, its tag, and a count above.
+    /// Returns the location of the key in a slot of line `at` of a page, and its tag and count.
     #[inline(always)]
-    pub fn entry<M: Slots>(&self, machine: M, page: u32, at: u32, line: &Line, slot: u32) -> (Place, u32) {
+    pub fn entry<M: Slots>(&self, machine: M, page: u32, at: u32, line: &Line, slot: u32) -> (Location, u32) {
         let format = self.format;
         let (bucket, value) = (format.bucket(machine, line, slot), format.value(line, slot));
-        let print = format.print(value);
+        let fingerprint = format.fingerprint(value);
         let (line, bucket) = match bucket.checked_sub(format.shape.buckets) {
             None => (at, bucket),
-            Some(movable) => (self.home(at, movable, print), movable + format.movable()),
+            Some(evictable) => (self.home_of_guest(at, evictable, fingerprint), evictable + format.first_evictable()),
         };
-        (Place { page, line, bucket, print }, format.mark(value))
+        (Location { page, line, bucket, fingerprint }, format.tag_and_count(value))
     }
 
-    /// Takes in an entry; of two tags it keeps the younger.
+    /// Merges an entry without a count into a page. The younger of two tags stays.
     #[inline(always)]
-    fn take_in<M: Slots>(&self, machine: M, page: &mut [Line], place: &Place, tag: u32, now: u32) {
+    fn merge_entry<M: Slots>(&self, machine: M, page: &mut [Line], location: &Location, tag: u32, now: u32) {
         let format = self.format;
         let younger = |own| format.age(now, tag) < format.age(now, own);
-        match self.look_up(machine, page, place) {
-            Found::Entry(line, slot) => {
+        match self.look_up(machine, page, location) {
+            Lookup::Line(line, slot) => {
                 if younger(format.tag(format.value(&page[line], slot.trailing_zeros()))) {
                     machine.set_tag(format, &mut page[line], slot.trailing_zeros(), tag);
                 }
             }
-            Found::Spare(Overflow::Print(own)) => {
-                spare::renew(format, &mut page[0], self.spare_print(place), if younger(own) { tag } else { own });
+            Lookup::Overflow(OverflowMatch::Fingerprint(own)) => {
+                let tag = if younger(own) { tag } else { own };
+                overflow::renew(format, &mut page[0], self.overflow_fingerprint(location), tag);
             }
-            Found::Spare(_) => self.put(machine, page, place, tag, now),
+            Lookup::Overflow(_) => self.insert_new(machine, page, location, tag, now),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! NEON, for the comparison of lanes: counted under an emulator, queries take a quarter fewer instructions than the
-//! portable ones; the speed has not been measured. It has nothing that puts the bits of a word elsewhere.
+//! NEON, for the comparison of lanes. Counted under an emulator, queries take a quarter fewer instructions than the
+//! portable ones; the speed has not been measured. NEON cannot move selected bits of a word together or apart.
 
 #![allow(unsafe_code, reason = "vector instructions")]
 
@@ -7,32 +7,15 @@ use std::arch::aarch64::*;
 
 use super::format::{Format, Line};
 use super::slots::Slots;
-use crate::instructions::{Neon, Portable};
+use crate::instructions::Neon;
 
-/// The bits of a byte, twice over.
+/// The bits of a byte, twice.
 static BITS: [u8; 16] = [1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128];
 
 impl Slots for Neon {
-    const SELECTS: bool = Portable::SELECTS;
-
-    #[inline(always)]
-    fn nth(self, bits: u64, n: u32) -> u64 {
-        Portable.nth(bits, n)
-    }
-
-    #[inline(always)]
-    fn spread(self, bits: u64, mask: u64) -> u64 {
-        Portable.spread(bits, mask)
-    }
-
-    #[inline(always)]
-    fn gather(self, bits: u64, mask: u64) -> u64 {
-        Portable.gather(bits, mask)
-    }
-
     #[inline(always)]
     fn equal(self, format: &Format, line: &Line, value: u32, mask: u32) -> u64 {
-        // SAFETY: NEON is part of aarch64; the loads are of two each of the eight words of a line, and of sixteen bits.
+        // SAFETY: NEON is part of aarch64; the loads are of two of the eight words of a line, and of sixteen bytes.
         unsafe {
             let bits = vld1q_u8(BITS.as_ptr());
             if format.lane == 1 {
@@ -58,15 +41,5 @@ impl Slots for Neon {
                 u64::from(equal) >> (format.lanes / 2)
             }
         }
-    }
-
-    #[inline(always)]
-    fn open_slot(self, format: &Format, line: &mut Line, slot: u32, value: u32, end: bool) {
-        Portable.open_slot(format, line, slot, value, end);
-    }
-
-    #[inline(always)]
-    fn close_slot(self, format: &Format, line: &mut Line, slot: u32, end: bool) {
-        Portable.close_slot(format, line, slot, end);
     }
 }

@@ -1,239 +1,259 @@
-//! One page: a key is in its home line, in the second line that its home points to, or in the spare.
+//! One page: the entry of a key lies in its home line, in its alternate line, or in the overflow line.
 
-use super::format::{Line, SPARE_FLAG};
-use super::place::{Pages, Place};
-use super::room::MakeRoom;
+use super::eviction::MakeRoom;
+use super::format::{Line, OVERFLOW_FLAG};
+use super::overflow::{self, OverflowMatch};
+use super::pages::{Location, Pages};
 use super::slots::Slots;
-use super::spare::{self, Overflow};
 use crate::instructions::Work;
 use crate::shape::quotient::MAX_LINES;
 
-/// Where an entry was found.
-pub enum Found {
-    /// In this line of the page, in the slot of this bit.
-    Entry(usize, u64),
-    Spare(Overflow),
+/// The result of a search for a key in its page.
+pub enum Lookup {
+    /// The number of the line in the page, and the slot as a bit.
+    Line(usize, u64),
+    /// The result of the search in the overflow line.
+    Overflow(OverflowMatch),
 }
 
 impl Pages {
-    /// How far a bucket lies above the first that may be sent away, if the line has sent away some of it.
+    /// Returns a bucket, counted from the first evictable one, if the line has evicted entries of it.
     #[inline(always)]
-    pub fn sent(&self, line: &Line, bucket: u32) -> Option<u32> {
-        let first = self.format.shape.buckets - self.format.reach(line);
-        (bucket >= first).then(|| bucket - self.format.movable())
+    pub fn evicted(&self, line: &Line, bucket: u32) -> Option<u32> {
+        let first = self.format.shape.buckets - self.format.evicted_buckets(line);
+        (bucket >= first).then(|| bucket - self.format.first_evictable())
     }
 
-    /// Looks up a key.
+    /// Searches a key in its page.
     #[inline(always)]
-    pub fn look_up<M: Slots>(&self, machine: M, page: &[Line], place: &Place) -> Found {
-        let (format, at_home) = (self.format, place.line as usize + 1);
+    pub fn look_up<M: Slots>(&self, machine: M, page: &[Line], location: &Location) -> Lookup {
+        let (format, at_home) = (self.format, location.line as usize + 1);
         let home = &page[at_home];
-        let slot = format.find(machine, home, place.bucket, place.print);
+        let slot = format.find(machine, home, location.bucket, location.fingerprint);
         if slot != 0 {
-            return Found::Entry(at_home, slot);
+            return Lookup::Line(at_home, slot);
         }
-        if let Some(movable) = self.sent(home, place.bucket) {
-            let second = self.second(place.line, movable, place.print) as usize + 1;
-            let slot = format.find(machine, &page[second], format.shape.buckets + movable, place.print);
+        if let Some(evictable) = self.evicted(home, location.bucket) {
+            let alternate = self.alternate_line(location.line, evictable, location.fingerprint) as usize + 1;
+            let slot = format.find(machine, &page[alternate], format.shape.buckets + evictable, location.fingerprint);
             if slot != 0 {
-                return Found::Entry(second, slot);
+                return Lookup::Line(alternate, slot);
             }
         }
-        Found::Spare(if format.flagged(home) {
-            spare::ask(self.format, &page[0], self.spare_print(place))
+        Lookup::Overflow(if format.flagged(home) {
+            overflow::look_up(format, &page[0], self.overflow_fingerprint(location))
         } else {
-            Overflow::No
+            OverflowMatch::Absent
         })
     }
 
-    /// Whether a key is there.
+    /// Returns whether the page contains a key, in whatever epoch.
     #[inline(always)]
-    pub fn contains<M: Slots>(&self, machine: M, page: &[Line], place: &Place) -> bool {
-        let (format, home) = (self.format, &page[place.line as usize + 1]);
-        // The home line answers nearly always, and whether it says yes is not to be a branch.
-        let found = format.find(machine, home, place.bucket, place.print);
-        if format.alone(home, place.bucket) {
+    pub fn contains<M: Slots>(&self, machine: M, page: &[Line], location: &Location) -> bool {
+        let (format, home) = (self.format, &page[location.line as usize + 1]);
+        // The home line is nearly always enough. Whether it has the key cannot be predicted, so it is not a branch.
+        let found = format.find(machine, home, location.bucket, location.fingerprint);
+        if format.is_complete(home, location.bucket) {
             return found != 0;
         }
-        found != 0 || self.is_elsewhere(machine, page, place)
+        found != 0 || self.is_elsewhere(machine, page, location)
     }
 
-    /// Whether a key that is not in its home line is there.
+    /// Returns whether the page contains a key that is not in its home line.
     #[inline(always)]
-    pub fn is_elsewhere<M: Slots>(&self, machine: M, page: &[Line], place: &Place) -> bool {
-        let (format, home) = (self.format, &page[place.line as usize + 1]);
-        if let Some(movable) = self.sent(home, place.bucket) {
-            let second = self.second(place.line, movable, place.print) as usize + 1;
-            if format.find(machine, &page[second], format.shape.buckets + movable, place.print) != 0 {
+    pub fn is_elsewhere<M: Slots>(&self, machine: M, page: &[Line], location: &Location) -> bool {
+        let (format, home) = (self.format, &page[location.line as usize + 1]);
+        if let Some(evictable) = self.evicted(home, location.bucket) {
+            let alternate = self.alternate_line(location.line, evictable, location.fingerprint) as usize + 1;
+            let bucket = format.shape.buckets + evictable;
+            if format.find(machine, &page[alternate], bucket, location.fingerprint) != 0 {
                 return true;
             }
         }
-        format.flagged(home) && spare::ask(self.format, &page[0], self.spare_print(place)) != Overflow::No
+        format.flagged(home)
+            && overflow::look_up(format, &page[0], self.overflow_fingerprint(location)) != OverflowMatch::Absent
     }
 
-    /// Whether a key is there that was inserted in the last `kept` epochs.
+    /// Returns whether the page contains a key that was inserted in the last `retained` epochs.
     #[inline(always)]
-    pub fn contains_since<M: Slots>(&self, machine: M, page: &[Line], place: &Place, now: u32, kept: u32) -> bool {
-        let (format, home) = (self.format, &page[place.line as usize + 1]);
-        let found = format.find(machine, home, place.bucket, place.print);
-        let alone = format.alone(home, place.bucket);
-        if alone && found == 0 {
+    pub fn contains_since<M: Slots>(
+        &self,
+        machine: M,
+        page: &[Line],
+        location: &Location,
+        now: u32,
+        retained: u32,
+    ) -> bool {
+        let (format, home) = (self.format, &page[location.line as usize + 1]);
+        let found = format.find(machine, home, location.bucket, location.fingerprint);
+        let complete = format.is_complete(home, location.bucket);
+        if complete && found == 0 {
             return false;
         }
-        if alone && format.count_bits == 0 {
-            return format.age(now, format.tag_in(home, found.trailing_zeros())) < kept;
+        if complete && format.count_bits == 0 {
+            return format.age(now, format.tag_in(home, found.trailing_zeros())) < retained;
         }
-        self.youngest(machine, page, place, now).is_some_and(|age| age < kept)
+        self.youngest(machine, page, location, now).is_some_and(|age| age < retained)
     }
 
-    /// How many epochs ago, as far as the page can tell, a key was last inserted: the youngest of what is possible;
-    /// and whether it is surely there, or may have been turned away then.
+    /// Returns how many epochs ago a key was last inserted, at least, and whether it is certainly in the page: a key
+    /// that may have been rejected is not.
     #[inline(always)]
-    pub fn age<M: Slots>(&self, machine: M, page: &[Line], place: &Place, now: u32) -> Option<(u32, bool)> {
-        let of = |tag| self.format.age(now, tag);
-        let told = match self.look_up(machine, page, place) {
-            Found::Entry(..) if self.format.count_bits > 0 => {
-                let ages = self.entries_of(machine, page, place).map(|(line, slot)| of(self.tag_of(page, line, slot)));
+    pub fn age<M: Slots>(&self, machine: M, page: &[Line], location: &Location, now: u32) -> Option<(u32, bool)> {
+        let age = |tag| self.format.age(now, tag);
+        let found = match self.look_up(machine, page, location) {
+            Lookup::Line(..) if self.format.count_bits > 0 => {
+                let entries = self.entries_of(machine, page, location);
+                let ages = entries.map(|(line, slot)| age(self.tag_of(page, line, slot)));
                 ages.min().map(|age| (age, true))
             }
-            Found::Entry(line, slot) => Some((of(self.tag_of(page, line, slot.trailing_zeros())), true)),
-            Found::Spare(Overflow::No) => None,
-            Found::Spare(Overflow::Print(tag)) => Some((of(tag), true)),
-            Found::Spare(Overflow::Perhaps(tag)) => Some((of(tag), false)),
+            Lookup::Line(line, slot) => Some((age(self.tag_of(page, line, slot.trailing_zeros())), true)),
+            Lookup::Overflow(OverflowMatch::Absent) => None,
+            Lookup::Overflow(OverflowMatch::Fingerprint(tag)) => Some((age(tag), true)),
+            Lookup::Overflow(OverflowMatch::Rejected(tag)) => Some((age(tag), false)),
         };
-        told.filter(|&(age, _)| age < self.kept)
+        found.filter(|&(age, _)| age < self.retained)
     }
 
-    /// How many epochs ago, at the least, a key was last inserted, if it was. Of united filters one may have turned
-    /// away a key that the other has for longer: all that could be it counts, not only what is found first.
+    /// Returns how many epochs ago a key was last inserted, at least, if the page may contain it. In merged filters,
+    /// one may have rejected a key of which the other has an older entry. So all matches count, not only the first.
     #[inline(always)]
-    pub fn youngest<M: Slots>(&self, machine: M, page: &[Line], place: &Place, now: u32) -> Option<u32> {
-        let found = self.age(machine, page, place, now).map(|(age, _)| age);
-        if !self.format.flagged(&page[place.line as usize + 1]) {
+    pub fn youngest<M: Slots>(&self, machine: M, page: &[Line], location: &Location, now: u32) -> Option<u32> {
+        let found = self.age(machine, page, location, now).map(|(age, _)| age);
+        if !self.format.flagged(&page[location.line as usize + 1]) {
             return found;
         }
-        let spared =
-            spare::tags_of(self.format, &page[0], self.spare_print(place)).map(|tag| self.format.age(now, tag));
-        spared.chain(found).min()
+        let tags = overflow::tags_of(self.format, &page[0], self.overflow_fingerprint(location));
+        tags.map(|tag| self.format.age(now, tag)).chain(found).min()
     }
 
-    /// The tag of a slot.
+    /// Returns the tag in a slot of a line.
     #[inline(always)]
     pub fn tag_of(&self, page: &[Line], line: usize, slot: u32) -> u32 {
         self.format.tag_in(&page[line], slot)
     }
 
-    /// Inserts a key, with this tag; says whether it was there.
+    /// Inserts a key with this tag, and returns whether the page contained it.
     #[inline(always)]
-    pub fn add<M: Slots>(&self, machine: M, page: &mut [Line], place: &Place, tag: u32) -> bool {
+    pub fn insert<M: Slots>(&self, machine: M, page: &mut [Line], location: &Location, tag: u32) -> bool {
         let format = self.format;
-        let there = match self.look_up(machine, page, place) {
-            Found::Entry(line, slot) => {
-                // The old tag is not read where all count.
-                let there = !self.fine() || self.is_kept(tag, self.tag_of(page, line, slot.trailing_zeros()));
+        let present = match self.look_up(machine, page, location) {
+            Lookup::Line(line, slot) => {
+                // The old tag is not read if all tags are retained.
+                let present = !self.fine() || self.is_retained(tag, self.tag_of(page, line, slot.trailing_zeros()));
                 machine.set_tag(format, &mut page[line], slot.trailing_zeros(), tag);
-                return there;
+                return present;
             }
-            Found::Spare(Overflow::Print(old)) => {
-                spare::renew(self.format, &mut page[0], self.spare_print(place), tag);
-                return self.is_kept(tag, old);
+            Lookup::Overflow(OverflowMatch::Fingerprint(old)) => {
+                overflow::renew(format, &mut page[0], self.overflow_fingerprint(location), tag);
+                return self.is_retained(tag, old);
             }
-            Found::Spare(Overflow::Perhaps(old)) => self.is_kept(tag, old),
-            Found::Spare(Overflow::No) => false,
+            Lookup::Overflow(OverflowMatch::Rejected(old)) => self.is_retained(tag, old),
+            Lookup::Overflow(OverflowMatch::Absent) => false,
         };
-        self.put(machine, page, place, tag, tag);
-        there
+        self.insert_new(machine, page, location, tag, tag);
+        present
     }
 
-    /// Takes in a key that is not there, with a tag, while that of the open epoch is `now`.
+    /// Inserts a key that the page does not contain, with a tag, while `now` is the tag of the open epoch.
     #[inline(always)]
-    pub fn put<M: Slots>(&self, machine: M, page: &mut [Line], place: &Place, tag: u32, now: u32) {
-        let (format, home) = (self.format, place.line as usize + 1);
+    pub fn insert_new<M: Slots>(&self, machine: M, page: &mut [Line], location: &Location, tag: u32, now: u32) {
+        let (format, home) = (self.format, location.line as usize + 1);
         if format.full(&page[home]) {
-            return machine.run(MakeRoom { pages: self, page, place, mark: tag, now });
+            return machine.run(MakeRoom { pages: self, page, location, tag_and_count: tag, now });
         }
-        format.put(machine, &mut page[home], place.bucket, place.print | tag << format.fingerprint_bits);
+        format.put(machine, &mut page[home], location.bucket, location.fingerprint | tag << format.fingerprint_bits);
     }
 
-    /// The same with a tag and a count above it.
+    /// Inserts a key as [`insert_new`](Self::insert_new) does, with a tag and a count.
     #[inline(always)]
-    pub fn put_counted<M: Slots>(&self, machine: M, page: &mut [Line], place: &Place, mark: u32, now: u32) {
-        let (format, home) = (self.format, place.line as usize + 1);
+    pub fn insert_counted<M: Slots>(
+        &self,
+        machine: M,
+        page: &mut [Line],
+        location: &Location,
+        tag_and_count: u32,
+        now: u32,
+    ) {
+        let (format, home) = (self.format, location.line as usize + 1);
         if format.full(&page[home]) {
-            return machine.run(MakeRoom { pages: self, page, place, mark, now });
+            return machine.run(MakeRoom { pages: self, page, location, tag_and_count, now });
         }
-        format.put_counted(machine, &mut page[home], place.bucket, place.print | mark << format.fingerprint_bits);
+        let value = location.fingerprint | tag_and_count << format.fingerprint_bits;
+        format.put_counted(machine, &mut page[home], location.bucket, value);
     }
 
-    /// Forgets what has the tags that are gone, and puts the page in order while it is at hand: lines that
-    /// are nearly full hand on what the next keys would push out, what is not at home goes home where there is room
-    /// again, and every line reaches just as far as it has to.
+    /// Rotates a page: removes all entries with expired tags, and then puts the page in order while its lines are
+    /// cached. Lines that are nearly full evict what the next keys would evict, guests return to home lines that have
+    /// room again, and every line recomputes its number of evicted buckets.
     #[inline(always)]
-    pub fn turn_page<M: Slots>(&self, machine: M, page: &mut [Line], gone: u32) {
+    pub fn rotate_page<M: Slots>(&self, machine: M, page: &mut [Line], expired: u32) {
         let (format, shape) = (self.format, self.format.shape);
-        let (spare, lines) = page.split_first_mut().expect("a page has a spare line");
-        let any = self.epochs_per_turn_log2;
-        let nothing_spared = spare::expire(format, spare, gone, any);
+        let (overflow, lines) = page.split_first_mut().expect("a page has an overflow line");
+        let any = self.epochs_per_rotation_log2;
+        let overflow_is_empty = overflow::expire(format, overflow, expired, any);
         for line in &mut *lines {
-            format.expire(machine, line, gone, any);
+            format.expire(machine, line, expired, any);
         }
-        // Some 10 % of the entries of a line go where tags come round with eight turns, and half of that with sixteen.
+        // About 10 % of the entries of a line expire where tags repeat after eight rotations, and half of that where
+        // they repeat after sixteen.
         let (reserve, room) = if format.tag_bits - any <= 3 { (3, 6) } else { (1, 3) };
         for line in 0..self.lines {
             let at = line as usize;
-            let mut slot = format.first_foreign(machine, &lines[at]);
+            let mut slot = format.first_guest(machine, &lines[at]);
             while slot > 0 && format.used(&lines[at]) + reserve > shape.slots {
                 slot -= 1;
                 let bucket = format.bucket(machine, &lines[at], slot);
-                if bucket < format.movable() {
+                if bucket < format.first_evictable() {
                     break;
                 }
-                let movable = bucket - format.movable();
-                let second = self.second(line, movable, format.print_in(&lines[at], slot)) as usize;
-                if format.used(&lines[second]) + reserve < shape.slots {
+                let evictable = bucket - format.first_evictable();
+                let fingerprint = format.fingerprint_in(&lines[at], slot);
+                let alternate = self.alternate_line(line, evictable, fingerprint) as usize;
+                if format.used(&lines[alternate]) + reserve < shape.slots {
                     let value = format.value(&lines[at], slot);
-                    format.put_counted(machine, &mut lines[second], shape.buckets + movable, value);
+                    format.put_counted(machine, &mut lines[alternate], shape.buckets + evictable, value);
                     format.remove(machine, &mut lines[at], slot, bucket);
                 }
             }
         }
-        let mut reach = [0; MAX_LINES as usize + 1];
+        let mut evicted_buckets = [0; MAX_LINES as usize + 1];
         for line in 0..self.lines {
             let at = line as usize;
-            let first = format.first_foreign(machine, &lines[at]);
+            let first = format.first_guest(machine, &lines[at]);
             for slot in (first..format.used(&lines[at])).rev() {
                 let bucket = format.bucket(machine, &lines[at], slot);
-                let movable = bucket - shape.buckets;
-                let home = self.home(line, movable, format.print_in(&lines[at], slot)) as usize;
+                let evictable = bucket - shape.buckets;
+                let home = self.home_of_guest(line, evictable, format.fingerprint_in(&lines[at], slot)) as usize;
                 if format.used(&lines[home]) + room < shape.slots {
                     let value = format.value(&lines[at], slot);
-                    format.put_counted(machine, &mut lines[home], format.movable() + movable, value);
+                    format.put_counted(machine, &mut lines[home], format.first_evictable() + evictable, value);
                     format.remove(machine, &mut lines[at], slot, bucket);
                 } else {
-                    let reach = &mut reach[home & MAX_LINES as usize];
-                    *reach = u32::max(*reach, shape.foreign - movable);
+                    let buckets = &mut evicted_buckets[home & MAX_LINES as usize];
+                    *buckets = u32::max(*buckets, shape.foreign - evictable);
                 }
             }
         }
-        for (line, reach) in lines.iter_mut().zip(reach) {
-            format.set_reach(line, reach);
-            line[0] &= if nothing_spared { !SPARE_FLAG } else { u64::MAX };
+        for (line, buckets) in lines.iter_mut().zip(evicted_buckets) {
+            format.set_evicted_buckets(line, buckets);
+            line[0] &= if overflow_is_empty { !OVERFLOW_FLAG } else { u64::MAX };
         }
     }
 }
 
-/// A page that turns, compiled for each instruction set.
-pub struct Turn<'a> {
+/// The rotation of a page, compiled for each instruction set.
+pub struct RotatePage<'a> {
     pub pages: &'a Pages,
     pub page: &'a mut [Line],
-    pub gone: u32,
+    pub expired: u32,
 }
 
-impl<M: Slots> Work<M> for Turn<'_> {
+impl<M: Slots> Work<M> for RotatePage<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run(self, machine: M) {
-        self.pages.turn_page(machine, self.page, self.gone);
+        self.pages.rotate_page(machine, self.page, self.expired);
     }
 }

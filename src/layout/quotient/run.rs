@@ -1,22 +1,22 @@
-//! Runs of keys, block by block: their places are worked out once, and their lines are there when they act.
+//! Runs of keys, block by block: locations are computed once, and lines are prefetched before their keys are processed.
 
-use std::ops::Range;
+use std::ops::{Deref, Range};
 
-use super::Rotation;
+use super::EpochRotation;
 use super::format::Line;
-use super::place::{Pages, Place};
+use super::pages::{Location, Pages};
 use super::slots::Slots;
 use crate::inference::Evidence;
 use crate::instructions::Work;
 use crate::memory::prefetch::Address;
 
-/// Keys of a block. While those of one act, the home lines of the next are there and tell what else is needed, and
-/// those of the one after that are on the way.
+/// The number of keys of a block. While the keys of one block are processed, the home lines of the next have arrived
+/// and show which other lines it needs, and the home lines of the block after that are on their way.
 pub const BLOCK: usize = 32;
-/// So few lines, 4 MiB, are near enough that only home lines are fetched ahead.
+/// The greatest number of lines, 4 MiB, for which it is enough to prefetch home lines.
 const NEAR: usize = 1 << 16;
 
-/// Keys of a block, by their places in it.
+/// Keys of a block that are processed later, by their numbers in the block.
 #[derive(Clone, Copy, Default)]
 pub struct Deferred {
     keys: [u8; BLOCK],
@@ -24,198 +24,206 @@ pub struct Deferred {
 }
 
 impl Deferred {
-    /// Puts a key aside, or does not, without a branch.
+    /// Adds a key if a condition holds, without a branch.
     #[inline(always)]
-    pub fn put_if(&mut self, key: u8, condition: bool) {
+    pub fn add_if(&mut self, key: u8, condition: bool) {
         self.keys[self.len % BLOCK] = key;
         self.len += usize::from(condition);
     }
 
-    /// Those put aside, in order.
+    /// Returns the keys, in order.
     #[inline(always)]
     pub fn keys(&self) -> &[u8] {
         &self.keys[..self.len]
     }
 }
 
-/// What each key of a run does.
-pub trait Operation {
-    /// The lines at hand.
-    fn lines(&self) -> &[Line];
-
-    /// Whether it puts keys into lines, and needs room there.
-    const PUTS: bool;
-
-    /// Does it for key `i` of the batch.
-    fn act<M: Slots>(&mut self, machine: M, i: usize, place: &Place);
+/// Pages in one rotation. `lines` are their lines, borrowed to read (`&[Line]`) or to write (`&mut [Line]`).
+pub struct RunCells<'a, L> {
+    pub pages: &'a Pages,
+    pub lines: L,
+    pub rotation: EpochRotation,
 }
 
-/// All keys of a run, one after the other.
-pub struct ForEach<'a, A> {
-    pub pages: &'a Pages,
+impl<L: Deref<Target = [Line]>> RunCells<'_, L> {
+    /// Returns the page of a location.
+    #[inline(always)]
+    pub fn page(&self, location: &Location) -> &[Line] {
+        self.pages.page(&self.lines, location.page)
+    }
+
+    /// Returns the tag of the open epoch of a page.
+    #[inline(always)]
+    pub fn tag(&self, location: &Location) -> u32 {
+        self.rotation.tag(self.pages, location.page)
+    }
+
+    /// Returns how many epochs of a page are retained.
+    #[inline(always)]
+    pub fn retained(&self, location: &Location) -> u32 {
+        self.rotation.retained(self.pages, location.page)
+    }
+}
+
+impl RunCells<'_, &mut [Line]> {
+    /// Returns the page of a location, to write.
+    #[inline(always)]
+    pub fn page_mut(&mut self, location: &Location) -> &mut [Line] {
+        self.pages.page_mut(self.lines, location.page)
+    }
+}
+
+/// What is done with each key of a run.
+pub trait Operation<L> {
+    /// Whether keys may be inserted, for which a full line needs room.
+    const INSERTS: bool;
+
+    /// Processes key `i` of the batch.
+    fn apply<M: Slots>(&mut self, machine: M, cells: &mut RunCells<'_, L>, i: usize, location: &Location);
+}
+
+/// An operation on all keys of a run, in order.
+pub struct ForEach<'a, L, O> {
+    pub cells: RunCells<'a, L>,
     pub hashes: &'a [u64],
     pub run: Range<usize>,
-    pub act: A,
+    pub operation: O,
 }
 
-impl<M: Slots, A: Operation> Work<M> for ForEach<'_, A> {
-    type Output = A;
+impl<M: Slots, L: Deref<Target = [Line]>, O: Operation<L>> Work<M> for ForEach<'_, L, O> {
+    type Output = O;
 
     #[inline(always)]
-    fn run(self, machine: M) -> A {
-        let Self { pages, hashes, run, mut act } = self;
+    fn run(self, machine: M) -> O {
+        let Self { mut cells, hashes, run, mut operation } = self;
+        let pages = cells.pages;
         if run.len() == 1 {
-            // Alone, a key is done before there is room for those in flight.
-            act.act(machine, run.start, &pages.place(hashes[run.start]));
-            return act;
+            // A single key is processed before the blocks below could be set up.
+            operation.apply(machine, &mut cells, run.start, &pages.location(hashes[run.start]));
+            return operation;
         }
-        let address = Address::of(act.lines().as_flattened());
-        // Those of the next run too: a page turns after some hundred keys, and memory is not to wait for that.
+        let address = Address::of(cells.lines.as_flattened());
+        // Includes keys of the next run: a page rotates after some hundred keys, which must not wait for memory.
         let end = hashes.len().min(run.end + run.len().min(2 * BLOCK));
-        let far = act.lines().len() > NEAR;
-        let (mut blocks, mut rings) = (hashes[run.start..end].chunks(BLOCK), [[Place::default(); BLOCK]; 3]);
+        let far = cells.lines.len() > NEAR;
+        let (mut blocks, mut rings) = (hashes[run.start..end].chunks(BLOCK), [[Location::default(); BLOCK]; 3]);
         let [mut now, mut next, mut later] = rings.each_mut();
-        fetch_homes(pages, address, blocks.next(), now);
-        fetch_homes(pages, address, blocks.next(), next);
+        prefetch_home_lines(pages, address, blocks.next(), now);
+        prefetch_home_lines(pages, address, blocks.next(), next);
         if far {
-            fetch_others::<M, A>(machine, pages, address, act.lines(), &now[..run.len().min(BLOCK)]);
+            prefetch_other_lines(machine, pages, &cells.lines, O::INSERTS, &now[..run.len().min(BLOCK)]);
         }
         for start in run.clone().step_by(BLOCK) {
-            fetch_homes(pages, address, blocks.next(), later);
+            prefetch_home_lines(pages, address, blocks.next(), later);
             let coming = run.end.saturating_sub(start + BLOCK).min(BLOCK);
             if far {
-                fetch_others::<M, A>(machine, pages, address, act.lines(), &next[..coming]);
+                prefetch_other_lines(machine, pages, &cells.lines, O::INSERTS, &next[..coming]);
             }
-            for (i, place) in (start..run.end).zip(&*now) {
-                act.act(machine, i, place);
+            for (i, location) in (start..run.end).zip(&*now) {
+                operation.apply(machine, &mut cells, i, location);
             }
             (now, next, later) = (next, later, now);
         }
-        act
+        operation
     }
 }
 
-/// Works out where keys are at home, and has their lines fetched.
+/// Computes the locations of keys, and prefetches their home lines.
 #[inline(always)]
-fn fetch_homes(pages: &Pages, address: Address, hashes: Option<&[u64]>, places: &mut [Place; BLOCK]) {
-    for (place, &hash) in places.iter_mut().zip(hashes.unwrap_or_default()) {
-        *place = pages.place(hash);
-        address.fetch(pages.home_of(place) * 8);
+fn prefetch_home_lines(pages: &Pages, address: Address, hashes: Option<&[u64]>, locations: &mut [Location; BLOCK]) {
+    for (location, &hash) in locations.iter_mut().zip(hashes.unwrap_or_default()) {
+        *location = pages.location(hash);
+        address.fetch(pages.home_line(location) * 8);
     }
 }
 
-/// Has the lines fetched that keys are going to need beside their home lines, which are there. Few need any, and which
-/// do is not to be a branch.
+/// Prefetches the lines that keys need besides their home lines, which have arrived. Few keys need any. Which do cannot
+/// be predicted, so it is not a branch.
 #[inline(always)]
-fn fetch_others<M: Slots, A: Operation>(machine: M, pages: &Pages, address: Address, lines: &[Line], places: &[Place]) {
-    let (format, mut aside) = (pages.format, Deferred::default());
-    for (key, place) in (0..).zip(places) {
-        let home = &lines[pages.home_of(place)];
-        aside.put_if(key, pages.sent(home, place.bucket).is_some() | (A::PUTS && format.full(home)));
+fn prefetch_other_lines<M: Slots>(machine: M, pages: &Pages, lines: &[Line], inserts: bool, locations: &[Location]) {
+    let (format, address, mut deferred) = (pages.format, Address::of(lines.as_flattened()), Deferred::default());
+    for (key, location) in (0..).zip(locations) {
+        let home = &lines[pages.home_line(location)];
+        deferred.add_if(key, pages.evicted(home, location.bucket).is_some() | (inserts && format.full(home)));
     }
-    for &key in aside.keys() {
-        let place = &places[usize::from(key)];
-        fetch_second(pages, address, lines, place);
-        let home = &lines[pages.home_of(place)];
-        if A::PUTS && format.full(home) {
-            let spare = pages.start(place.page);
-            address.fetch(spare * 8);
-            for to in pages.ways_out(machine, home, place.line) {
-                address.fetch((spare + to as usize + 1) * 8);
+    for &key in deferred.keys() {
+        let location = &locations[usize::from(key)];
+        prefetch_alternate_line(pages, address, lines, location);
+        let home = &lines[pages.home_line(location)];
+        if inserts && format.full(home) {
+            let overflow = pages.start(location.page);
+            address.fetch(overflow * 8);
+            for to in pages.first_evictions(machine, home, location.line) {
+                address.fetch((overflow + to as usize + 1) * 8);
             }
         }
     }
 }
 
-/// Has the second line of a key fetched, if it may be there.
+/// Prefetches the alternate line of a key, if the key may be there.
 #[inline(always)]
-pub fn fetch_second(pages: &Pages, address: Address, lines: &[Line], place: &Place) {
-    if let Some(movable) = pages.sent(&lines[pages.home_of(place)], place.bucket) {
-        let second = pages.second(place.line, movable, place.print);
-        address.fetch((pages.start(place.page) + second as usize + 1) * 8);
+pub fn prefetch_alternate_line(pages: &Pages, address: Address, lines: &[Line], location: &Location) {
+    if let Some(evictable) = pages.evicted(&lines[pages.home_line(location)], location.bucket) {
+        let alternate = pages.alternate_line(location.line, evictable, location.fingerprint);
+        address.fetch((pages.start(location.page) + alternate as usize + 1) * 8);
     }
 }
 
-/// Inserts.
-pub struct Insert<'a> {
-    pub pages: &'a Pages,
-    pub lines: &'a mut [Line],
-    pub phase: Rotation,
-}
+/// Inserts the keys.
+pub struct Insert;
 
-impl Operation for Insert<'_> {
-    const PUTS: bool = true;
+impl Operation<&mut [Line]> for Insert {
+    const INSERTS: bool = true;
 
     #[inline(always)]
-    fn lines(&self) -> &[Line] {
-        self.lines
-    }
-
-    #[inline(always)]
-    fn act<M: Slots>(&mut self, machine: M, _: usize, place: &Place) {
-        let tag = self.phase.tag(self.pages, place.page);
-        self.pages.add(machine, self.pages.page_mut(self.lines, place.page), place, tag);
+    fn apply<M: Slots>(&mut self, machine: M, cells: &mut RunCells<'_, &mut [Line]>, _: usize, location: &Location) {
+        let (pages, tag) = (cells.pages, cells.tag(location));
+        pages.insert(machine, cells.page_mut(location), location, tag);
     }
 }
 
-/// Asks.
+/// Writes which keys the pages contain.
 pub struct Query<'a> {
-    pub pages: &'a Pages,
-    pub lines: &'a [Line],
-    pub phase: Rotation,
     pub present: &'a mut [bool],
 }
 
-impl Operation for Query<'_> {
-    const PUTS: bool = false;
+impl Operation<&[Line]> for Query<'_> {
+    const INSERTS: bool = false;
 
     #[inline(always)]
-    fn lines(&self) -> &[Line] {
-        self.lines
-    }
-
-    #[inline(always)]
-    fn act<M: Slots>(&mut self, machine: M, i: usize, place: &Place) {
-        let page = self.pages.page(self.lines, place.page);
-        self.present[i] = if self.phase.all_kept(self.pages) {
-            self.pages.contains(machine, page, place)
+    fn apply<M: Slots>(&mut self, machine: M, cells: &mut RunCells<'_, &[Line]>, i: usize, location: &Location) {
+        let (pages, page) = (cells.pages, cells.page(location));
+        self.present[i] = if cells.rotation.retains_all(pages) {
+            pages.contains(machine, page, location)
         } else {
-            let (now, kept) = (self.phase.tag(self.pages, place.page), self.phase.retained(self.pages, place.page));
-            self.pages.contains_since(machine, page, place, now, kept)
+            pages.contains_since(machine, page, location, cells.tag(location), cells.retained(location))
         };
     }
 }
 
-/// Asks, and inserts: always with `refresh`, else what was not there.
+/// Writes which keys the pages contain, and inserts the keys; without `refresh` only those that were absent.
 pub struct Duplicated<'a> {
-    pub pages: &'a Pages,
-    pub lines: &'a mut [Line],
-    pub phase: Rotation,
     pub refresh: bool,
     pub seen: &'a mut [bool],
+    /// The number of keys inserted.
     pub inserted: u64,
 }
 
-impl Operation for Duplicated<'_> {
-    const PUTS: bool = true;
+impl Operation<&mut [Line]> for Duplicated<'_> {
+    const INSERTS: bool = true;
 
     #[inline(always)]
-    fn lines(&self) -> &[Line] {
-        self.lines
-    }
-
-    #[inline(always)]
-    fn act<M: Slots>(&mut self, machine: M, i: usize, place: &Place) {
-        let tag = self.phase.tag(self.pages, place.page);
-        let page = self.pages.page_mut(self.lines, place.page);
+    fn apply<M: Slots>(&mut self, machine: M, cells: &mut RunCells<'_, &mut [Line]>, i: usize, location: &Location) {
+        let (pages, tag) = (cells.pages, cells.tag(location));
+        let page = cells.page_mut(location);
         self.seen[i] = if self.refresh {
-            self.pages.add(machine, page, place, tag)
-        } else if self.pages.fine() {
-            machine.run(AddUnseen { pages: self.pages, page, place, tag })
+            pages.insert(machine, page, location, tag)
+        } else if pages.fine() {
+            machine.run(InsertUnseen { pages, page, location, tag })
         } else {
-            let seen = self.pages.contains(machine, page, place);
+            let seen = pages.contains(machine, page, location);
             if !seen {
-                self.pages.put(machine, page, place, tag, tag);
+                pages.insert_new(machine, page, location, tag, tag);
             }
             seen
         };
@@ -223,48 +231,40 @@ impl Operation for Duplicated<'_> {
     }
 }
 
-/// Inserts a key that is not there, where one that is may count no longer; says whether it is there.
-struct AddUnseen<'a> {
+/// Inserts a key unless the page contains it, in a page that may have entries of epochs that are not retained. Returns
+/// whether the page contained the key.
+struct InsertUnseen<'a> {
     pages: &'a Pages,
     page: &'a mut [Line],
-    place: &'a Place,
+    location: &'a Location,
     tag: u32,
 }
 
-impl<M: Slots> Work<M> for AddUnseen<'_> {
+impl<M: Slots> Work<M> for InsertUnseen<'_> {
     type Output = bool;
 
     #[inline(always)]
     fn run(self, machine: M) -> bool {
-        let Self { pages, page, place, tag } = self;
-        pages.contains_since(machine, page, place, tag, pages.kept) || pages.add(machine, page, place, tag)
+        let Self { pages, page, location, tag } = self;
+        pages.contains_since(machine, page, location, tag, pages.retained) || pages.insert(machine, page, location, tag)
     }
 }
 
-/// Tells how old keys are.
-pub struct Tell<'a> {
-    pub pages: &'a Pages,
-    pub lines: &'a [Line],
-    pub phase: Rotation,
+/// Writes the evidence about the keys.
+pub struct ReadEvidence<'a> {
     pub evidence: &'a mut [Evidence],
 }
 
-impl Operation for Tell<'_> {
-    const PUTS: bool = false;
+impl Operation<&[Line]> for ReadEvidence<'_> {
+    const INSERTS: bool = false;
 
     #[inline(always)]
-    fn lines(&self) -> &[Line] {
-        self.lines
-    }
-
-    #[inline(always)]
-    fn act<M: Slots>(&mut self, machine: M, i: usize, place: &Place) {
-        let now = self.phase.tag(self.pages, place.page);
-        let page = self.pages.page(self.lines, place.page);
-        let told = self.pages.age(machine, page, place, now);
-        self.evidence[i] = self.phase.evidence_at(self.pages, place.page, told);
-        if told.is_some_and(|(_, surely)| !surely) {
-            self.evidence[i] = self.evidence[i].with_marked(self.pages.marked(page));
+    fn apply<M: Slots>(&mut self, machine: M, cells: &mut RunCells<'_, &[Line]>, i: usize, location: &Location) {
+        let (pages, page) = (cells.pages, cells.page(location));
+        let age = pages.age(machine, page, location, cells.tag(location));
+        self.evidence[i] = cells.rotation.evidence_at(pages, location.page, age);
+        if age.is_some_and(|(_, certain)| !certain) {
+            self.evidence[i] = self.evidence[i].with_marked(pages.flagged_lines(page));
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::memory::bits::scale;
 use crate::memory::packed;
 use crate::memory::prefetch::Address;
 use crate::shape::swamp::SwampShape;
-use table::Table;
+use table::CountingTable;
 
 /// Insertions by which the prefetch of a fingerprint's place in the table precedes its removal.
 const AHEAD: usize = 16;
@@ -33,12 +33,12 @@ pub struct Buffered {
     shape: SwampShape,
     fingerprint_bits: u32,
     fingerprints: u64,
-    table: Table,
+    table: CountingTable,
 }
 
 /// The place of the newest fingerprint in the buffer, and the number of places in use.
 #[derive(Clone, Copy)]
-pub struct Rotation {
+pub struct BufferRotation {
     newest: usize,
     filled: usize,
 }
@@ -52,7 +52,7 @@ impl Buffered {
             shape,
             fingerprint_bits: shape.fingerprint_bits(),
             fingerprints: shape.fingerprints(),
-            table: Table::new(start, shape.slots as usize, shape.remainder_bits),
+            table: CountingTable::new(start, shape.slots as usize, shape.remainder_bits),
         }
     }
 
@@ -88,7 +88,7 @@ impl Buffered {
 
     /// Counts a fingerprint and makes it the newest.
     #[inline(always)]
-    fn put(&self, words: &mut [u64], Rotation { newest, filled }: Rotation, fingerprint: u64) {
+    fn put(&self, words: &mut [u64], BufferRotation { newest, filled }: BufferRotation, fingerprint: u64) {
         packed::set(words, self.fingerprint_bits, newest, fingerprint);
         // Only a damaged table is full. A new one can be made of any buffer.
         if !self.table.add(words, fingerprint) {
@@ -109,21 +109,24 @@ impl Buffered {
 }
 
 impl Layout for Buffered {
-    type Rotation = Rotation;
+    type Rotation = BufferRotation;
 
     fn generations(&self) -> u64 {
         self.window as u64
     }
 
     /// Returns the rotation. A generation is one insertion, so its number gives the place in the buffer.
-    fn rotation(&self, generation: i64, _pending: u64) -> Rotation {
+    fn rotation(&self, generation: i64, _pending: u64) -> BufferRotation {
         let generation = generation as u64;
         let window = self.window as u64;
-        Rotation { newest: (generation % window) as usize, filled: generation.saturating_add(1).min(window) as usize }
+        BufferRotation {
+            newest: (generation % window) as usize,
+            filled: generation.saturating_add(1).min(window) as usize,
+        }
     }
 
     #[inline(always)]
-    fn prefetch_insert(&self, words: Address, _rotation: Rotation, hash: u64) {
+    fn prefetch_insert(&self, words: Address, _rotation: BufferRotation, hash: u64) {
         self.prefetch_query(words, hash);
     }
 
@@ -132,12 +135,12 @@ impl Layout for Buffered {
         self.fetch(words, self.fingerprint(hash));
     }
 
-    fn insert(&self, words: &mut [u64], rotation: Rotation, hash: u64) {
+    fn insert(&self, words: &mut [u64], rotation: BufferRotation, hash: u64) {
         self.put(words, rotation, self.fingerprint(hash));
     }
 
     #[inline(always)]
-    fn contains(&self, words: &[u64], _rotation: Rotation, hash: u64) -> bool {
+    fn contains(&self, words: &[u64], _rotation: BufferRotation, hash: u64) -> bool {
         self.count(words, hash) > 0
     }
 
@@ -160,17 +163,17 @@ impl Layout for Buffered {
 
 impl Occupancy for Buffered {
     /// Returns the share of the table's slots in use.
-    fn fill(&self, words: &[u64], _rotation: Rotation) -> Vec<f64> {
+    fn fill(&self, words: &[u64], _rotation: BufferRotation) -> Vec<f64> {
         vec![self.table.used(words) as f64 / self.table.slots.count as f64]
     }
 
-    fn match_rates(&self, words: &[u64], _rotation: Rotation) -> Vec<f64> {
+    fn match_rates(&self, words: &[u64], _rotation: BufferRotation) -> Vec<f64> {
         vec![self.table.distinct(words) as f64 / self.fingerprints as f64]
     }
 }
 
-impl Infer<Rotation> for Buffered {
-    fn evidence_run(&self, words: &[u64], rotation: Rotation, hashes: &[u64], evidence: &mut [Evidence]) {
+impl Infer<BufferRotation> for Buffered {
+    fn evidence_run(&self, words: &[u64], rotation: BufferRotation, hashes: &[u64], evidence: &mut [Evidence]) {
         presence_run(self, words, rotation, hashes, evidence);
     }
 
@@ -185,10 +188,10 @@ impl Infer<Rotation> for Buffered {
     }
 }
 
-impl Skip<Rotation> for Buffered {
+impl Skip<BufferRotation> for Buffered {
     /// Inserts the last fingerprint, which then stands for no key, because every number may be a fingerprint. All
     /// skipped places together are like one more key of the window. The window has fewer keys then, so the rate holds.
-    fn skip(&self, words: &mut [u64], rotation: Rotation) {
+    fn skip(&self, words: &mut [u64], rotation: BufferRotation) {
         self.put(words, rotation, self.fingerprints - 1);
     }
 }
@@ -209,8 +212,8 @@ impl Check for Buffered {
     }
 }
 
-impl Count<Rotation> for Buffered {
-    fn count_run(&self, words: &[u64], _: Rotation, hashes: &[u64], run: Range<usize>, counts: &mut [u64]) {
+impl Count<BufferRotation> for Buffered {
+    fn count_run(&self, words: &[u64], _: BufferRotation, hashes: &[u64], run: Range<usize>, counts: &mut [u64]) {
         for i in run {
             counts[i] = self.count(words, hashes[i]);
         }

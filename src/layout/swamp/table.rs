@@ -12,11 +12,11 @@
 //!
 //! Cells may come from a damaged file: every walk ends after as many steps as there are slots.
 
-use super::slots::{Run, Slots};
+use super::slots::{SlotRun, Slots};
 
 /// The place of a table in the words of its filter.
 #[derive(Clone, Copy)]
-pub struct Table {
+pub struct CountingTable {
     /// The slots, as many as quotients.
     pub slots: Slots,
     /// Bits of a remainder.
@@ -45,7 +45,7 @@ impl Entry {
     }
 }
 
-impl Table {
+impl CountingTable {
     /// Returns a table of `slots` slots, a multiple of 64, whose first word is `start`.
     pub fn new(start: usize, slots: usize, remainder_bits: u32) -> Self {
         let entry_bits = remainder_bits + 1;
@@ -117,7 +117,7 @@ impl Table {
 
     /// Returns the first step in a run whose remainder is not less than `remainder`, and the entry there.
     #[inline(always)]
-    fn first(&self, words: &[u64], run: Run, remainder: u64) -> (usize, Entry) {
+    fn first(&self, words: &[u64], run: SlotRun, remainder: u64) -> (usize, Entry) {
         let Some(entries) = self.slots.window(words, run) else { return self.first_of_many(words, run, remainder) };
         // All entries at once: the subtraction borrows the guard bit above each lesser remainder.
         let above = self.each << self.remainder_bits;
@@ -132,7 +132,7 @@ impl Table {
 
     /// Returns what [`first`](Self::first) does, for a long run or one across blocks.
     #[cold]
-    fn first_of_many(&self, words: &[u64], run: Run, remainder: u64) -> (usize, Entry) {
+    fn first_of_many(&self, words: &[u64], run: SlotRun, remainder: u64) -> (usize, Entry) {
         let at = |step| self.entry(words, run, step);
         let step = (0..run.length).find(|&step| at(step).remainder() >= remainder).unwrap_or(run.length);
         (step, at(step))
@@ -191,7 +191,7 @@ impl Table {
 
     /// Returns the entry at a step of a run.
     #[inline(always)]
-    fn entry(&self, words: &[u64], run: Run, step: usize) -> Entry {
+    fn entry(&self, words: &[u64], run: SlotRun, step: usize) -> Entry {
         Entry(self.slots.entry(words, run, step))
     }
 }
@@ -207,7 +207,7 @@ mod tests {
     fn counts_equal_those_of_a_map() {
         let shapes = [(64, 0, 63), (64, 2, 63), (64, 1, 10), (128, 5, 100), (192, 20, 191), (1024, 10, 1023)];
         for (slots, remainder_bits, window) in shapes {
-            let table = Table::new(3, slots, remainder_bits);
+            let table = CountingTable::new(3, slots, remainder_bits);
             let empty = vec![0; 3 + slots / 64 * (4 + remainder_bits as usize)];
             let mut words = empty.clone();
             let fingerprints = (slots as u64) << remainder_bits;

@@ -5,7 +5,7 @@ pub(crate) mod slicewise;
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};
 use crate::inference::time_limited::MOST_SLICES;
-use crate::layout::cells::{Cells, OneBit};
+use crate::layout::cells::{OneBit, SliceCells};
 use crate::layout::segments::{self, Segment};
 use crate::memory::Words;
 use crate::shape::time_limited::{

@@ -9,14 +9,14 @@
 use std::cell::Cell;
 
 use super::Slice;
-use crate::layout::cells::Cells;
+use crate::layout::cells::SliceCells;
 use crate::layout::segments::Segment;
 use crate::memory::prefetch::Address;
 use crate::memory::prefetch::in_flight;
 
-/// Keys that are processed together: their notes take 16 KiB.
+/// The number of keys that are processed together. Their counts take 16 KiB.
 const CHUNK: usize = 2048;
-/// The greatest number of keys that are processed one by one, because notes would take longer.
+/// The greatest number of keys that are processed singly, because that is faster for so few.
 const FEW: usize = 12;
 /// Words of slices, 1 MiB, that stay in a second-level cache. If a batch reads more, bits are prefetched, which takes a
 /// third longer within the cache and a third less outside it.

@@ -13,7 +13,7 @@ pub use slices::TimersInSlices;
 
 /// The timers of a filter, in words.
 #[derive(Clone, Copy)]
-pub struct Timers {
+pub struct TimerWords {
     pub(crate) lanes: Lanes,
     /// The number of words of all timers.
     words: u64,
@@ -32,7 +32,7 @@ pub struct TimerRotation {
     pub(crate) retained: u64,
 }
 
-impl Timers {
+impl TimerWords {
     /// Returns timers of `bpt` bits in `words` words, which retain `blocks` generations beyond the open one.
     pub(crate) fn new(bpt: u32, blocks: u32, words: u64) -> Self {
         Self { lanes: Lanes::new(bpt), words, blocks, timestamps: timestamps(bpt), sweeps: sweeps(bpt, blocks) }
@@ -177,7 +177,7 @@ pub(crate) enum Places {
 
 impl Places {
     /// Returns the timers.
-    pub(crate) fn timers(&self) -> Timers {
+    pub(crate) fn timers(&self) -> TimerWords {
         match self {
             Self::Slices(slices) => slices.timers,
             Self::OneLine(lines) => lines.timers,

@@ -1,6 +1,6 @@
 //! Timers in k slices. A key has one timer in each slice.
 
-use super::{TimerRotation, Timers};
+use super::{TimerRotation, TimerWords};
 use crate::clock::Clock;
 use crate::inference::{Code, Evidence, Likelihood, Question, timing};
 use crate::layout::abilities::{Codes, Infer, Shorten};
@@ -21,7 +21,7 @@ const SAMPLE: u64 = 1 << 14;
 /// k slices of timers.
 #[derive(Clone, Copy)]
 pub struct TimersInSlices {
-    pub(crate) timers: Timers,
+    pub(crate) timers: TimerWords,
     /// The number of words of one slice.
     stride: u64,
     k: u32,
@@ -32,7 +32,7 @@ pub struct TimersInSlices {
 impl TimersInSlices {
     /// Returns the layout of a shape.
     pub(crate) fn new(shape: TimingShape) -> Self {
-        let timers = Timers::new(shape.bpt, shape.blocks, shape.words * u64::from(shape.k));
+        let timers = TimerWords::new(shape.bpt, shape.blocks, shape.words * u64::from(shape.k));
         Self { timers, stride: shape.words, k: shape.k, equal: shape.equal_timers }
     }
 

@@ -23,7 +23,7 @@
 //! - The last r * epoch + 1 to (r + 1) * epoch insertions are retained, so a key stays beyond the window for at most (r
 //!   + 1) * epoch - W, which is more than the one epoch of proposition 1 when r does not divide W - 1 (erratum GEBF-1).
 //! - A plain segment has one part per bit of a key, which makes its rate exact: see
-//!   [`Parts`](crate::layout::cells::Parts).
+//!   [`BitsInParts`](crate::layout::cells::BitsInParts).
 //! - A key has positions of its own in every segment, where the paper tests the same ones everywhere. For a fresh key
 //!   of a stream without repeats both report equally often: segments then contain different keys, and with one bit in
 //!   each part match independently for any positions. (In the paper's segments a key whose positions coincide is an
@@ -246,7 +246,7 @@ impl super::Shape for RingShape {
     }
 
     /// Returns one line in each slice or blocked segment: queries read all of them. In a plain segment each part has a
-    /// line of its own, and a query reads them in fours until one is not set ([`Parts`](crate::layout::cells::Parts)).
+    /// line of its own, and a query reads them in fours until one is not set ([`BitsInParts`](crate::layout::cells::BitsInParts)).
     fn cache_lines(&self, window: Window) -> CacheLines {
         let (insert, all) = (f64::from(self.k), f64::from(self.k + self.l));
         let Segment::Bits { parts: parts @ 2.., .. } = self.segment else {

@@ -122,9 +122,8 @@ impl Filter {
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
         let window = window.map(|window| self.part(Some(window))).transpose()?;
         let batch = self.batch(py, keys, at, false)?;
-        let present = self.ask_batch(py, &batch, threads.0, |filter, hashes, at, present| match window {
-            None => filter.engine().query(hashes, at, present),
-            Some(window) => filter.engine().query_within(hashes, at, window, present),
+        let present = self.ask_batch(py, &batch, threads.0, |filter, hashes, at, present| {
+            filter.engine().query_within(hashes, at, window, present)
         })?;
         Ok(array_of(py, present))
     }

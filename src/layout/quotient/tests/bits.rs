@@ -1,4 +1,4 @@
-//! Bits of which anybody may have made lines.
+//! Lines whose bits an attacker may have chosen.
 
 use super::*;
 use crate::clock::Moments;
@@ -6,10 +6,10 @@ use crate::engine::{Engine, Refresh};
 use crate::inference::EvidenceSource;
 use crate::layout::quotient::format::Format;
 
-/// Lines whose runs do not end are refused. Whatever the other bits are: keys are kept, nothing panics or loops for
-/// ever.
+/// Lines whose runs do not end are rejected. Whatever the other bits are, no key is missed, and no call panics or
+/// hangs.
 #[test]
-fn any_sound_bits_can_be_worked_with() {
+fn sound_lines_of_any_bits_lose_no_keys() {
     let (mut random, mut unsound) = (Random(3), 0);
     for (f, t) in formats() {
         for (pages, lines) in [(1, 3), (1, 17), (2, 63), (1, 127)] {
@@ -50,13 +50,13 @@ fn any_sound_bits_can_be_worked_with() {
     assert!(unsound > 1000);
 }
 
-/// As few changes as make a line that others could have left.
+/// Makes a line sound with as few changes as possible.
 fn make_sound(format: &Format, line: &mut Line) {
     let ends = format.ends.get(line);
     let runs = format.occupied(line).count_ones();
-    let (mut kept, mut left) = (0, ends);
+    let (mut retained, mut left) = (0, ends);
     for _ in 0..runs.min(ends.count_ones()) {
-        kept |= left & left.wrapping_neg();
+        retained |= left & left.wrapping_neg();
         left &= left.wrapping_sub(1);
     }
     let mut excess = runs.saturating_sub(ends.count_ones());
@@ -66,10 +66,10 @@ fn make_sound(format: &Format, line: &mut Line) {
             excess -= 1;
         }
     }
-    format.ends.set(line, kept);
-    let used = u64::MAX.checked_shr(kept.leading_zeros()).unwrap_or(0);
+    format.ends.set(line, retained);
+    let used = u64::MAX.checked_shr(retained.leading_zeros()).unwrap_or(0);
     for plane in &format.planes {
         plane.set(line, plane.get(line) & used);
     }
-    format.set_reach(line, format.reach(line).min(format.shape.foreign));
+    format.set_evicted_buckets(line, format.evicted_buckets(line).min(format.shape.foreign));
 }

@@ -1,11 +1,11 @@
-//! Tags that are finer than turns: their edge, and the tags that come round.
+//! Tags that are finer than rotations: when they expire, and when they are used again.
 
 use super::promise::check_promise;
 use super::*;
 use crate::clock::Moments;
 use crate::engine::{Engine, Refresh};
 
-/// Format, epochs, and how long each is, of filters whose pages turn as often as their epochs begin, and less often.
+/// Format, epochs, and the length of each, of filters whose pages rotate as often as epochs begin, and less often.
 const FINE: [(u32, u32, u32, u64); 10] = [
     (16, 4, 15, 20),
     (16, 4, 12, 3),
@@ -19,7 +19,7 @@ const FINE: [(u32, u32, u32, u64); 10] = [
     (12, 10, 801, 2),
 ];
 
-/// The window of so many epochs, and a filter for it in pages that are full just before they turn.
+/// Returns the window of some epochs, and a filter for it, whose pages are full just before they rotate.
 fn filter((f, t, epochs, length): (u32, u32, u32, u64), instructions: Instructions) -> (u64, Aged<Quotient>) {
     let window = Window::Count { insertions: u64::from(epochs) * length + 1 };
     let of = |(pages, lines)| QuotientShape::fine(f, t, pages, lines, None, epochs).unwrap();
@@ -28,9 +28,9 @@ fn filter((f, t, epochs, length): (u32, u32, u32, u64), instructions: Instructio
     (window.length(), engine(shape, window, instructions))
 }
 
-/// A key stays for r epochs and is gone after one more, at whatever phase of its epoch, of its page and of the tags.
+/// A key is reported for r epochs and no longer after one more, at any phase of its epoch, its page and the tags.
 #[test]
-fn a_key_of_a_fine_tag_stays_for_its_window_and_one_epoch() {
+fn a_key_with_a_fine_tag_is_reported_for_its_window_and_at_most_one_epoch() {
     for (i, fine) in FINE.into_iter().enumerate() {
         for (j, instructions) in Instructions::available().enumerate().filter(|(j, _)| (i + j) % 2 == 0) {
             let (window, mut filter) = filter(fine, instructions);
@@ -51,9 +51,9 @@ fn a_key_of_a_fine_tag_stays_for_its_window_and_one_epoch() {
     }
 }
 
-/// An epoch more than the slack has, and the check of the promise fails: it would see a key that is missed.
+/// The check of the promise can fail: it does where an epoch more than the slack is promised.
 #[test]
-fn the_check_of_the_promise_fails_when_an_epoch_too_many_of_fine_tags_is_promised() {
+fn the_check_of_the_promise_fails_where_an_epoch_too_many_is_promised() {
     for fine in FINE {
         let (window, mut filter) = filter(fine, Instructions::best());
         let too_long = window + fine.3;
@@ -61,16 +61,16 @@ fn the_check_of_the_promise_fails_when_an_epoch_too_many_of_fine_tags_is_promise
     }
 }
 
-/// What is there and no longer counts is not reported by any call, and comes back as new.
+/// An entry whose epoch is no longer retained is not reported by any call, and its key is new again.
 #[test]
-fn what_no_longer_counts_is_new_again() {
+fn a_key_of_an_expired_epoch_is_new_again() {
     for fine in FINE {
         for refresh in [Refresh::Always, Refresh::Unseen] {
             let (window, mut filter) = filter(fine, Instructions::best());
             let keys = |from: u64| (from..from + window).map(mix).collect::<Vec<_>>();
             filter.insert(&keys(0), Moments::Untimed).unwrap();
             filter.insert(&vec![mix(1 << 40); (2 * fine.3) as usize], Moments::Untimed).unwrap();
-            // The oldest have left their slack, and come again one by one.
+            // The oldest keys have left their slack, and occur again, each in a call of its own.
             let (mut seen, mut again) = (0, 0);
             for i in 0..fine.3 {
                 let mut there = [false];

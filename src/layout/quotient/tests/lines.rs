@@ -1,17 +1,17 @@
-//! A line is the list of its entries, whatever instructions work on it.
+//! Lines compared with plain lists of their entries, for every instruction set.
 
 use super::*;
 use crate::instructions::{Portable, Work};
 use crate::layout::quotient::format::Format;
 use crate::layout::quotient::slots::Slots;
 
-/// A line beside the list that it stands for: bucket and value of each entry, in the order of the slots.
-struct Listed {
+/// Random operations on a line and on the list that it encodes: bucket and value of each entry, in order.
+struct CompareWithList {
     format: &'static Format,
     steps: u64,
 }
 
-impl<M: Slots> Work<M> for Listed {
+impl<M: Slots> Work<M> for CompareWithList {
     type Output = Vec<Line>;
 
     fn run(self, machine: M) -> Vec<Line> {
@@ -26,9 +26,9 @@ impl<M: Slots> Work<M> for Listed {
         for _ in 0..steps {
             let (bucket, value) = (random.below(buckets) as u32, random.below(values) as u32);
             let start = list.iter().position(|&(b, _)| b >= bucket).unwrap_or(list.len());
-            let found = |print: u32, list: &[(u32, u32)]| {
+            let found = |fingerprint: u32, list: &[(u32, u32)]| {
                 list.iter().enumerate().fold(0u64, |slots, (slot, &(b, v))| {
-                    slots | u64::from(b == bucket && format.print(v) == print) << slot
+                    slots | u64::from(b == bucket && format.fingerprint(v) == fingerprint) << slot
                 })
             };
             match random.below(8) {
@@ -45,9 +45,10 @@ impl<M: Slots> Work<M> for Listed {
                 5 if !list.is_empty() => {
                     let slot = random.below(list.len() as u64) as usize;
                     let tag = random.below(tags) as u32;
-                    let (print, counted) = (format.print(list[slot].1), format.fingerprint_bits + format.tag_bits);
+                    let (fingerprint, counted) =
+                        (format.fingerprint(list[slot].1), format.fingerprint_bits + format.tag_bits);
                     let count = list[slot].1 >> counted ^ random.below(1 << format.count_bits) as u32;
-                    list[slot].1 = print | tag << format.fingerprint_bits | count << counted;
+                    list[slot].1 = fingerprint | tag << format.fingerprint_bits | count << counted;
                     machine.set_tag(format, &mut line, slot as u32, tag);
                     format.set_count(&mut line, slot as u32, count);
                 }
@@ -61,14 +62,16 @@ impl<M: Slots> Work<M> for Listed {
             assert!(format.sound(&line));
             assert_eq!(format.used(&line) as usize, list.len());
             let at_home = list.iter().filter(|(b, _)| *b < format.shape.buckets);
-            assert_eq!(format.first_foreign(machine, &line) as usize, at_home.clone().count());
+            assert_eq!(format.first_guest(machine, &line) as usize, at_home.clone().count());
             assert_eq!(format.highest(&line), at_home.map(|(b, _)| *b).max().unwrap_or(0));
             for (slot, &(bucket, value)) in list.iter().enumerate() {
                 assert_eq!(format.value(&line, slot as u32), value);
                 assert_eq!(format.bucket(machine, &line, slot as u32), bucket);
             }
-            for print in [format.print(value), list.get(start).map_or(0, |&(_, value)| format.print(value))] {
-                assert_eq!(format.find(machine, &line, bucket, print), found(print, &list));
+            for fingerprint in
+                [format.fingerprint(value), list.get(start).map_or(0, |&(_, value)| format.fingerprint(value))]
+            {
+                assert_eq!(format.find(machine, &line, bucket, fingerprint), found(fingerprint, &list));
             }
             lines.push(line);
         }
@@ -77,16 +80,16 @@ impl<M: Slots> Work<M> for Listed {
 }
 
 #[test]
-fn a_line_is_the_list_of_its_entries_with_every_instruction_set() {
-    // Under Miri a few.
+fn a_line_equals_the_list_of_its_entries_with_every_instruction_set() {
+    // Miri is slow.
     let (every, steps) = if cfg!(miri) { (9, 40) } else { (1, 600) };
     for (i, (f, t)) in formats().enumerate().step_by(every) {
-        // All sizes of counts, if not with all others.
+        // Covers all sizes of counts, but not each with all other sizes.
         for (c, large) in [(0, i % 2 == 0), ((1 + i as u32 % 8).min(32 - f - t), i % 2 == 1)] {
-            let listed = || Listed { format: Format::of(f, t, c, large), steps };
-            let lines = listed().run(Portable);
+            let compare = || CompareWithList { format: Format::of(f, t, c, large), steps };
+            let lines = compare().run(Portable);
             for instructions in Instructions::available() {
-                assert!(instructions.run(listed()) == lines, "{f} {t} {c} {large}");
+                assert!(instructions.run(compare()) == lines, "{f} {t} {c} {large}");
             }
         }
     }

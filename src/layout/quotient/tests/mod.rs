@@ -1,14 +1,14 @@
-//! Lines against a plain list, all instruction sets bit for bit, and the promise at its worst phases.
+//! Tests: lines against a plain list, all instruction sets bit for bit, and the promise at its worst phases.
 
 mod bits;
 mod counts;
 mod fine;
 mod growing;
 mod lines;
+mod merged;
 mod promise;
 mod rates;
 mod shorter;
-mod union;
 
 use super::*;
 use crate::clock::Window;
@@ -18,7 +18,7 @@ use crate::shape::quotient::{
     FINE_TAG_BITS, FINGERPRINT_BITS, LINES_OF_SMALL, MAX_LINES, MOST_BITS, MOST_FINE_BITS, TAG_BITS, fine_epochs,
 };
 
-/// splitmix64 of a number: a bijection.
+/// Returns a hash of a number by splitmix64, a bijection.
 fn mix(i: u64) -> u64 {
     let mut z = (i.wrapping_add(1)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -26,7 +26,7 @@ fn mix(i: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Random numbers.
+/// A generator of random numbers.
 struct Random(u64);
 
 impl Random {
@@ -36,13 +36,14 @@ impl Random {
     }
 }
 
+/// Returns the bits of a fingerprint and of a tag in all formats.
 fn formats() -> impl Iterator<Item = (u32, u32)> {
     let all = *TAG_BITS.start()..=*FINE_TAG_BITS.end();
     let all = all.flat_map(|t| FINGERPRINT_BITS.map(move |f| (f, t)));
     all.filter(|(f, t)| f + t <= if TAG_BITS.contains(t) { MOST_BITS } else { MOST_FINE_BITS })
 }
 
-/// A shape for a window; tags that are too long for turns are finer.
+/// Returns a shape for a window. Tags that are longer than rotations allow are fine.
 fn shape((f, t): (u32, u32), pages: u64, lines: u32, window: u64) -> QuotientShape {
     if TAG_BITS.contains(&t) {
         return QuotientShape::new(f, t, pages, lines, None).unwrap();
@@ -50,24 +51,24 @@ fn shape((f, t): (u32, u32), pages: u64, lines: u32, window: u64) -> QuotientSha
     QuotientShape::fine(f, t, pages, lines, None, fine_epochs(Window::Count { insertions: window }, t)).unwrap()
 }
 
-/// An engine with these instructions.
+/// Returns an engine that uses these instructions.
 fn engine(shape: QuotientShape, window: Window, instructions: Instructions) -> Aged<Quotient> {
     let words = Words::zeroed((shape.nbytes() / 8) as usize).unwrap();
     let layout = Quotient { instructions, ..Quotient::new(shape) };
     Aged { layout, words, clock: Clock::new(window, shape.retained()) }
 }
 
-/// The shape whose pages use this share of their slots just before they turn.
+/// Returns the shape whose pages use this share of their slots just before they rotate.
 fn loaded(format: (u32, u32), window: u64, load: f64) -> QuotientShape {
     loaded_counting(format, 0, window, load)
 }
 
-/// The same with counts of so many bits, or none.
+/// Returns the shape whose pages use this share of their slots, with counts of `c` bits, or none if 0.
 fn loaded_counting(format: (u32, u32), c: u32, window: u64, load: f64) -> QuotientShape {
     let of = |pages, lines| QuotientShape { count_bits: c, ..shape(format, pages, lines, window) };
     let least = |shape: &QuotientShape| shape.load(shape.keys_per_epoch(Window::Count { insertions: window })) <= load;
-    // Some in several pages of few lines, where these have room: a page turns at every insertion at most, and keeps one
-    // key of each. With fingerprints of an even number of bits pages are large.
+    // Some shapes have several pages of few lines, if these have room: a page rotates at every insertion at most, and
+    // retains one key of each. With fingerprints of an even number of bits, pages are large.
     let whole = if format.0.is_multiple_of(2) { MAX_LINES } else { LINES_OF_SMALL };
     let few = if window.is_multiple_of(7) { 17 } else { whole };
     let several = (1..=64).map(|pages| (pages, few)).chain((1..).map(|pages| (pages, whole)));

@@ -1,4 +1,4 @@
-//! No key of the window is missed, and none is counted too seldom, at the worst phases of the worst streams.
+//! The promise at the worst phases of the worst streams: no key of the window is missed, and no count is too low.
 
 use std::collections::HashMap;
 
@@ -7,8 +7,9 @@ use super::*;
 use crate::clock::Moments;
 use crate::engine::{Engine, Refresh};
 
-/// Names of streams, and the hash of their insertion i, for a window.
+/// Returns the hash of insertion i of a stream, for a window.
 type Stream = fn(u64, u64) -> u64;
+/// Streams with their names.
 const STREAMS: [(&str, Stream); 8] = [
     ("distinct", |i, _| mix(i)),
     ("all in one page", |i, _| mix(i) >> 6),
@@ -26,9 +27,9 @@ const STREAMS: [(&str, Stream); 8] = [
     ("as old as the window", |i, w| mix(i % w)),
 ];
 
-/// Asks for every key of the window, and of two shorter windows, after each `every` insertions of a stream, which come
-/// in batches by `insert` and by `duplicated` in turn; and how often, of a filter that counts. Says how many were asked
-/// for.
+/// Queries every key of the window, and of two shorter windows, after each `every` insertions of a stream. Batches are
+/// inserted by `insert` and `duplicated` in turn. Compares the counts too, if the filter counts. Returns the number of
+/// keys queried, or a description of the first mistake.
 pub fn check_promise(
     filter: &mut Aged<Quotient>,
     window: u64,
@@ -38,7 +39,7 @@ pub fn check_promise(
 ) -> Result<u64, String> {
     let mut last = HashMap::new();
     let stream: Vec<u64> = (0..insertions).map(stream).collect();
-    let (mut at, mut asked, mut by_insert) = (0, 0, false);
+    let (mut at, mut queried, mut by_insert) = (0, 0, false);
     while at < stream.len() {
         let end = (at + every as usize).min(stream.len());
         let part = &stream[at..end];
@@ -58,27 +59,29 @@ pub fn check_promise(
         by_insert = !by_insert;
         at = end;
         let most = window.min(filter.clock.window().length());
-        for asked_for in [window, 1 + mix(at as u64) % most, 1 + mix(at as u64) % most.div_ceil(7)] {
-            let live = &stream[at.saturating_sub(asked_for as usize)..at];
+        for within in [window, 1 + mix(at as u64) % most, 1 + mix(at as u64) % most.div_ceil(7)] {
+            let live = &stream[at.saturating_sub(within as usize)..at];
             let mut present = vec![false; live.len()];
-            if asked_for == window {
+            if within == window {
                 filter.query(live, Moments::Untimed, &mut present).unwrap();
             } else {
-                filter.query_within(live, Moments::Untimed, asked_for, &mut present).unwrap();
+                filter.query_within(live, Moments::Untimed, Some(within), &mut present).unwrap();
             }
-            asked += live.len() as u64;
+            queried += live.len() as u64;
             let missing = present.iter().filter(|&&present| !present).count();
             if missing > 0 {
-                return Err(format!("{missing} of the last {asked_for} keys are missing after insertion {at}"));
+                return Err(format!("{missing} of the last {within} keys are missing after insertion {at}"));
             }
             if filter.layout.counts() {
                 let (times, mut counts) = (exact(live), vec![0; live.len()]);
-                let within = (asked_for != window).then_some(asked_for);
-                filter.count(live, Moments::Untimed, within, &mut counts).unwrap();
+                let shorter = (within != window).then_some(within);
+                filter.count(live, Moments::Untimed, shorter, &mut counts).unwrap();
                 let most = 1 << filter.layout.pages.format.count_bits;
                 let fewer = live.iter().zip(counts).filter(|(key, count)| *count < times[key].min(most)).count();
                 if fewer > 0 {
-                    return Err(format!("{fewer} of the last {asked_for} keys came oftener, after insertion {at}"));
+                    return Err(format!(
+                        "the counts of {fewer} of the last {within} keys are too low after insertion {at}"
+                    ));
                 }
             }
         }
@@ -86,10 +89,10 @@ pub fn check_promise(
     let pages = filter.layout.pages;
     let lines = pages.all(filter.words.as_slice().as_chunks().0).flat_map(|(_, page)| &page[1..]);
     assert!(lines.into_iter().all(|line| pages.format.sound(line)));
-    Ok(asked)
+    Ok(queried)
 }
 
-/// Windows, loads, insertions, and how often all is asked for.
+/// Windows, loads, numbers of insertions, and numbers of insertions between two checks.
 const CASES: [(u64, f64, u64, u64); 6] = [
     (2_002, 0.92, 12_000, 97),
     (499, 0.92, 3_000, 1),
@@ -99,11 +102,11 @@ const CASES: [(u64, f64, u64, u64); 6] = [
     (10, 0.9, 1_000, 1),
 ];
 
-/// Some instruction sets with some formats, and in a campaign all with all, six times as long: 10^9 keys asked for.
+/// Checks some instruction sets with some formats. A campaign checks all with all, six times as long: 10^9 queries.
 #[test]
 fn no_key_of_the_window_is_ever_missing() {
     let campaign = std::env::var_os("LATELY_CAMPAIGN").is_some();
-    let mut asked = 0;
+    let mut queried = 0;
     for (i, format) in FORMATS.into_iter().enumerate() {
         for (j, instructions) in Instructions::available().enumerate() {
             for (k, (window, load, insertions, every)) in CASES.into_iter().enumerate() {
@@ -114,17 +117,17 @@ fn no_key_of_the_window_is_ever_missing() {
                     let shape = loaded_counting(format, c, window, load);
                     let mut filter = engine(shape, Window::Count { insertions: window }, instructions);
                     let checked = check_promise(&mut filter, window, insertions, every, |i| stream(i, window));
-                    asked += checked.unwrap_or_else(|error| panic!("{name}: {shape:?}: {error}"));
+                    queried += checked.unwrap_or_else(|error| panic!("{name}: {shape:?}: {error}"));
                 }
             }
         }
     }
-    println!("{asked} keys of the window asked for, none missing");
-    assert!(!campaign || asked > 1_000_000_000);
+    println!("{queried} keys of the window queried, none missing");
+    assert!(!campaign || queried > 1_000_000_000);
 }
 
 #[test]
-fn the_check_of_the_promise_fails_when_one_step_too_many_is_promised() {
+fn the_check_of_the_promise_fails_where_a_step_too_many_is_promised() {
     for window in [1_499, 20_011] {
         let shape = loaded((16, 4), window, 0.9);
         let short = window.div_ceil(u64::from(shape.retained()) + 2);

@@ -1,4 +1,4 @@
-//! The rate, as the formula and the entries have it.
+//! The rate of false positives, compared with the formula and with the entries.
 
 use super::*;
 use crate::clock::Moments;
@@ -6,9 +6,8 @@ use crate::engine::Engine;
 use crate::shape::Budget;
 use crate::shape::quotient::choose;
 
-/// Fresh keys are reported as often as the entries say, and that is what the formula says.
 #[test]
-fn fresh_keys_are_reported_as_often_as_the_formula_says() {
+fn fresh_keys_are_reported_as_often_as_entries_and_formula_predict() {
     const WINDOW: u64 = 150_000;
     const TRIALS: u64 = 1 << 20;
     for (format, load) in [((5, 3), 0.93), ((7, 3), 0.93), ((6, 4), 0.92), ((9, 4), 0.91), ((8, 8), 0.85)] {
@@ -30,12 +29,12 @@ fn fresh_keys_are_reported_as_often_as_the_formula_says() {
             (reported as f64 / TRIALS as f64, shape.false_positive_rate(shape.keys_per_epoch(window)));
         println!("{shape:?}: measured {measured:.3e}, by the entries {now:.3e}, in theory {theory:.3e}");
         assert!((measured - now).abs() <= 5.0 * (now / TRIALS as f64).sqrt(), "{measured} is not {now}");
-        // Distinct keys that share an entry take one: the rate itself, of which those of the window are half.
+        // Different keys may share an entry, with the chance of the rate itself. Those of the window are half of that.
         assert!(now <= theory && now >= theory * (0.97 - theory), "{now} is not {theory}");
     }
 }
 
-/// What is planned holds for good: window after window, whatever has moved, no page has turned a key away.
+/// A plan holds for good: window after window, whatever has moved, no page has rejected a key.
 #[test]
 fn a_planned_filter_keeps_its_rate_for_twenty_windows() {
     const WINDOW: u64 = 300_000;

@@ -1,12 +1,12 @@
 //! Runs that extend across blocks: the general path.
 
-use super::{BEGINS, EACH, ENDS, FAR, HEADER, HIGH, OCCUPIED, Run, Slots, later_groups};
+use super::{BEGINS, EACH, ENDS, FAR, HEADER, HIGH, OCCUPIED, SlotRun, Slots, later_groups};
 use crate::memory::packed;
 
 impl Slots {
     /// Returns the run of a quotient, wherever it lies.
     #[cold]
-    pub(super) fn far_run(&self, words: &[u64], quotient: usize) -> Option<Run> {
+    pub(super) fn far_run(&self, words: &[u64], quotient: usize) -> Option<SlotRun> {
         let mut group = quotient / 8;
         let occupied = self.occupied(words, group);
         let mut before = (occupied & !(!0 << (quotient % 8))).count_ones() as usize;
@@ -21,7 +21,7 @@ impl Slots {
         let begin = self.ahead(group / 8 * 64, self.begin(words, group).min(self.count));
         let start = self.ahead(begin, self.steps_behind(words, begin, before)?);
         let length = if occupied >> (quotient % 8) & 1 == 1 { self.steps_behind(words, start, 1)? } else { 0 };
-        Some(Run { start, entries: self.block(start / 64) + HEADER, length })
+        Some(SlotRun { start, entries: self.block(start / 64) + HEADER, length })
     }
 
     /// Returns the number of steps from a slot to the end of the `runs`-th run from there on.
@@ -43,7 +43,7 @@ impl Slots {
 
     /// Inserts an entry as [`push`](Slots::push) does, across any blocks.
     #[cold]
-    pub(super) fn push_far(&self, words: &mut [u64], quotient: usize, run: Run, step: usize, entry: u64) -> bool {
+    pub(super) fn push_far(&self, words: &mut [u64], quotient: usize, run: SlotRun, step: usize, entry: u64) -> bool {
         let (home, slot, end) = (quotient / 64, self.ahead(run.start, step), step == run.length);
         if run.length == 0 {
             words[self.block(home) + OCCUPIED] |= 1 << (quotient % 64);
@@ -74,7 +74,7 @@ impl Slots {
 
     /// Removes an entry as [`pull`](Slots::pull) does, across any blocks.
     #[cold]
-    pub(super) fn pull_far(&self, words: &mut [u64], quotient: usize, run: Run, step: usize) {
+    pub(super) fn pull_far(&self, words: &mut [u64], quotient: usize, run: SlotRun, step: usize) {
         let (home, slot) = (quotient / 64, self.ahead(run.start, step));
         if run.length == 1 {
             words[self.block(home) + OCCUPIED] &= !(1 << (quotient % 64));

@@ -54,7 +54,7 @@ pub struct Slots {
 
 /// The slots of a run.
 #[derive(Clone, Copy)]
-pub struct Run {
+pub struct SlotRun {
     start: usize,
     /// The first word of the entries of the block in which the run begins.
     entries: usize,
@@ -73,7 +73,7 @@ impl Slots {
 
     /// Returns the entry at a step of a run, or the one after its end.
     #[inline(always)]
-    pub fn entry(&self, words: &[u64], run: Run, step: usize) -> u64 {
+    pub fn entry(&self, words: &[u64], run: SlotRun, step: usize) -> u64 {
         let slot = run.start % 64 + step;
         if slot >= 64 {
             return self.entry_in(words, self.ahead(run.start, step));
@@ -83,7 +83,7 @@ impl Slots {
 
     /// Returns the entries of a run, the first in the lowest bits, if the run lies in one block and they fit a word.
     #[inline(always)]
-    pub fn window(&self, words: &[u64], run: Run) -> Option<u64> {
+    pub fn window(&self, words: &[u64], run: SlotRun) -> Option<u64> {
         let slot = run.start % 64;
         let whole = slot + run.length <= 64 && run.length * self.entry_bits as usize <= 64;
         let entries = &words[run.entries..run.entries + self.entry_bits as usize];
@@ -92,7 +92,7 @@ impl Slots {
 
     /// Writes the entry at a step of a run.
     #[inline(always)]
-    pub fn set_entry(&self, words: &mut [u64], run: Run, step: usize, entry: u64) {
+    pub fn set_entry(&self, words: &mut [u64], run: SlotRun, step: usize, entry: u64) {
         let slot = self.ahead(run.start, step);
         packed::set(self.split(words, slot / 64).1, self.entry_bits, slot % 64, entry);
     }
@@ -106,7 +106,7 @@ impl Slots {
     /// Returns the run of a quotient: where it begins or would begin, and its length; `None` only if the cells are
     /// damaged.
     #[inline(always)]
-    pub fn run(&self, words: &[u64], quotient: usize) -> Option<Run> {
+    pub fn run(&self, words: &[u64], quotient: usize) -> Option<SlotRun> {
         let start = self.block(quotient / 64);
         let header = &words[start..start + HEADER];
         let (group, within) = ((quotient % 64) & !7, quotient % 8);
@@ -123,13 +123,13 @@ impl Slots {
         let first = 64 - (ends ^ own).leading_zeros() as usize;
         let behind = own.trailing_zeros() as usize + 1;
         let length = if occupied >> within & 1 == 1 { behind - first } else { 0 };
-        Some(Run { start: quotient / 64 * 64 + begin + first, entries: start + HEADER, length })
+        Some(SlotRun { start: quotient / 64 * 64 + begin + first, entries: start + HEADER, length })
     }
 
     /// Inserts an entry into the run of a quotient, at a step of it, and moves later entries forward. Returns false if
     /// there is no room, which happens in damaged cells alone.
     #[inline(always)]
-    pub fn push(&self, words: &mut [u64], quotient: usize, run: Run, step: usize, entry: u64) -> bool {
+    pub fn push(&self, words: &mut [u64], quotient: usize, run: SlotRun, step: usize, entry: u64) -> bool {
         let slot = run.start % 64 + step;
         if !self.is_near(words, quotient, run, slot) || self.ends(words, quotient / 64) >> 63 != 0 {
             return self.push_far(words, quotient, run, step, entry);
@@ -148,7 +148,7 @@ impl Slots {
 
     /// Removes an entry from the run of a quotient, at a step of it, and moves later entries back.
     #[inline(always)]
-    pub fn pull(&self, words: &mut [u64], quotient: usize, run: Run, step: usize) {
+    pub fn pull(&self, words: &mut [u64], quotient: usize, run: SlotRun, step: usize) {
         let slot = run.start % 64 + step;
         if !self.is_near(words, quotient, run, slot) {
             return self.pull_far(words, quotient, run, step);
@@ -166,7 +166,7 @@ impl Slots {
     /// Returns whether a run up to a slot, and all used slots after it, lie in the block of its quotient, and all
     /// begins of the block fit seven bits.
     #[inline(always)]
-    fn is_near(&self, words: &[u64], quotient: usize, run: Run, slot: usize) -> bool {
+    fn is_near(&self, words: &[u64], quotient: usize, run: SlotRun, slot: usize) -> bool {
         let start = self.block(quotient / 64);
         let next = self.begin(words, self.next_block(quotient / 64) * 8);
         run.entries == start + HEADER && slot < 64 && next == 0 && words[start + BEGINS] & HIGH == 0

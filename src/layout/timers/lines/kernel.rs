@@ -1,7 +1,7 @@
 //! How a key reads and writes lines of timers: all 8 words of a line at once, in loops without branches that compilers
 //! vectorise. Words without a timer of the key are masked.
 
-use super::{TimerRotation, Timers, TimersInLines};
+use super::{TimerRotation, TimerWords, TimersInLines};
 use crate::inference::{Code, Evidence};
 use crate::instructions::Instructions;
 use crate::layout::line::{Encode, LINE, LineKernel, Location, Pages, Vectors};
@@ -32,7 +32,7 @@ pub(crate) struct Probe {
 impl Probe {
     /// Returns the timers that 32 bits of a key choose, `k` of them.
     #[inline(always)]
-    pub fn new(timers: &Timers, seed: u32, k: u32) -> Self {
+    pub fn new(timers: &TimerWords, seed: u32, k: u32) -> Self {
         let first = u64::from(seed.wrapping_mul(FIRST) >> 29);
         let (per_word, bits) = (timers.per_word(), timers.lanes.bits());
         let mut probe = Self { shifts: [0; LINE], words: [0; LINE] };
@@ -51,7 +51,7 @@ impl Probe {
     #[inline(always)]
     fn missing(
         &self,
-        timers: &Timers,
+        timers: &TimerWords,
         TimerRotation { newest, retained }: TimerRotation,
         line: &[u64; LINE],
     ) -> [u64; LINE] {
@@ -69,7 +69,7 @@ impl Probe {
     /// Returns how many generations ago each timer was set: more than all generations if it is empty, and -1 in words
     /// without a timer of the key. Signed, because vectors compare signed numbers.
     #[inline(always)]
-    fn ages(&self, timers: &Timers, newest: u64, line: &[u64; LINE]) -> [i64; LINE] {
+    fn ages(&self, timers: &TimerWords, newest: u64, line: &[u64; LINE]) -> [i64; LINE] {
         let most = timers.lanes.most();
         let mut ages = [0; LINE];
         for word in 0..LINE {
@@ -82,7 +82,7 @@ impl Probe {
 
     /// Sets the timers of the key.
     #[inline(always)]
-    fn set(&self, timers: &Timers, newest: u64, line: &mut [u64; LINE]) {
+    fn set(&self, timers: &TimerWords, newest: u64, line: &mut [u64; LINE]) {
         let most = timers.lanes.most();
         for (word, (shift, probe)) in line.iter_mut().zip(self.shifts.into_iter().zip(self.words)) {
             *word = (*word & !((most << shift) & probe)) | ((newest << shift) & probe);

@@ -11,7 +11,7 @@ mod sample;
 
 use std::ops::Range;
 
-use super::{TimerRotation, Timers};
+use super::{TimerRotation, TimerWords};
 use crate::clock::Clock;
 use crate::inference::{Code, Evidence, Likelihood, Question};
 use crate::instructions::Instructions;
@@ -29,7 +29,7 @@ const PAGE: usize = PAGE_LINES as usize * LINE;
 /// Pages of lines of timers, of which a key has `LINES`.
 #[derive(Clone, Copy)]
 pub struct TimersInLines<const LINES: usize> {
-    pub(crate) timers: Timers,
+    pub(crate) timers: TimerWords,
     pages: Pages<LINES>,
     /// The number of timers of a key in each of its lines.
     k: [u32; LINES],
@@ -40,7 +40,7 @@ impl<const LINES: usize> TimersInLines<LINES> {
     /// Returns the layout of a shape.
     pub(crate) fn new(shape: TimingLineShape) -> Self {
         Self {
-            timers: Timers::new(shape.bpt, shape.blocks, shape.pages * PAGE as u64),
+            timers: TimerWords::new(shape.bpt, shape.blocks, shape.pages * PAGE as u64),
             pages: Pages::new(shape.pages),
             k: std::array::from_fn(|line| shape.k_of(line as u32)),
             instructions: Instructions::best(),
@@ -299,9 +299,9 @@ mod tests {
         agree::<2>();
     }
 
-    /// Covers fewer and more blocks than are counted one by one.
+    /// Counts fewer and more blocks than are counted singly.
     #[test]
-    fn blocks_counted_one_by_one_equal_those_counted_at_once() {
+    fn blocks_counted_singly_equal_those_counted_at_once() {
         fn check<const LINES: usize>(k: u32, bpt: u32, instructions: Instructions) {
             let layout = TimersInLines::<LINES> { instructions, ..TimersInLines::new(shape(k, bpt, LINES as u32)) };
             let mut words = vec![0; 5 * PAGE];
@@ -367,7 +367,7 @@ mod tests {
                 }
             }
             // 300 keys in each line: 37 of them begin at a given word, give or take 6.
-            assert!(shape.k_of(0) == 8 || starts.into_iter().all(|begun| begun > 5 * LINES), "{starts:?}");
+            assert!(shape.k_of(0) == 8 || starts.into_iter().all(|start| start > 5 * LINES), "{starts:?}");
         }
         check::<1>(shape(1, 2, 1));
         check::<1>(shape(5, 7, 1));

@@ -13,9 +13,9 @@ use crate::layout::line::Pages;
 const SAMPLE: usize = 2048;
 /// Lines that are counted together; samples are a multiple of it.
 const TOGETHER: usize = 64;
-/// The greatest number of blocks that are counted one by one, at some 10 to 40 microseconds each. All blocks together
-/// take 2 to 4 ms.
-const ONE_BY_ONE: u64 = 64;
+/// The greatest number of blocks that are counted singly, in some 10 to 40 microseconds each. All blocks together take
+/// 2 to 4 ms.
+const COUNTED_SINGLY: u64 = 64;
 
 impl<const LINES: usize> TimersInLines<LINES> {
     /// Returns the sums of a sample of the timers, of all ages or of those that the question is about.
@@ -23,13 +23,13 @@ impl<const LINES: usize> TimersInLines<LINES> {
         let rotation = self.timers.rotation(clock.generation(), 0);
         let mut blocks: Vec<u64> = match question.few {
             Some(few) => few.iter().filter(|&&one| one != Evidence::ABSENT).map(|one| one.age()).collect(),
-            None => (0..rotation.retained.min(ONE_BY_ONE + 1)).collect(),
+            None => (0..rotation.retained.min(COUNTED_SINGLY + 1)).collect(),
         };
         blocks.sort_unstable();
         blocks.dedup();
         let of_line = |t: usize| {
             let sums = TimerCounts::new(rotation.retained, self.k[t], self.timers.per_word(), self.sample().len());
-            if sums.width() == 1 && blocks.len() as u64 <= ONE_BY_ONE {
+            if sums.width() == 1 && blocks.len() as u64 <= COUNTED_SINGLY {
                 self.of_blocks(words, rotation, t, &blocks, sums)
             } else {
                 self.of_all(words, rotation, t, sums)
@@ -83,7 +83,7 @@ impl<const LINES: usize> TimersInLines<LINES> {
                 runs.iter_mut().take(k).enumerate().for_each(|(run, to)| to[line] = words[(i + run) % LINE]);
             }
             let runs = &runs[..k];
-            self.instructions.run(Count { cells: self, rotation, runs, blocks, sums: &mut sums });
+            self.instructions.run(CountBlocks { cells: self, rotation, runs, blocks, sums: &mut sums });
         }
         sums
     }
@@ -109,7 +109,7 @@ impl<const LINES: usize> TimersInLines<LINES> {
 }
 
 /// Counts blocks in the runs of words of some lines.
-struct Count<'a, const LINES: usize> {
+struct CountBlocks<'a, const LINES: usize> {
     cells: &'a TimersInLines<LINES>,
     rotation: TimerRotation,
     runs: &'a [[u64; TOGETHER]],
@@ -117,7 +117,7 @@ struct Count<'a, const LINES: usize> {
     sums: &'a mut TimerCounts,
 }
 
-impl<M, const LINES: usize> Work<M> for Count<'_, LINES> {
+impl<M, const LINES: usize> Work<M> for CountBlocks<'_, LINES> {
     type Output = ();
 
     #[inline(always)]

@@ -1,13 +1,13 @@
-//! Two filters as one.
+//! Merged filters.
 
 use super::*;
 use crate::clock::Moments;
 use crate::engine::Engine;
 use crate::instructions::Portable;
 
-/// One filter has had keys for long, the other has no room for them when they come again: together they are young.
+/// One filter has old entries of some keys, the other has just rejected these keys: merged, they are young.
 #[test]
-fn keys_that_were_turned_away_lately_are_young_in_the_union() {
+fn keys_that_were_rejected_lately_are_young_in_merged_filters() {
     const WINDOW: u64 = 20_000;
     let shape = loaded((7, 3), WINDOW, 3.0);
     let filter = |hashes: Vec<u64>| {
@@ -21,14 +21,14 @@ fn keys_that_were_turned_away_lately_are_young_in_the_union() {
     for (mut one, other) in [(quiet.clone(), &crowded), (crowded.clone(), &quiet)] {
         one.merge(other).unwrap();
         let mut present = [false; 500];
-        one.query_within(&keys.clone().collect::<Vec<_>>(), Moments::Untimed, 500, &mut present).unwrap();
+        one.query_within(&keys.clone().collect::<Vec<_>>(), Moments::Untimed, Some(500), &mut present).unwrap();
         assert!(present.iter().all(|&present| present));
     }
 }
 
-/// Of two filters together every key of either is there, with the younger age.
+/// A merged filter reports every key of both, with the younger age.
 #[test]
-fn united_filters_have_the_keys_of_both() {
+fn merged_filters_contain_the_keys_of_both() {
     for (load, format) in [(0.4, (7, 3)), (0.6, (13, 4)), (1.5, (9, 5))] {
         const WINDOW: u64 = 20_000;
         let shape = loaded(format, WINDOW, load);
@@ -39,11 +39,11 @@ fn united_filters_have_the_keys_of_both() {
             (filter, hashes[2 * WINDOW as usize..].to_vec())
         };
         let ((mut one, of_one), (other, of_other)) = (filter(1), filter(2));
-        let phase = one.layout.rotation(one.clock.generation(), 0);
+        let rotation = one.layout.rotation(one.clock.generation(), 0);
         let age = |filter: &Aged<Quotient>, hash: u64| {
-            let (pages, place) = (filter.layout.pages, filter.layout.pages.place(hash));
-            let page = pages.page(filter.words.as_slice().as_chunks().0, place.page);
-            pages.age(Portable, page, &place, phase.tag(&pages, place.page)).map_or(u32::MAX, |(age, _)| age)
+            let (pages, location) = (filter.layout.pages, filter.layout.pages.location(hash));
+            let page = pages.page(filter.words.as_slice().as_chunks().0, location.page);
+            pages.age(Portable, page, &location, rotation.tag(&pages, location.page)).map_or(u32::MAX, |(age, _)| age)
         };
         let before = one.clone();
         one.merge(&other).unwrap();
@@ -54,7 +54,7 @@ fn united_filters_have_the_keys_of_both() {
             assert!(present.iter().all(|&present| present), "{load}");
             for window in [1, WINDOW / 30, WINDOW / 3, WINDOW] {
                 let live = &hashes[(WINDOW - window) as usize..];
-                one.query_within(live, Moments::Untimed, window, &mut present[..live.len()]).unwrap();
+                one.query_within(live, Moments::Untimed, Some(window), &mut present[..live.len()]).unwrap();
                 assert!(present.iter().all(|&present| present), "{load} {window}");
             }
             for &hash in hashes {
