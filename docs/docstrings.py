@@ -20,7 +20,7 @@ from lately import _core
 SEE_ALSO = re.compile(r"(?<=See Also\n--------\n)(?:.+\n?)+")
 CHOICE = re.compile(r"^(\s*[\w, ]+ : )\{(.+?)\}", re.MULTILINE)
 # What stands between backticks is left alone.
-POWER = re.compile(r"(`[^`]*`)|(?<=\w)\*\*(?=[-\w(])")
+POWER = re.compile(r"(``.*?``|`[^`]*`)|(?<=\w)\*\*(?=[-\w(])")
 
 
 class Docstrings(griffe.Extension):
