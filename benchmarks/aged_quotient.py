@@ -3,7 +3,7 @@
     uv run benchmarks/aged_quotient.py [--window 1000000] [--trials 10000000] [--rounds 7] [--only overload]
 
 Prints the tables of `docs/aged-quotient.md`. Seeds are fixed. Rates are of keys that were never inserted, once the
-filter has turned twice. Times are medians over rounds in which the filters take turns; only their ratios say anything.
+filter has turned twice. Times are medians over rounds in which the filters take turns; only their ratios mean anything.
 """
 
 import argparse
@@ -49,7 +49,7 @@ def missed(f: lately.Filter, last: int) -> int:
 
 def memory(window: int, trials: int) -> None:
     """Bits per key and rates, each beside the filter that took the fewest bits before."""
-    print("| fpr asked | filter | bits per key | slack | fpr stated | reported | missed |")
+    print("| fpr requested | filter | bits per key | slack | fpr stated | reported | missed |")
     print("|--:|---|--:|--:|--:|--:|--:|")
     for fpr in tqdm([1e-2, 1e-3, 1e-4, 1e-5], leave=False):
         slack = window // 6

@@ -1,9 +1,9 @@
-"""From ten thousand keys to a billion: does the rate stay what was asked for, and what does a key cost?
+"""From ten thousand keys to a billion: does the rate stay as requested, and what does a key cost?
 
     uv run --group bench benchmarks/billion.py [--windows 10000 1000000000]
 
 writes `results/billion.md`. A filter in lines takes as many keys as its window has, and a tenth more. Then keys that
-were never inserted are asked for, and keys of the whole window, of which none may be missed. Keys are integers, and no
+were never inserted are queried, and keys of the whole window, of which none may be missed. Keys are integers, and no
 two are equal. (The Bloom filter of Spark reports 76 % instead of 1 % of a billion keys: apache/spark#50933.)
 """
 
@@ -20,7 +20,7 @@ import lately
 
 RESULTS = Path(__file__).parent / "results" / "billion.md"
 WINDOWS = (10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000)
-FPR, BATCH, ASKED = 0.01, 1_000_000, 10_000_000
+FPR, BATCH, QUERIED = 0.01, 1_000_000, 10_000_000
 
 
 def faults() -> int:
@@ -34,7 +34,7 @@ def batches(start: int, end: int) -> list[tuple[int, int]]:
 
 
 def row(window: int) -> str:
-    """Fill a filter, and ask it."""
+    """Fill a filter, and query it."""
     before = faults()
     made = lately.AgePartitionedBloomFilter(window, FPR, layout="line")
     # Enough keys to measure a small window by.
@@ -47,17 +47,17 @@ def row(window: int) -> str:
         inserting += perf_counter() - start
     touched = faults() - before
     reported, querying = 0, 0.0
-    for begin, end in batches(2**62, 2**62 + ASKED):
+    for begin, end in batches(2**62, 2**62 + QUERIED):
         keys = np.arange(begin, end)
         start = perf_counter()
         seen = made.query(keys)
         querying += perf_counter() - start
         reported += int(seen.sum())
-    live = np.linspace(last - window, last - 1, min(window, ASKED)).astype(np.int64)
+    live = np.linspace(last - window, last - 1, min(window, QUERIED)).astype(np.int64)
     missed = len(live) - int(made.query(live).sum())
     return (
-        f"| {window:,} | {made.nbytes / 1e6:,.4g} | {made.fpr:.3%} | {reported / ASKED:.3%} | "
-        f"{missed} of {len(live):,} | {1e9 * inserting / last:.1f} | {1e9 * querying / ASKED:.1f} | {touched:,} |"
+        f"| {window:,} | {made.nbytes / 1e6:,.4g} | {made.fpr:.3%} | {reported / QUERIED:.3%} | "
+        f"{missed} of {len(live):,} | {1e9 * inserting / last:.1f} | {1e9 * querying / QUERIED:.1f} | {touched:,} |"
     )
 
 
@@ -73,8 +73,8 @@ def main() -> None:
         "|--:|--:|--:|--:|--:|--:|--:|--:|"
     )
     text = (
-        f"# From ten thousand keys to a billion\n\nAge-partitioned, in lines, {FPR:.0%} asked for, integers; "
-        f"{ASKED:,} keys asked for that were never inserted.\nLoad average {load:.1f} as it began.\n\n{head}\n"
+        f"# From ten thousand keys to a billion\n\nAge-partitioned, in lines, {FPR:.0%} requested, integers; "
+        f"{QUERIED:,} queried keys that were never inserted.\nLoad average {load:.1f} as it began.\n\n{head}\n"
     )
     RESULTS.write_text(text + "\n".join(rows) + "\n")
     print(RESULTS.read_text())

@@ -222,7 +222,7 @@ def measure(options: argparse.Namespace) -> str:
     return f"""# Sliced filters on Ray
 
 {machine}.
-A window of {WINDOW}, {FPR:.0%} asked for, {options.keys:,} different keys, drawn evenly; {options.rounds} rounds; load
+A window of {WINDOW}, {FPR:.0%} requested, {options.keys:,} different keys, drawn evenly; {options.rounds} rounds; load
 average {load:.1f} as it began, {os.getloadavg()[0]:.1f} as it ended. All sites share this machine's cores with the
 producer, so a number of sites shows its cost, not its gain. Speeds and ratios are medians, with the least and the
 greatest in brackets; a ratio is taken within a round.

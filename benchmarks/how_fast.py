@@ -82,7 +82,7 @@ def grown(options: argparse.Namespace) -> str:
     by_rate = growth.with_rate(options.window, options.events, options.rounds)
     rates = {f"{fpr:.2%}": found for fpr, found in by_rate.items()}
     batches = growth.by_batch(growth.with_batch(options.window, options.fpr))
-    return "\n\n".join([growth.grown(windows, "window"), growth.grown(rates, "error asked for"), batches])
+    return "\n\n".join([growth.grown(windows, "window"), growth.grown(rates, "error requested"), batches])
 
 
 def as_written(options: argparse.Namespace) -> tuple[str, str]:
@@ -90,7 +90,7 @@ def as_written(options: argparse.Namespace) -> tuple[str, str]:
     return paper2.measure(options.paper_window, options.rounds, CORES)
 
 
-# What `--only` may ask for.
+# What `--only` may select.
 PARTS: dict[str, Callable[[argparse.Namespace], str]] = {
     "core": beside_memory,
     "integers": lambda options: everything("int64", options).table(),
@@ -111,7 +111,7 @@ def measure(options: argparse.Namespace) -> str:
     short = [*rivals(ints, urls), *threads(options), (of_numpy, numpy_ratio), *small_calls(options)]
     return f"""# How fast
 
-{machine()}. W = {options.window:,}, {options.fpr:.2%} asked for, {options.events:,} keys per timing, {options.rounds}
+{machine()}. W = {options.window:,}, {options.fpr:.2%} requested, {options.events:,} keys per timing, {options.rounds}
 rounds; load average {load:.1f} as it began, {os.getloadavg()[0]:.1f} as it ended. A ratio is taken within a round: the
 median over rounds, with the least and the greatest in brackets. Speeds are medians.
 
@@ -161,7 +161,7 @@ def main() -> None:
         metavar="W",
         help="windows to grow through",
     )
-    parser.add_argument("--fpr", type=float, default=0.01, help="false positive rate asked for")
+    parser.add_argument("--fpr", type=float, default=0.01, help="false positive rate requested")
     parser.add_argument("--events", type=int, default=1_000_000, help="keys per timing")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="small windows, two rounds: to see it run")

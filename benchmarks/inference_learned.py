@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("--windows", type=int, nargs="+", default=[300, 3_000, 30_000], help="insertions")
     parser.add_argument("--bits", type=float, nargs="+", default=[5, 10, 15], help="bits per key of the window")
     parser.add_argument("--nbytes", type=int, nargs="+", default=[1 << 20, 1 << 14], help="memory of the learned prior")
-    parser.add_argument("--batch", type=int, help="events asked for before they are inserted; default: window / 100")
+    parser.add_argument("--batch", type=int, help="events queried before they are inserted; default: window / 100")
     parser.add_argument("--events", type=int, help="events of each stream; default: all")
     parser.add_argument("--mistuned", action="store_true", help="also half-lives of four windows and of a quarter")
     for row in rows(parser.parse_args()):

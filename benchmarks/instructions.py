@@ -61,7 +61,7 @@ def paths() -> dict[str, tuple[Callable[[], object], int]]:
 
 
 def run() -> None:
-    """Call each path between two calls of `getppid`, which callgrind is told to notice."""
+    """Call each path between two calls of `getppid`, which callgrind notices."""
     for call, keys in paths().values():
         calls = 3 if keys else 1000
         for _ in range(calls):

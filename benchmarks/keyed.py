@@ -4,7 +4,7 @@
 
 Both in turn, by the processor time of the one thread, which others on the machine hardly change; given are the least of
 all rounds and the median difference within a round. `duplicated` with a window of a million keys at 1 %, in batches of
-65,536; and `hash_keys` alone. Then the attack: 10,000 integers chosen for as many victims, inserted by somebody who
+65,536; and `hash_keys` alone. Then the attack: 10,000 integers chosen for as many victims, inserted by an attacker who
 knows the scheme and takes the seed to be 0.
 """
 
@@ -56,12 +56,12 @@ def main() -> None:
     lines = ["| keys | what | scheme 1: ns a key | scheme 2: ns a key | a secret costs |", "|---|---|--:|--:|--:|"]
     for name, keys in (("int64", numbers), (f"URLs of {len(texts[0].as_py())} bytes, Arrow", texts)):
         batches = [keys[start : start + BATCH] for start in range(0, len(keys) - BATCH + 1, BATCH)]
-        asked = len(batches) * BATCH
+        queried = len(batches) * BATCH
         for what, make in (("`hash_keys`", hashes), ("`duplicated`", mask)):
             public, secret = (make(seed) for seed in SEEDS)
             times = [(seconds(public, batches), seconds(secret, batches)) for _ in range(options.rounds)]
-            one, two = (min(each) / asked * 1e9 for each in zip(*times, strict=True))
-            more = median(second - first for first, second in times) / asked * 1e9
+            one, two = (min(each) / queried * 1e9 for each in zip(*times, strict=True))
+            more = median(second - first for first, second in times) / queried * 1e9
             lines.append(f"| {name} | {what} | {one:.2f} | {two:.2f} | {more:.2f} ns |")
     lines += ["", "| seed | victims reported, of 10,000 | beyond the rate of .001 |", "|---|--:|--:|"]
     victims = [f"https://example.org/{i}" for i in range(10_000)]

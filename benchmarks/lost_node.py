@@ -3,7 +3,7 @@
     uv run benchmarks/lost_node.py
 
 Starts a cluster of two nodes on this machine, puts sites on both, writes keys and waits for their checkpoints. Then one
-node is killed. Its sites come back on the other, from the folder of checkpoints; all keys are asked for again.
+node is killed. Its sites come back on the other, from the folder of checkpoints; all keys are queried again.
 """
 
 import os
@@ -36,14 +36,14 @@ def site(folder: Path, number: int) -> Site:
     return Site(contents, name=f"site {number}", store=Folder(folder), interval=0.1)
 
 
-def ask(sites: RaySites, method: str) -> list:
-    """Ask each site for its share of the keys."""
+def call(sites: RaySites, method: str) -> list:
+    """Call each site with its share of the keys."""
     hashes = lately.hash_keys(np.arange(KEYS))
     return sites.call([Message(i, method, (hashes[i::SITES],)) for i in range(SITES)])
 
 
 def missed(answers: list) -> int:
-    """Count the keys that are missing, or were not asked for."""
+    """Count the keys that are missing, or were not inserted."""
     absent = (1 if isinstance(answer, Failed) else (~answer).mean() for answer in answers)
     return round(sum(absent) * KEYS / SITES)
 
@@ -54,7 +54,7 @@ def measure(folder: Path) -> None:
     node = cluster.add_node(num_cpus=1, resources={"site": SITES})
     ray.init(cluster.address, log_to_driver=False)
     sites = RaySites([partial(site, folder, i) for i in range(SITES)], deadline=1.0, resources={"site": 0.5})
-    ask(sites, "insert")
+    call(sites, "insert")
     while any(status["changed"] for status in sites.status()):
         time.sleep(0.1)
     there = [status["process"] for status in sites.status() if status["node"] == node.node_id]
@@ -63,11 +63,11 @@ def measure(folder: Path) -> None:
     # Ray ends the node's own process; the processes of its sites would go on for seconds, unlike on a lost machine.
     for process in there:
         os.kill(process, signal.SIGKILL)
-    began, answers = time.monotonic(), ask(sites, "query")
+    began, answers = time.monotonic(), call(sites, "query")
     while any(isinstance(answer, Failed) for answer in answers):
         assert time.monotonic() - began < LIMIT, "the sites have not come back"
         time.sleep(0.2)
-        answers = ask(sites, "query")
+        answers = call(sites, "query")
     away = time.monotonic() - began
     assert node.node_id not in {status["node"] for status in sites.status()}
     print(f"{len(there)} of {SITES} sites were on the lost node; back on the other after {away:.1f} s")

@@ -29,7 +29,7 @@ WAYS = [
 
 
 def main() -> None:
-    """Fill each filter, stop one site of five, ask for what was inserted and for what was not."""
+    """Fill each filter, stop one site of five, query what was inserted and what was not."""
     warnings.simplefilter("ignore", FailedSitesWarning)
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     print("| slicing | on_failure | false positives | formula | false negatives | formula |")

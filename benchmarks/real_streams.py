@@ -16,7 +16,7 @@ def main() -> None:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else EXAMPLES
     print("Reported as duplicates, by when the key was last inserted:\n")
     print(
-        "| stream | filter | refresh | within the window | within the slack | not lately (bound) | asked again "
+        "| stream | filter | refresh | within the window | within the slack | not lately (bound) | again "
         "| bytes | exact window, bytes |"
     )
     print("|---|---|---|--:|--:|--:|--:|--:|--:|")

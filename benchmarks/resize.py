@@ -45,8 +45,8 @@ def measure(capacity: int) -> None:
         over.set()
         producer.join()
         for name, each in waits.items():
-            told = np.array(each) * 1e3
-            print(f"  {name:8} {len(told):6} batches: {np.median(told):6.1f} ms, the slowest {told.max():6.0f} ms")
+            waits = np.array(each) * 1e3
+            print(f"  {name:8} {len(waits):6} batches: {np.median(waits):6.1f} ms, the slowest {waits.max():6.0f} ms")
 
 
 if __name__ == "__main__":

@@ -29,13 +29,13 @@ def work(path: str, shared: bool, call: str, start: int, keys: int, batch: int, 
     one_by_one = range(start, start + keys)
     ready.wait()
     if batch == 1:
-        ask = f.seen if call == "duplicated" else f.__contains__
+        method = f.seen if call == "duplicated" else f.__contains__
         for key in one_by_one:
-            ask(key)
+            method(key)
     else:
-        ask = getattr(f, call)
+        method = getattr(f, call)
         for part in parts:
-            ask(part)
+            method(part)
     ready.wait()
 
 

@@ -38,7 +38,7 @@ def tables(found: dict[str, Found], heading: str) -> str:
     lines = [
         heading,
         "",
-        "| filter | live keys asked | missed | expected | `fpr` | fresh, worst phase | expected | z "
+        "| filter | live keys queried | missed | expected | `fpr` | fresh, worst phase | expected | z "
         "| fresh, average | expected | z |",
         "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
@@ -66,8 +66,10 @@ def tables(found: dict[str, Found], heading: str) -> str:
         "|---|--:|--:|--:|---|",
     ]
     for name, f in found.items():
-        said = ", ".join(f"{key}={value}" for key, value in f.filter.parameters.items())
-        lines.append(f"| {name} | {f.filter.nbytes:,} | {f.saved:,} | {8 * f.filter.nbytes / f.window:.1f} | {said} |")
+        parameters = ", ".join(f"{key}={value}" for key, value in f.filter.parameters.items())
+        lines.append(
+            f"| {name} | {f.filter.nbytes:,} | {f.saved:,} | {8 * f.filter.nbytes / f.window:.1f} | {parameters} |"
+        )
     return "\n".join(lines)
 
 
@@ -85,7 +87,7 @@ def main() -> None:
     }
     report = tables(
         found,
-        f"lately {lately.__version__}. W = {options.window:,}, {FPR:.0%} asked for; {options.filters} filters of each "
+        f"lately {lately.__version__}. W = {options.window:,}, {FPR:.0%} requested; {options.filters} filters of each "
         f"kind, {PHASES} phases of a generation, {options.fresh:,} fresh keys each.",
     )
     print(report)

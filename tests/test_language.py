@@ -145,9 +145,9 @@ def long_functions(sources: Sources) -> Iterator[str]:
 
 # What is counted, and the highest count that passes. Lower it with the count.
 LIMITS = {
-    phrases: 1740,
-    openings: 80,
-    repeated_types: 13,
+    phrases: 860,
+    openings: 50,
+    repeated_types: 4,
     many_parameters: 10,
     long_functions: 2,
 }

@@ -2,7 +2,7 @@
 
     uv run --group bench benchmarks/inference/calibration.py [--queries N] [--out FILE]
 
-For every family that can tell probabilities, in the shape it gives itself for so much memory, and for the paper's
+For every family that can compute probabilities, in the shape it gives itself for so much memory, and for the paper's
 timers, of k = 4 as in its Table 5: the mean of |frequency - mean posterior| in 20 bins, weighted by queries, and
 eq. 35, which takes the middle of the bin for the posterior. Prints a table in Markdown. Takes two to four minutes. The
 time-limited filter is there for its posteriors only: its memory follows the rate, and is the same in every column.
@@ -42,7 +42,7 @@ PLANNED = [
 
 @dataclass
 class ByNumbers:
-    """A filter that is told the chances of the keys asked for, a number or an array, and no law."""
+    """A filter that takes the chances of the queried keys, a number or an array, and no law."""
 
     filter: Any
 
@@ -54,8 +54,8 @@ class ByNumbers:
         return found
 
     def posterior(self, keys: Keys, prior: float | Floats) -> Floats:
-        told: Floats = self.filter.posterior(keys, prior)
-        return told
+        posteriors: Floats = self.filter.posterior(keys, prior)
+        return posteriors
 
 
 def subjects(condition: Condition, bits: int) -> Iterator[tuple[str, Subject | None]]:
@@ -114,10 +114,10 @@ def main() -> None:
         lines.append(line)
     if arguments.out:
         head = (
-            f"# Are posteriors true as often as they say?\n\nMean of |frequency - mean posterior| in 20 bins over "
+            f"# Are posteriors true as often as they state?\n\nMean of |frequency - mean posterior| in 20 bins over "
             f"{arguments.queries:,} queries, and in parentheses eq. 35 of paper 5. Bold: beyond {TARGET}. "
             "The memory of the time-limited filter follows the rate, and is the same in every column. "
-            f"Cannot tell probabilities yet: {', '.join(missing()) or 'none'}.\n\n"
+            f"Cannot compute probabilities yet: {', '.join(missing()) or 'none'}.\n\n"
         )
         arguments.out.write_text(head + "\n".join(lines) + "\n", encoding="utf-8")
 

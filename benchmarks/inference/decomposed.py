@@ -27,13 +27,13 @@ SHAPES: list[tuple[str, dict[str, int], int]] = [
 
 
 def generation_known(stream: Stream, generations: int) -> Outcome:
-    """Decide by the generation of each key, as if its cells told it for certain."""
+    """Decide by the generation of each key, as if its cells contained it for certain."""
     window, probability = stream.condition.window, stream.condition.prior(np.arange(1))
     length = ceil((window - 1) / generations)
     age = np.minimum(ages(stream.keys, stream.starts), 4 * window)
-    begun = (stream.starts % length)[:, None]
-    number = np.where(age < begun, 0, (age - begun) // length + 1)
-    youngest, oldest = np.where(number > 0, begun + (number - 1) * length, 0), begun + number * length
+    started = (stream.starts % length)[:, None]
+    number = np.where(age < started, 0, (age - started) // length + 1)
+    youngest, oldest = np.where(number > 0, started + (number - 1) * length, 0), started + number * length
     kept, ended, at_window = (surviving(probability, each) for each in (youngest, oldest, window))
     posterior = np.clip((kept - at_window) / np.maximum(kept - ended, 1e-300), 0, 1)
     return stream.judge(np.ones(age.shape, bool), posterior)

@@ -25,7 +25,7 @@ LOOKS = {
     CORRECTED: line_style(""),
     "simple buffer": line_style("") | {"ls": ":"},
 }
-# Few enough to tell apart; the tables have all.
+# Few enough to distinguish; the tables have all.
 CHEAPEST = [PRINTED, CORRECTED, "simple buffer", "timing", "age-partitioned", "guarded-epoch", "aged-quotient"]
 CONDITION_NAMES = [condition.name for condition in CONDITIONS]
 GBF = ["generalized", "age-partitioned", "guarded-epoch"]

@@ -1,11 +1,11 @@
-"""What wrong answers cost with inference and without: paper 5, section 6, for every family that can tell probabilities.
+"""What wrong answers cost with inference and without: paper 5, section 6, for families that compute probabilities.
 
     uv run --group bench benchmarks/inference/penalty.py [--scale 0.125] [--out FILE]
 
 Before each query of 2**22, after 2**20 keys to warm up, a false positive and a false negative are given penalties of
 their own, uniform in [1, 10). Each family has the parameters of least penalty, with inference and without, chosen from
 the grid of `trials.py` on 2**16 queries of another stream, or more (`--choosing`): the less is at stake, the more it
-takes to tell the best. Writes a row per family, memory and condition; `figures.py`
+takes to find the best. Writes a row per family, memory and condition; `figures.py`
 makes figures and tables of them. Takes ten minutes on two cores at a scale of 0.125.
 """
 
@@ -100,10 +100,12 @@ def main() -> None:
         for row in tqdm(pool.imap(trial, work), total=len(work), unit="trial"):
             if row:
                 rows.append(row)
-            # Written after each row, for whoever interrupts it.
+            # Written after each row, so that an interrupted run has them.
             table = pd.DataFrame(rows).assign(queries=queries).sort_values(["condition", "family", "bits"])
             table.to_csv(arguments.out, sep="\t", index=False, float_format="%.6g")
-    print(f"{len(rows)} rows in {arguments.out}; cannot tell probabilities yet: {', '.join(sorted(absent)) or 'none'}")
+    print(
+        f"{len(rows)} rows in {arguments.out}; cannot compute probabilities yet: {', '.join(sorted(absent)) or 'none'}"
+    )
 
 
 if __name__ == "__main__":

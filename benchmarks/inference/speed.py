@@ -70,7 +70,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--window", type=int, default=2**16, help="insertions")
     parser.add_argument("--bits", type=int, default=10, help="bits per key of the window")
-    parser.add_argument("--batch", type=int, default=2**18, help="keys asked for at once")
+    parser.add_argument("--batch", type=int, default=2**18, help="keys of a call")
     parser.add_argument("--repeats", type=int, default=31)
     parser.add_argument("--out", type=Path, help="append the table to this file as well")
     arguments = parser.parse_args()

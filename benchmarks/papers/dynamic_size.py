@@ -4,7 +4,7 @@
 
 *One is Enough: Distributed Filtering for Duplicate Elimination*, sections 5 and 7: how many filters there are, and how
 many false positives, when events come two or five times as fast in the second third of the stream. Draws the figures
-into `figures/`, and prints a table beside what the paper says.
+into `figures/`, and prints a table beside the paper's.
 
 The stream is the synthetic one of `timing.py`, one event per slot before and after the burst. Not stated in the paper,
 and taken here: a third lasts eight windows; the first filter is made for the events that are delivered in a window
@@ -99,7 +99,7 @@ def figures_10_and_11(runs: list[Burst]) -> None:
     plt.close(figure)
 
 
-DYNAMIC = """The paper says: further filters are made for the burst and go after it; by cardinality
+DYNAMIC = """By the paper: further filters are made for the burst and go after it; by cardinality
 their number swings more than by density; the rate of all is slightly above the 0.05 aimed at. But each filter may have
 that rate, so F filters come to 1 - 0.95^F when all are full (erratum OIE-10), and repeated mistakes count again. Here
 the first filter is made for the rate before the burst."""

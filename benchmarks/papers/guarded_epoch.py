@@ -12,7 +12,7 @@ over three seeds. It leaves the rest open; here it is:
 - *uniform*: every key is new. *Zipf*: exponent 1.1 over a million keys. *bursty*: bursts of 200, each from 10,000
   neighbouring keys of its own, so that 1 % repeat: the printed medians leave room for no more in the middle workload.
 
-The paper's log is not at hand. `folder` (by default `examples/`) holds the NASA log and may hold the Apache log named
+The paper's log is not public. `folder` (by default `examples/`) holds the NASA log and may hold the Apache log named
 below. Their keys are host, method and URL, the URL with its query; lines in their order. Both are shorter than the
 paper's, so the window is about a third of each, and all else is in proportion. Fresh keys are made up. The printed
 figures beside are those of a log of 213,182 requests of only 2,350 kinds, which leaves every filter nearly empty.

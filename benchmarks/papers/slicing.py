@@ -3,12 +3,12 @@
     uv run benchmarks/papers/slicing.py [folder] [--out FILE]
 
 *One is Enough: Distributed Filtering for Duplicate Elimination*, sections 3 and 7. Every point is a run of
-`lately.distributed.SlicedFilter` over sites of this process, some of them killed where the figure says so; every line
+`lately.distributed.SlicedFilter` over sites of this process, some of them killed where the figure needs it; every line
 beside it is a formula of `lately._core`, with the paper's errata corrected. Draws the figures into `figures/`, and
 prints tables. It takes ten minutes or more. Figures 9 to 11 are in `timing.py` and `dynamic_size.py`.
 
-The paper's logs are not at hand. Instead: streams of 100,000 events by Zipf's law with exponent 1, with as many
-distinct events as the web log (some 16,850: the paper says 4,300, which none of its sizes fits) and the flow log
+The paper's logs are not public. Instead: streams of 100,000 events by Zipf's law with exponent 1, with as many
+distinct events as the web log (some 16,850: the paper states 4,300, which none of its sizes fits) and the flow log
 (2,049); its two synthetic streams; and in `folder` (by default `examples/`) the URLs of the NASA log and of clicks.
 Sizes are the paper's, with 143,000 for its 14,300 bits; those of the real streams follow its rule.
 """
@@ -190,22 +190,22 @@ def figures_5_7_8(all_streams: list[Stream]) -> list[str]:
 
 DIFFERS = """## Where this differs from the paper
 
-The paper's curves are drawings, so compared is what its text says.
+The paper's curves are drawings, so its text is compared.
 
 - *The more slices, the more horizontal filters deviate from theory.* So they do, but from eq. 4, which gives every
   slice n / S keys. Averaged over the keys that slices really get (OIE-5) theory follows: with 2,049 keys in 50 slices
   it is 8 % above eq. 3 at a rate of 0.02, with 16,850 keys 1 %. Vertical filters answer bit by bit as one would: their
   points do not depend on S at all.
 - *Rates* over the stream are a quarter of what the filters are sized for, since these fill on the way.
-- *Load* is as the paper says. How even it is follows from the shares of the events alone; the greatest load of a
+- *Load* agrees with the paper. How even it is follows from the shares of the events alone; the greatest load of a
   horizontal filter is at least that of its most frequent event.
 - *"A threshold of 3 or 4 is the best."* With 8 of 40 sites failed, x = 3 misses 0.1 % and saves 0.1 points of 10 %
   false positives, x = 4 misses 1 % and saves 0.4: by the sum of both, "duplicate" does as well. Beyond, more is missed
   than saved. The printed rates show none of this: at x = 8 they give 6 % false negatives, where five in six keys are
   missed.
-- *Pipelining* saves most where few events repeat, as the paper says: a new event is known at the first empty cell, and
-  one that was seen asks every site that has one of its cells.
-- *Diced filters* err alike under failures, says the paper, by eq. 7. But the sites of a group fail together more often
+- *Pipelining* saves most where few events repeat, as in the paper: a new event is known at the first empty cell, and
+  one that was seen is looked up on every site that has one of its cells.
+- *Diced filters* err alike under failures by eq. 7 of the paper. But the sites of a group fail together more often
   than each by itself, and the keys of that group pay for it: the fewer ranges a group has, the more.
 """
 

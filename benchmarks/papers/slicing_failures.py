@@ -1,4 +1,4 @@
-"""Figures 1 and 5(d) of paper 4, drawn by `slicing.py`: sites that are killed, and what is said of their keys."""
+"""Figures 1 and 5(d) of paper 4, drawn by `slicing.py`: sites that are killed, and the answers for their keys."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -37,11 +37,11 @@ OUTER, INNER = 8, 5
 
 FIGURE_1 = """## Figure 1
 
-A filter of {bits:,} bits and 4 hash functions that holds the stream is asked for fresh keys, while its sites are
-killed one after the other; "duplicate" is said of keys without an answer. Means over {draws} draws of seed and
+A filter of {bits:,} bits and 4 hash functions that holds the stream is queried for fresh keys, while its sites are
+killed one after the other; "duplicate" is the answer for keys of failed sites. Means over {draws} draws of seed and
 sites. (a) {sites} sites. (b) The least number of sites with which f failures leave the rate at or below a bound, as
 run with 2, 3, 4 … sites, and by `least_sites`; of a hundred, a few more or less are within the errors of a run. The
-paper says: for 0.15 and f = 4, vertical filters take less than 20, horizontal more than 30. Of the latter it is 31 by
+paper states: for 0.15 and f = 4, vertical filters take less than 20, horizontal more than 30. Of the latter it is 31 by
 theory, and the run is at the bound with 30 already."""
 
 

@@ -124,7 +124,7 @@ class Rate:
         """Run the whole stream with one seed, and only its first occurrences, which are what counts, with others."""
         firsts = stream.firsts
         trials = ceil(FIRSTS / len(firsts))
-        reported = asked = 0
+        reported = queried = 0
         for seed in range(trials):
             f = sliced(kind, slices, bits, seed)
             if seed == 0:
@@ -136,11 +136,13 @@ class Rate:
                 reported += int(seen[first].sum())
             else:
                 reported += int(f.duplicated(firsts, refresh=False).sum())
-            asked += int(f.query(fresh(len(firsts), seed)).sum())
+            queried += int(f.query(fresh(len(firsts), seed)).sum())
         held = (np.arange(32) + 0.5) * len(firsts) / 32
         rates = [expected(kind, slices, bits, round(keys)) for keys in held]
         of_all = trials * len(firsts)
-        return cls(reported / of_all, float(np.mean(rates)), asked / of_all, expected(kind, slices, bits, len(firsts)))
+        return cls(
+            reported / of_all, float(np.mean(rates)), queried / of_all, expected(kind, slices, bits, len(firsts))
+        )
 
 
 def expected(kind: Kind, slices: int, bits: int, keys: int) -> float:
@@ -174,11 +176,11 @@ def failing(stream: Stream, kind: Kind, slices: int, most: int, seed: int, keys:
     """Give the share of fresh keys reported by a full filter with 0, 1 … `most` sites killed."""
     f = sliced(kind, slices, stream.sizes[0], seed)
     f.insert(stream.firsts)
-    asked = fresh(keys, seed)
-    yield float(f.query(asked).mean())
+    queried = fresh(keys, seed)
+    yield float(f.query(queried).mean())
     for site in np.random.default_rng([2, seed]).permutation(slices)[:most]:
         f.sites.kill(int(site))
-        yield float(f.query(asked).mean())
+        yield float(f.query(queried).mean())
 
 
 def diced_failing(stream: Stream, dice: Dice, outer: int, inner: int, failed: int, seed: int) -> float:
@@ -199,12 +201,12 @@ def thresholds(stream: Stream, bits: int, k: int, slices: int, failed: int, seed
     filled.insert(stream.firsts)
     for site in np.random.default_rng([2, seed]).permutation(slices)[:failed]:
         filled.sites.kill(int(site))
-    asked = fresh(len(stream.firsts), seed)
+    queried = fresh(len(stream.firsts), seed)
     # The same sites for every x: the producer decides about keys without an answer.
     views = [
         sliced("vertical", slices, bits, seed, k=k, on_failure=x, sites=lambda _: filled.sites) for x in range(k + 1)
     ]
-    return np.array([[f.query(asked).mean(), 1 - f.query(stream.firsts).mean()] for f in views]).T
+    return np.array([[f.query(queried).mean(), 1 - f.query(stream.firsts).mean()] for f in views]).T
 
 
 class CountedSites(LocalSites):
@@ -231,8 +233,8 @@ def messages(share: float, slices: int, lookups: int, *, pipelined: bool) -> tup
     f = sliced("vertical", slices, bits, 0, pipelined=pipelined, sites=CountedSites)
     held, theory = np.zeros(distinct, np.bool_), []
     for piece in np.split(keys, 20):
-        asked = piece[: lookups // 20]
-        for key in asked:
+        queried = piece[: lookups // 20]
+        for key in queried:
             f.query([key])
         theory.append(
             lately._core.expected_messages(
@@ -241,7 +243,7 @@ def messages(share: float, slices: int, lookups: int, *, pipelined: bool) -> tup
                 slices,
                 pipelined=pipelined,
                 density=density(int(held.sum()), bits),
-                duplicates=float(held[asked].mean()),
+                duplicates=float(held[queried].mean()),
             )
         )
         f.insert(piece)

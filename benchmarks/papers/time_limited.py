@@ -5,9 +5,9 @@
 A. Rodrigues, A. Shtul, C. Baquero, P. S. Almeida, *Time-limited Bloom Filter*, 2023. Filters made for a tenth or
 for ten times the keys that come are watched as they adapt: number of slices and size of the newest (Figures 1 and 2),
 bits per key of the window (3), rate of false positives (4 and 5). Draws them into `figures/`, and prints how the
-filters settle beside what the paper says. It takes a minute or two.
+filters settle beside the paper's. It takes a minute or two.
 
-The copy of the paper at hand has lost its numbers. Taken here: a window of 600 s and a new key every 0.06 s, so 10,000
+Our copy of the paper has lost its numbers. Taken here: a window of 600 s and a new key every 0.06 s, so 10,000
 per window, for four windows; the pairs (k, l) of paper 1, Table 2, for an error rate of 0.01, and in Figures 4 and 5
 for 0.1 too. The paper looks after every insertion; here it is every hundredth, then with 50,000 new keys.
 """
@@ -182,7 +182,7 @@ def table_2() -> Iterator[str]:
         )
 
 
-SETTLING = """The paper says: an under-dimensioned filter takes on slices until it inserts the keys it aims at between
+SETTLING = """By the paper: an under-dimensioned filter takes on slices until it inserts the keys it aims at between
 shifts, then comes back to k + l; an over-dimensioned one never has more, and finds its size at the first shift; low
 pairs take longer; the rate goes a bit over the target while there are more slices. Here a generation also ends after
 the l-th part of the window, so the first shift of an over-dimensioned filter does not wait for its keys; and a filter

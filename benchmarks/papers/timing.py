@@ -1,12 +1,12 @@
-"""Paper 4, Figure 9: what equal timers tell, with the timing filter of this package.
+"""Paper 4, Figure 9: what equal timers show, with the timing filter of this package.
 
     uv run benchmarks/papers/timing.py [folder] [--out FILE]
 
 *One is Enough: Distributed Filtering for Duplicate Elimination*, sections 4 and 7: how many of the 8 timers are equal
 if the event is a true duplicate, and what a threshold gains and costs. Draws the figure into `figures/`, and prints a
-table beside what the paper says. Figures 10 and 11 are in `dynamic_size.py`.
+table beside the paper's. Figures 10 and 11 are in `dynamic_size.py`.
 
-The paper's web log is not at hand. Instead: its synthetic stream, 100,000 events by Zipf's law with exponent 1, about
+The paper's web log is not public. Instead: its synthetic stream, 100,000 events by Zipf's law with exponent 1, about
 6,000 of them distinct, and the URLs of the NASA log in `folder` (by default `examples/`). An event comes in each time
 slot, and one taken for a duplicate sets no timer, as there. Not stated there: the window, here 1,000 slots; and the
 size, here what a rate of 0.05 needs for the events delivered in a window. Each of a key's timers lies in a slice of its
@@ -117,13 +117,13 @@ class EqualTimers:
 
     @classmethod
     def run(cls, name: str, keys: Keys) -> "EqualTimers":
-        """Run the stream through one filter, asking how many timers agree, and through one filter per threshold."""
+        """Run the stream through one filter, counting how many timers agree, and through one filter per threshold."""
         times = np.arange(len(keys))
         capacity = delivered_per_window(keys, times, WINDOW)
         filters = [equal_timers(threshold, capacity) for threshold in THRESHOLDS]
         alike = np.empty(len(keys), np.int64)
         # The plain filter decides what is set in all filters. So they hold the same timers, and a threshold that
-        # reports tells that at least that many are equal.
+        # reports shows that at least that many are equal.
         for i in tqdm(range(len(keys)), desc=f"figure 9, {name}"):
             alike[i] = sum(bool(f.query(keys[i : i + 1], at=int(times[i]))[0]) for f in filters)
             if alike[i] == 0:
@@ -168,7 +168,7 @@ def figure_9(runs: list[EqualTimers]) -> None:
     plt.close(figure)
 
 
-EQUAL = """Figure 9. The paper says: to call an event distinct when all its timers are unequal (here: to ask for two
+EQUAL = """Figure 9. By the paper: to call an event distinct when all its timers are unequal (here: to require two
 alike) strikes a good balance between false positives and false negatives. Rates in parentheses are by theory at a full
 filter: `fpr`, and the mean of `false_negative_rates`. An event wrongly taken for a duplicate is not set, so when it
 comes again soon it is again; as in the paper, that counts as another false positive."""

@@ -3,10 +3,10 @@
     uv run benchmarks/papers/tree.py [folder] [--out FILE]
 
 *One is Enough: Distributed Filtering for Duplicate Elimination*, sections 6 and 7: where in a tree duplicates are
-found, how many keys each level is asked for, and what top-down testing does to false positives. Draws the figures into
+found, how many keys each level looks up, and what top-down testing does to false positives. Draws the figures into
 `figures/`, and prints tables beside the paper's.
 
-The paper's web log is not at hand. Instead: 100,000 events each of its two synthetic streams, by Zipf's law with
+The paper's web log is not public. Instead: 100,000 events each of its two synthetic streams, by Zipf's law with
 exponent 1 and uniform, about 5,700 of them distinct; and the NASA log in `folder` (by default `examples/`), which has
 30,969 requests, its URLs the events and its hosts the clients. A synthetic event comes from one of 2,000 clients by
 Zipf's law, whatever the event. Clients are put in the order of their addresses, names of hosts from the right, and 16
@@ -217,9 +217,9 @@ def figures_12_a_b(streams: list[Stream], axes: NDArray[np.object_]) -> list[str
             right = without_errors(stream, kind, 5, 1_000)
             new = len(stream.keys) - int(run.hits.sum())
             found = " | ".join(f"{run.hits[level]:,} ({right[level]:,})" for level in reversed(range(5)))
-            asked = " | ".join(f"{run.accesses[level]:,}" for level in reversed(range(5)))
+            queried = " | ".join(f"{run.accesses[level]:,}" for level in reversed(range(5)))
             lines.append(f"| {stream.name} | {kind} | found | {found} | {new:,} |")
-            lines.append(f"| {stream.name} | {kind} | accesses | {asked} | |")
+            lines.append(f"| {stream.name} | {kind} | accesses | {queried} | |")
             up = np.append(run.hits[::-1], new) / len(stream.keys)
             axes[row, 0].bar(np.arange(6) + offset, up, 0.4, label=kind)
             axes[row, 1].bar(np.arange(5) + offset, run.accesses / len(stream.keys), 0.4, label=kind)
@@ -264,11 +264,11 @@ def figure_12_c(streams: list[Stream], axes: NDArray[np.object_]) -> list[str]:
     return lines
 
 
-DIFFERENCES = """Beside the paper. Its log and its tree (how many leaves, which clients) are not at hand, so levels
+DIFFERENCES = """Beside the paper. Its log and its tree (how many leaves, which clients) are not public, so levels
 compare in kind only. As there, a dense tree finds most duplicates near the producers, a sparse one at the root, and a
-sparse one asks more of every level. How many a dense leaf finds depends on how often an event comes from the same leaf:
-0.83 of the duplicates of the NASA log, where hosts of one range ask for the same pages, 0.77 of the Zipf stream, whose
-frequent events come from everywhere soon, 0.46 of the uniform one; 0.59 in the paper.
+sparse one looks up more on every level. How many a dense leaf finds depends on how often an event comes from the same
+leaf: 0.83 of the duplicates of the NASA log, where hosts of one range request the same pages, 0.77 of the Zipf stream,
+whose frequent events come from everywhere soon, 0.46 of the uniform one; 0.59 in the paper.
 
 Top-down testing does more here than there. The paper finds no gain beyond d = 2; here, and in theory, each level of a
 dense tree takes away about half of what is left, and of a sparse one two thirds or more. One rule is another: where the

@@ -23,7 +23,7 @@ CALLS = 20_000
 # Keys that threads share in one call.
 SHARED = 2_000_000
 
-# What a filter is asked to do with a round, on so many threads.
+# What a filter does with a round, on a number of threads.
 Call = Callable[[lately.AgePartitionedBloomFilter, Round, int], object]
 
 
@@ -96,7 +96,7 @@ def with_threads(window: int, fpr: float, rounds: int, threads: int) -> dict[str
 
 
 def shared(stream: Stream, fpr: float, threads: int) -> dict[tuple[str, str], str]:
-    """The same for one stream: a filter for one thread and a filter for all threads get the same keys.
+    """Run one stream: a filter for one thread and a filter for all threads get the same keys.
 
     Beside them as many filters as threads get the keys at the same time, each in a thread of its own. Nothing is shared
     then, so their speedup is what the cores that can be had at that moment allow.
@@ -110,8 +110,8 @@ def shared(stream: Stream, fpr: float, threads: int) -> dict[tuple[str, str], st
     alone, together, apart = filled(), filled(), [filled() for _ in range(threads)]
     prior = 1 / stream.window
     calls: dict[str, Call] = {
-        "query": lambda one, now, count: one.query(now.asked, threads=count),
-        "posterior": lambda one, now, count: one.posterior(now.asked, prior, threads=count),
+        "query": lambda one, now, count: one.query(now.queried, threads=count),
+        "posterior": lambda one, now, count: one.posterior(now.queried, prior, threads=count),
         "duplicated": lambda one, now, count: one.duplicated(now.events, threads=count),
         "insert": lambda one, now, count: one.insert(now.fresh, threads=count),
     }

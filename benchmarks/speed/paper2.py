@@ -81,22 +81,22 @@ def measure(window: int, rounds: int, threads: int) -> tuple[str, str]:
         keys = random.integers(0, 2**63, min(PORTION, window)).astype(np.uint64)
         for structure in (numpy, *in_lines.values()):
             structure.insert(keys)
-    asks, bits = {NUMPY: numpy.query}, {NUMPY: BITS}
+    queries, bits = {NUMPY: numpy.query}, {NUMPY: BITS}
     for way, made in in_lines.items():
         for shared in (1, threads):
             name = f"{way}, threads: {shared}"
-            asks[name], bits[name] = partial(made.query, threads=shared), made.bits_per_key
-    seconds: dict[str, list[float]] = {name: [] for name in asks}
+            queries[name], bits[name] = partial(made.query, threads=shared), made.bits_per_key
+    seconds: dict[str, list[float]] = {name: [] for name in queries}
     wrong: dict[str, float] = {}
     for _ in tqdm(range(rounds), desc="paper 2", unit="round"):
         # The last keys inserted are live.
         fresh = random.integers(2**63, 2**64, len(keys), np.uint64)
-        asked = random.permutation(np.concatenate([keys, fresh]))
-        live = asked < 2**63
-        for name, ask in asks.items():
+        queried = random.permutation(np.concatenate([keys, fresh]))
+        live = queried < 2**63
+        for name, query in queries.items():
             start = perf_counter()
-            answer = ask(asked)
-            seconds[name].append((perf_counter() - start) / len(asked))
+            answer = query(queried)
+            seconds[name].append((perf_counter() - start) / len(queried))
             assert answer[live].all(), f"{name} missed a key of the window"
             wrong[name] = answer[~live].mean()
     table = ["| guarded epochs | M queries/s | times as fast | false positives | bits |", "|---|--:|--:|--:|--:|"]

@@ -21,7 +21,7 @@ from support.exact import ExactWindow
 
 
 def truths(answers: Iterable[bool], n: int) -> np.ndarray:
-    """Collect n answers; with `map` it is the fastest way to ask a peer."""
+    """Collect n answers; with `map` it is the fastest way to query a peer."""
     return np.fromiter(answers, bool, n)
 
 
@@ -49,11 +49,11 @@ class FastBloom(Structure):
     def __init__(self, window: int, fpr: float, kind: str) -> None:
         made = fastbloom_rs.FilterBuilder(window, fpr).build_bloom_filter()
         form = "int" if kind == "int64" else "str"
-        self.insert, self.ask = getattr(made, f"add_{form}_batch"), getattr(made, f"contains_{form}_batch")
+        self.insert, self.contains = getattr(made, f"add_{form}_batch"), getattr(made, f"contains_{form}_batch")
         self.bits, self.fullest = len(made.get_bytes()) * 8, window
 
     def query(self, keys: list) -> np.ndarray:
-        return truths(self.ask(keys, check_type=False), len(keys))
+        return truths(self.contains(keys, check_type=False), len(keys))
 
 
 class TwoFilters(Structure):
@@ -81,7 +81,7 @@ class TwoFilters(Structure):
 
 
 class Rotated(TwoFilters):
-    """Insert into the current filter, ask both. Each may err half as often, so that both together keep to `fpr`."""
+    """Insert into the current filter, query both. Each may err half as often, so that both together keep to `fpr`."""
 
     def __init__(self, window: int, fpr: float) -> None:
         super().__init__(window, window, fpr / 2)
@@ -95,17 +95,17 @@ class Rotated(TwoFilters):
             self.current.update(batch)
 
     def query(self, keys: list) -> np.ndarray:
-        asked = [truths(map(each.__contains__, keys), len(keys)) for each in (self.current, self.other)]
-        return asked[0] | asked[1]
+        answers = [truths(map(each.__contains__, keys), len(keys)) for each in (self.current, self.other)]
+        return answers[0] | answers[1]
 
     def batch_duplicated(self, keys: list) -> np.ndarray:
-        # `add` tells whether the key was new, so repeats within the batch are seen.
+        # `add` returns whether the key was new, so repeats within the batch are seen.
         new = truths(map(self.current.add, keys), len(keys))
         return truths(map(self.other.__contains__, keys), len(keys)) | ~new
 
 
 class Overlapping(TwoFilters):
-    """Insert into both filters, ask the one that began earlier: twice the memory, but only one call per key."""
+    """Insert into both filters, query the one that began earlier: twice the memory, but only one call per key."""
 
     def __init__(self, window: int, fpr: float) -> None:
         super().__init__(window, 2 * window, fpr)
@@ -162,7 +162,7 @@ class Exact(Structure):
 
 
 class Redis(Structure):
-    """A server of its own on this machine, asked by pipelines of 10,000 commands: a window of time, here a day."""
+    """A server of its own on this machine, queried by pipelines of 10,000 commands: a window of time, here a day."""
 
     share = 50
     # It sees a fiftieth of the stream; keys that only the others have seen are not in it.

@@ -78,7 +78,7 @@ def draw(report: str, out: Path) -> None:
         growth(left, *window)
         left.set(xlabel="keys of the window", title="a mask, by window")
         growth(right, *rate)
-        right.set(xlabel="false positives asked for, %", title="a mask, by rate")
+        right.set(xlabel="false positives requested, %", title="a mask, by rate")
         right.invert_xaxis()
         growth(low, *batch)
         low.set(xlabel="keys per call", title="a mask, by batch")

@@ -89,7 +89,7 @@ def run(stream: Stream, makes: dict[str, Make], found: Figures, structures: dict
                 structures[name] = filled(makes[name], now.window)
             turn = number % len(structures)
             order = [*structures.items()][turn:] + [*structures.items()][:turn]
-            for operation, keys in (("query", now.asked), ("duplicated", now.events), ("insert", now.fresh)):
+            for operation, keys in (("query", now.queried), ("duplicated", now.events), ("insert", now.fresh)):
                 for name, structure in order:
                     if operation not in structure.operations:
                         continue
@@ -105,7 +105,7 @@ def run(stream: Stream, makes: dict[str, Make], found: Figures, structures: dict
 def race(stream: Stream, makes: dict[str, Make]) -> Figures:
     """Time every operation of every structure, each round beginning with another structure.
 
-    Queries come first, while the keys they ask for are in the window.
+    Queries come first, while their keys are in the window.
     """
     found, structures = Figures(stream.window), {}
     try:

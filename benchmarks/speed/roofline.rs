@@ -2,7 +2,7 @@
 //!
 //! In one process and in turn: a read of one random cache line per key, fetched ahead, out of as many bytes as the
 //! filter in lines has; and queries of that filter and of the paper's layout, both made for 1 %, of hashes and of
-//! integers still to be hashed. Half of the keys asked for are in the window. Each is timed just after it was done with
+//! integers still to be hashed. Half of the queried keys are in the window. Each is timed just after it was done with
 //! as many other keys, so that none finds its memory as another has left the caches; and each round begins with
 //! another. A line of the output is a round of one window: the window, bytes of the filter in lines and of the other,
 //! then nanoseconds per key, in the order of [`NAMES`].
@@ -21,8 +21,8 @@ use lately::shape::line;
 use lately::shape::ring::{self, Paper};
 
 const NAMES: &str = "window\tbytes\tpaper_bytes\troof\tline\tline_hashing\tpaper\tpaper_hashing";
-/// Keys asked for in one timing.
-const ASKED: usize = 1 << 20;
+/// Keys queried in one timing.
+const QUERIED: usize = 1 << 20;
 /// Keys hashed at a time, as the Python bindings do it.
 const BLOCK: usize = 4096;
 /// Lines in flight, refilled in groups, as in the filter; and how long before that their hashes are fetched.
@@ -33,8 +33,8 @@ const HASHES_AHEAD: usize = 128;
 /// Words of a cache line.
 const LINE: u64 = 8;
 
-/// Keys to ask for, and their hashes.
-struct Asked {
+/// Keys to query, and their hashes.
+struct Queried {
     keys: Vec<i64>,
     hashes: Vec<u64>,
 }
@@ -98,31 +98,31 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
         let mut words = Words::zeroed(shape.nbytes() as usize / 8)?;
         words.to_mut()?.fill(1);
-        let (mut present, bytes) = (vec![false; ASKED], paper.engine().words().as_slice().len() * 8);
+        let (mut present, bytes) = (vec![false; QUERIED], paper.engine().words().as_slice().len() * 8);
         for round in 0..*rounds {
             // Any hash does to choose one in two at random, and a key of the window or a fresh one.
             let key = |i| match hasher.unsigned(i) {
                 odd if odd % 2 == 1 => inserted - 1 - scale(odd, insertions) as i64,
                 even => i64::MIN + (even >> 1) as i64,
             };
-            let asked = [2 * round, 2 * round + 1].map(|asked| {
-                let keys: Vec<i64> = (asked * ASKED as u64..(asked + 1) * ASKED as u64).map(key).collect();
-                Asked { hashes: keys.iter().map(|&key| hasher.integer(key)).collect(), keys }
+            let queried = [2 * round, 2 * round + 1].map(|queried| {
+                let keys: Vec<i64> = (queried * QUERIED as u64..(queried + 1) * QUERIED as u64).map(key).collect();
+                Queried { hashes: keys.iter().map(|&key| hasher.integer(key)).collect(), keys }
             });
             let mut times = [0.0; 5];
             for turn in 0..times.len() {
                 let subject = (turn + round as usize) % times.len();
                 let filter = if subject < 3 { &in_lines } else { &paper };
-                let mut act = |asked: &Asked| match subject {
-                    0 => _ = black_box(read_lines(words.as_slice(), &asked.hashes)),
-                    1 | 3 => query(filter, &asked.hashes, &mut present),
-                    _ => hash_and_query(filter, hasher, &asked.keys, &mut present),
+                let mut act = |queried: &Queried| match subject {
+                    0 => _ = black_box(read_lines(words.as_slice(), &queried.hashes)),
+                    1 | 3 => query(filter, &queried.hashes, &mut present),
+                    _ => hash_and_query(filter, hasher, &queried.keys, &mut present),
                 };
-                act(&asked[0]);
+                act(&queried[0]);
                 let start = Instant::now();
-                act(&asked[1]);
-                times[subject] = start.elapsed().as_nanos() as f64 / ASKED as f64;
-                let missed = asked[1].keys.iter().zip(&present).any(|(&key, &present)| key >= 0 && !present);
+                act(&queried[1]);
+                times[subject] = start.elapsed().as_nanos() as f64 / QUERIED as f64;
+                let missed = queried[1].keys.iter().zip(&present).any(|(&key, &present)| key >= 0 && !present);
                 assert!(subject == 0 || !missed, "a key of the window is missing");
             }
             println!("{insertions}\t{}\t{bytes}\t{}", shape.nbytes(), times.map(|time| time.to_string()).join("\t"));

@@ -19,7 +19,7 @@ class Round:
     """Keys for one timing of every operation, which continue the stream of the round before."""
 
     # Half of them in the window as the round begins, the others fresh.
-    asked: Any
+    queried: Any
     events: Any
     # Which of the events repeat a key of the window.
     repeated: np.ndarray
@@ -53,10 +53,10 @@ class Stream:
         for start, here in zip(starts, repeated, strict=True):
             last = numbers[start - window : start]
             inside = last[random.integers(0, window, events // 2)]
-            asked = random.permutation(np.concatenate([inside, ~random.integers(0, 2**63, events - events // 2)]))
-            parts = asked, numbers[start : start + events], numbers[start + events : start + 2 * events], last
-            asked, now, fresh, last = map(self.form, parts)
-            self.rounds.append(Round(asked, now, here, fresh, last))
+            queried = random.permutation(np.concatenate([inside, ~random.integers(0, 2**63, events - events // 2)]))
+            parts = queried, numbers[start : start + events], numbers[start + events : start + 2 * events], last
+            queried, now, fresh, last = map(self.form, parts)
+            self.rounds.append(Round(queried, now, here, fresh, last))
 
     def form(self, numbers: np.ndarray) -> Any:
         """Turn numbers into keys: themselves, or URLs of 40 bytes."""

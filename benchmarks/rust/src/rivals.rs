@@ -229,7 +229,7 @@ impl<K: Item> Rival<K> for Scanned {
     }
 }
 
-/// All rivals for a window of so many keys at 1 %, each made when it is measured.
+/// All rivals for a window of `keys` at 1 %, each made when it is measured.
 pub fn all<K: Item>(window: u64) -> Vec<(&'static str, Box<dyn Fn() -> Box<dyn Rival<K>>>)> {
     let items = window as usize;
     // Two in turn hold up to two windows, so each has half of the rate.
