@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from secrets import token_bytes
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +30,7 @@ def deduplicate(
     at: str | None = None,
     refresh: bool = True,
     num_partitions: int | None = None,
-    seed: int = 0,
+    seed: int | bytes | Literal["random"] = "random",
 ) -> "ray.data.Dataset":
     """Remove the rows from a Ray dataset whose key was seen lately.
 
@@ -54,8 +55,9 @@ def deduplicate(
     num_partitions : int, optional
         Pieces that the shuffle makes, of which each worker holds one in memory. The default is Ray's own
         (``DataContext.default_hash_shuffle_parallelism``); for few rows take fewer.
-    seed : int, default 0
-        Seed of the key hashes. Two keys are taken for one with probability 2**-64.
+    seed : int, bytes or "random", default "random"
+        Seed of the key hashes, as in `Filter`. By default each call draws a secret one, so that an attacker cannot
+        choose keys that collide. Two keys are taken for one with probability 2**-64.
 
     Returns
     -------
@@ -113,8 +115,10 @@ def deduplicate(
     schema = dataset.schema(fetch_if_missing=False)
     if schema is not None:
         _check(columns, schema.names)
-    lately.hash_keys([], seed=seed)  # refuses a bad seed before anything runs
-    rows = _Rows(tuple(keys), at, span, refresh, seed)
+    # Drawn here, so that a task that runs again has the hashes of the first time.
+    secret = token_bytes(16) if seed == "random" else seed
+    lately.hash_keys([], seed=secret)  # refuses a bad seed before anything runs
+    rows = _Rows(tuple(keys), at, span, refresh, secret)
     hashed = dataset.map_batches(rows.hashed, batch_size=None, batch_format="pyarrow")
     # What a groupby of Ray's does too, which then sorts: that fails where no row is left.
     met = hashed.repartition(num_partitions, keys=[_HASH])
@@ -130,7 +134,7 @@ class _Rows:
     at: str | None
     span: int | None
     refresh: bool
-    seed: int
+    seed: int | bytes
 
     def hashed(self, block: _Table) -> _Table:
         """Tell which rows go together; without a window a block's own repeats need not travel."""
