@@ -5,7 +5,7 @@ from itertools import count
 
 import pytest
 
-from lately.cli.ahead import ahead
+from lately.cli.readahead import read_ahead
 
 LINE = b'{"k": %d}\n'
 
@@ -18,7 +18,7 @@ def test_items_come_in_order_and_one_is_made_ahead():
             made.append(i)
             yield i
 
-    for i in ahead(items()):
+    for i in read_ahead(items()):
         assert made[-1] in (i, i + 1)
         assert made == list(range(len(made)))
     assert (i, made) == (4, list(range(5)))
@@ -30,7 +30,7 @@ def test_an_error_comes_where_the_item_would_have_come(error):
         yield from range(3)
         raise error("here")
 
-    given = ahead(items())
+    given = read_ahead(items())
     assert [next(given) for _ in range(3)] == [0, 1, 2]
     with pytest.raises(error, match="here"):
         next(given)
@@ -38,7 +38,7 @@ def test_an_error_comes_where_the_item_would_have_come(error):
 
 def test_who_ends_early_leaves_no_thread_and_nothing_is_made_after_that():
     numbers, before = count(), threading.active_count()
-    items = ahead(numbers)
+    items = read_ahead(numbers)
     assert [next(items) for _ in range(3)] == [0, 1, 2]
     items.close()
     assert threading.active_count() == before
@@ -59,4 +59,4 @@ def test_a_malformed_record_of_a_later_block_is_reported_in_order(tmp_path, dedu
     assert len(ended.out) > 2 << 20
     passed = dedupe(*arguments, "--skip-bad")
     assert passed.out == b"".join(lines[:250_000] + lines[250_001:])
-    assert "malformed  1, passed over" in passed.err
+    assert "malformed  1, skipped" in passed.err

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 import lately
 from lately._core import Hashed, RecordReader
-from lately.cli.at_once import AtOnce
 from lately.cli.delimited import CsvReader
+from lately.cli.fast_path import FastPath
 from lately.cli.json_lines import JsonReader
 from lately.cli.lines import TextReader
-from lately.cli.records import Asked, Malformed
+from lately.cli.records import Malformed, ReaderOptions
 from lately.cli.times import Times
 from support.parquet import parquet
 
@@ -44,7 +44,7 @@ LINES += [b'{"k": "\xff"}', b'{"k": "a"', b'{"k": "a"} ', b'{"k": "\\u0061"}', b
 
 def options_for(malformed, *, key, time=None, encoding=None):
     times = Times(time) if time else None
-    return Asked(key, times, encoding or "utf-8", encoding is not None, 1 << 20, malformed, digest=False)
+    return ReaderOptions(key, times, encoding or "utf-8", encoding is not None, 1 << 20, malformed, digest=False)
 
 
 SEEN = lately.AgePartitionedBloomFilter(1000, 0.01)  # of a public seed, as every run has it here
@@ -71,7 +71,7 @@ def both_ways(tmp_path, monkeypatch):
     def run(make, data):
         path = tmp_path / "a"
         path.write_bytes(data)
-        taken, read, found = [], AtOnce.read, []
+        taken, read, found = [], FastPath.read, []
 
         def counting(self, *arguments):
             batch = read(self, *arguments)
@@ -80,7 +80,7 @@ def both_ways(tmp_path, monkeypatch):
 
         for instead in (counting, lambda *_: None):
             with monkeypatch.context() as patch:
-                patch.setattr(AtOnce, "read", instead)
+                patch.setattr(FastPath, "read", instead)
                 malformed = Malformed(True)
                 found.append(everything(make(malformed), path, malformed))
         assert found[0] == found[1]

@@ -140,7 +140,7 @@ def test_records_do_not_change_their_format(tmp_path, dedupe):
     parquet(tmp_path / "b.pq", k=[1])
     for source, target in [("a.csv", "o.parquet"), ("b.pq", "o.csv")]:
         ended = dedupe(tmp_path / source, "--window", 9, "-o", tmp_path / target)
-        assert (ended.status, "records go out as they came" in ended.err) == (1, True)
+        assert (ended.status, "records are written as they were read" in ended.err) == (1, True)
 
 
 # Memory

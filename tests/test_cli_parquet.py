@@ -88,13 +88,13 @@ def test_parquet_that_will_not_do(tmp_path, dedupe):
     (tmp_path / "c.pq").write_bytes((tmp_path / "a.pq").read_bytes()[:-9])
     parquet(tmp_path / "d.pq", b=pa.array([[("x", 1)]], pa.map_(pa.string(), pa.int8())))
     for files, options, message in [
-        (["a.pq"], ["--key", "c", "-o", target], r"a.pq: there is no column 'c'; it has: a, b"),
-        (["a.pq", "b.pq"], ["--key", "a", "-o", target], r"b.pq: its schema is unlike that of .*a.pq"),
+        (["a.pq"], ["--key", "c", "-o", target], r"a.pq: it has no column 'c'; its columns are a, b"),
+        (["a.pq", "b.pq"], ["--key", "a", "-o", target], r"b.pq: its schema differs from that of .*a.pq"),
         (["d.pq"], ["--key", "b", "-o", target], r"d.pq: "),
         (["c.pq"], ["--key", "a", "-o", target], r"c.pq: "),
         (["a.pq"], ["--key", "a"], r"Parquet needs --output FILE"),
         (["a.pq"], ["--key", "a", "-o", tmp_path / "o.pq.gz"], r"Parquet needs --output FILE"),
-        (["-"], ["--format", "parquet", "-o", target], r"give a file instead of standard input"),
+        (["-"], ["--format", "parquet", "-o", target], r"pass a file instead of standard input"),
     ]:
         ended = dedupe(*(tmp_path / file if file != "-" else file for file in files), "--window", 9, *options)
         assert ended.status == 1
@@ -112,7 +112,7 @@ def test_keys_within_structures(tmp_path, dedupe):
         assert pq.read_table(target).equals(table.take(kept)), key
     for key in ("n.q", "n.z.q", "n.", ".n", "q.n"):
         ended = dedupe(tmp_path / "a.pq", "--window", 9, "--key", key, "-o", target)
-        assert (ended.status, f"there is no column '{key}'; it has: n, t, k" in ended.err) == (1, True)
+        assert (ended.status, f"it has no column '{key}'; its columns are n, t, k" in ended.err) == (1, True)
     parquet(tmp_path / "b.pq", **{"n.x": [1, 1], "n": [{"x": 1}, {"x": 2}], "e": [{"t": 0}, {"t": 99}]})
     assert dedupe(tmp_path / "b.pq", "--window", 9, "--key", "n.x", "-o", target).status == 0
     assert pq.read_table(target).num_rows == 1

@@ -22,7 +22,7 @@ def test_report(tmp_path, dedupe):
     last = f"{200_000 + made.slack:,} records"
     assert lines[4:7] == [
         f"in slack   about 0 of them came after the window, up to {last}",
-        "malformed  1, passed over",
+        "malformed  1, skipped",
         f"window     200,000 records, slack {made.slack:,}: a repeat may be dropped up to {last} after its key",
     ]
     assert lines[7].startswith(
@@ -52,7 +52,7 @@ def test_expected_mistakes_are_those_made(tmp_path, dedupe, window):
 def test_many_mistakes_are_warned_of(tmp_path, dedupe):
     (tmp_path / "a.txt").write_text("".join(f"{i % 9900}\n" for i in range(10_000)))
     ended = dedupe(tmp_path / "a.txt", "--window", 10_000, "--fpr", 0.01)
-    assert re.search(r"warning: about \S+ of the \d+ dropped are new records: a lower --fpr", ended.err)
+    assert re.search(r"warning: about \S+ of the \d+ dropped records are new: a lower --fpr", ended.err)
     assert "warning" not in dedupe(tmp_path / "a.txt", "--window", 10_000).err
 
 
@@ -186,5 +186,5 @@ def test_a_time_that_steps_back_too_far_is_named_with_the_lateness_that_it_needs
 def test_a_lateness_that_makes_the_filter_large_is_warned_of(tmp_path, dedupe):
     (tmp_path / "a.csv").write_text("t,k\n1700000000,a\n1700000001,b\n")
     options = ("--key", "k", "--time", "t", "--window", "1s", "--capacity", 1000)
-    assert "since --lateness is" in dedupe(tmp_path / "a.csv", *options, "--lateness", "1h").err
-    assert "since --lateness is" not in dedupe(tmp_path / "a.csv", *options, "--lateness", "1s").err
+    assert "because --lateness is" in dedupe(tmp_path / "a.csv", *options, "--lateness", "1h").err
+    assert "because --lateness is" not in dedupe(tmp_path / "a.csv", *options, "--lateness", "1s").err

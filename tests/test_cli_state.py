@@ -78,7 +78,7 @@ def test_a_state_that_will_not_do(tmp_path, dedupe):
     assert f"--state {state}" in ended.err
     ended = dedupe(tmp_path / "a.txt", "--window", 9, "--state", tmp_path / "no" / "s")
     assert ended.status == 1
-    assert f"there is no folder {tmp_path}/no" in ended.err
+    assert f"the folder {tmp_path}/no does not exist" in ended.err
     assert ended.out == b""
     ended = dedupe(tmp_path / "a.txt", "--window", 9, "--state", tmp_path / "x", "-o", tmp_path / "x")
     assert ended.status == 1
@@ -93,7 +93,7 @@ def test_a_run_that_the_state_holds_leaves_its_output(tmp_path, dedupe):
     before = state.read_bytes()
     ended = dedupe(*options)  # as a scheduler does that lost the first one's exit status
     assert (ended.status, target.read_bytes(), state.read_bytes()) == (0, b"a\nb\n", before)
-    assert "these inputs are in --state" in ended.err
+    assert "contains these inputs already" in ended.err
     target.write_bytes(b"")  # another program has taken what was there
     os.utime(target, ns=(0, 0))
     assert dedupe(*options).status == 0

@@ -124,4 +124,4 @@ def test_only_the_last_file_is_followed_and_no_parquet(tmp_path, dedupe):
     assert finish(process).status == 0
     parquet(tmp_path / "a.pq", k=[1])
     ended = dedupe(tmp_path / "a.pq", "--follow", "--window", 9, "-o", tmp_path / "o.pq")
-    assert (ended.status, "not for --follow" in ended.err) == (1, True)
+    assert (ended.status, "--follow is not for Parquet" in ended.err) == (1, True)

@@ -92,7 +92,7 @@ def test_a_window_of_time_and_its_options(tmp_path, dedupe):
         ([], "--window is needed"),
         (
             ["--window", "10s", "--time", "t", "--filter", "age-partitioned"],
-            "--window 10s needs --capacity with --filter age-partitioned: how many records come within 10s",
+            "--window 10s needs --capacity with --filter age-partitioned: the number of records within 10s",
         ),
         (["--window", "10s", "--capacity", 9], "needs --time"),
         (["--window", "10", "--time", "t"], "--time is for windows of time"),

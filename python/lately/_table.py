@@ -10,7 +10,7 @@ from typing import Any
 # Columns of words are left-aligned, those of numbers right-aligned.
 _WORDS = {"filter", "guarantees"}
 
-# Columns to leave out first where lines are short.
+# Columns in the order in which short lines leave them out.
 _LEAST_NEEDED = ("parameters", "guarantees", "NPWS", "hit", "insert", "miss", "bits per key")
 
 
@@ -49,12 +49,12 @@ class Table(ABC):
         return self.to_text()
 
     def to_text(self, width: int | None = None) -> str:
-        """Return the table as text.
+        """Return the table as text, for a terminal of a given width.
 
         Parameters
         ----------
         width : int, optional
-            Letters of a line: columns that do not fit are left out, and sentences are broken. The default is no limit.
+            Characters of a line. Columns that do not fit are left out, and text is wrapped. The default is no limit.
         """
         rows = [self._columns, *([text(cell) for cell in row] for row in self._shown())]
         columns = dict(zip(self._columns, zip(*rows, strict=True), strict=True))

@@ -1,6 +1,6 @@
-"""The command ``lately``: how it begins and how it ends.
+"""The command ``lately``: its start, and its exit status.
 
-It imports nothing of size before `main`, which says what Ctrl-C does meanwhile: a tenth of a second is long enough.
+`main` handles Ctrl-C before it imports the rest, because the imports take a tenth of a second.
 """
 
 import gc
@@ -18,25 +18,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str, optional
-        Its arguments; the default is those of the process, which then is about to end.
+        Arguments. The default is those of the process, which then ends after this call.
 
     Returns
     -------
     int
-        0 when done, 1 after an error, 128 and the number of the signal after one (130 after Ctrl-C, 143 after SIGTERM),
-        141 when the reader of standard output has gone. In all but the first case files are as they were and no state
-        was saved.
+        0 when done; 1 after an error; 128 plus the number of a signal (130 after Ctrl-C, 143 after SIGTERM); 141 when
+        the reader of standard output has gone. Unless it is 0, files are unchanged and no state was saved.
 
     Raises
     ------
     SystemExit
-        If the arguments are wrong (2), or ask for help or the version (0).
+        If the arguments are wrong (2), or request help or the version (0).
     """
     if argv is None and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
     from lately.cli.errors import CliError
     from lately.cli.options import parser
-    from lately.cli.report import say
+    from lately.cli.report import print_error
     from lately.cli.signals import interrupted
 
     options = parser().parse_args(argv)
@@ -47,16 +46,16 @@ def main(argv: Sequence[str] | None = None) -> int:
             run(options)
             sys.stdout.flush()
         if argv is None:
-            gc.freeze()  # nothing is to be collected any more: the interpreter would look through all there is
+            gc.freeze()  # so that the interpreter does not search all objects for garbage as it ends
     except CliError as error:
-        say(f"lately: error: {error}")
+        print_error(f"lately: error: {error}")
         return 1
     except KeyboardInterrupt as interrupt:
-        say("lately: interrupted")
+        print_error("lately: interrupted")
         return 128 + next(iter(interrupt.args), signal.SIGINT)  # as a shell reports the signal
     except BrokenPipeError:
-        # What was kept did not arrive, so no state may remember it. Nobody listens: no message either, not even of the
-        # interpreter, which writes what is left when it ends.
+        # The output did not arrive, so no state was saved, and no message is written. As it ends, the interpreter would
+        # fail to write the rest and print a message, so standard output becomes the null device.
         if argv is None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 128 + 13  # as a shell reports SIGPIPE
@@ -64,6 +63,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _end(number: int, _frame: FrameType | None) -> None:
-    """End at once, while there is nothing yet to put away: an exception would end in half a module, whichever it is."""
+    """End the process at once. Nothing is open yet, and an exception would leave a half-imported module."""
     os.write(2, b"lately: interrupted\n")
     os._exit(128 + number)

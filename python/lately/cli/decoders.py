@@ -1,4 +1,4 @@
-"""What is compressed, a frame at a time. `inputs` imports this when a file begins as it does."""
+"""Decoders of compressed input, one frame at a time. `inputs` imports them for a file that is compressed."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ if TYPE_CHECKING:
 
 
 class Decoder(Protocol):
-    """One compressed frame: what lzma and bz2 have."""
+    """Decoder of a compressed frame, with the interface of lzma and bz2."""
 
     @property
     def needs_input(self) -> bool:
-        """Whether it gives nothing more of what it was given."""
+        """Whether it needs more compressed bytes to return plain ones."""
 
     @property
     def eof(self) -> bool:
-        """Whether it has ended."""
+        """Whether the frame has ended."""
 
     @property
     def unused_data(self) -> bytes:
-        """What was given beyond its end."""
+        """The bytes after the end of the frame."""
 
     def decompress(self, data: bytes, max_length: int, /) -> bytes:
-        """Take compressed bytes, and give at most so many plain ones."""
+        """Decode compressed bytes; return at most `max_length` plain ones."""
 
 
-# Compressed bytes decoded at a time by zstd, which cannot be told how much to give: a block of 128 KiB comes from as
-# few as four bytes, so 16 MiB from these, held twice as they are joined.
+# Compressed bytes that zstd decodes at a time; it has no limit for the result. Four bytes may give a block of 128 KiB,
+# so these give up to 16 MiB, twice while they are joined.
 _ZSTD_CHUNK = 1 << 9
 
 
 class _Frame:
-    """A frame of a library, whose own error is told as `DamagedError`."""
+    """Decoder of a library. It raises `DamagedError` for the library's own error."""
 
     def __init__(self, frame: Any, error: type[Exception]) -> None:
         self._frame = frame
@@ -115,4 +115,4 @@ DECODERS: dict[str, Callable[[str], Decoder]] = {
     "xz": lambda _name: _Frame(lzma.LZMADecompressor(lzma.FORMAT_XZ), lzma.LZMAError),
     "bzip2": lambda _name: BZ2Decompressor(),
 }
-"""By the names of `inputs`; each is made for a file of that name, which messages show."""
+"""Decoders by the names in `inputs`. Each takes the name of the file for its messages."""

@@ -1,4 +1,4 @@
-"""The run itself: records in, the filter asked, what is new out."""
+"""The command ``lately dedupe``: reads records, looks their keys up in the filter, and writes the new ones."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from lately._core import Hashed
 from lately._progress import progress
 from lately.cli.errors import CliError, DamagedError
 from lately.cli.filters import contradiction, open_filter
-from lately.cli.inputs import BLOCK, Input, known, size
+from lately.cli.inputs import BLOCK, Input, identity_of, size
 from lately.cli.outputs import compression, descriptor_of
-from lately.cli.records import Asked, Malformed
-from lately.cli.report import Counts, Mistakes, say, summary, warnings
-from lately.cli.routes import Route
-from lately.cli.signals import Stop, hold
+from lately.cli.records import Malformed, ReaderOptions
+from lately.cli.report import Counts, Mistakes, print_error, summary, warnings
+from lately.cli.signals import Stop, ignore_signals
+from lately.cli.sinks import Sink
 from lately.cli.slack import InSlack
 
 TYPE_CHECKING = False
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import Any, Literal
 
     import lately
-    from lately.cli.marks import Mark
+    from lately.cli.annotate import Annotate
     from lately.cli.parquet import ParquetReader
     from lately.cli.records import Batch, LineReader, Marks
     from lately.cli.state import State
@@ -46,8 +46,8 @@ _FORMATS = {
     ".pq": "parquet",
 }
 _ZEEK = b"#separator "
-# Those whose keys are the same text.
-_KIN = {"tsv": "csv", "zeek": "csv"}
+# Formats in which a key is the same text as in another format.
+_SAME_KEYS = {"tsv": "csv", "zeek": "csv"}
 
 
 def dedupe(options: Namespace) -> None:
@@ -57,56 +57,59 @@ def dedupe(options: Namespace) -> None:
     stop = Stop() if options.follow else None
     with _state(options.state) as state:
         if state:
-            _remember(state, options)
+            _apply_recorded(state, options)
         malformed = Malformed(options.skip_bad)
         reader = _reader(options, malformed)
         targets = _check_targets(options, reader)
         seen = open_filter(options)
-        expected = [known(name) for name in options.files]
-        if state and not stop and None not in expected and state.holds(expected, targets):
-            _say_held(state, options)
+        identities = [identity_of(name) for name in options.files]
+        if state and not stop and None not in identities and state.holds(identities, targets):
+            _report_held(state, options)
             return
         counts = Counts()
-        # What nobody reads is not estimated.
+        # Without a report no estimates are needed.
         mistakes = None if options.quiet else Mistakes(seen)
         slack = None if options.quiet else InSlack(seen, refresh=options.refresh)
         with ExitStack() as stack:
-            mark = _marker(options.format, reader) if options.mark else None
-            main = Route(options.output, reader, repeats=options.only_repeats, mark=mark, count=options.count)
-            routes = [stack.enter_context(closing(main))]
-            if options.dropped is not None:
-                rest = Route(options.dropped, reader, repeats=not options.only_repeats)
-                routes.append(stack.enter_context(closing(rest)))
+            sinks = [stack.enter_context(closing(sink)) for sink in _sinks(options, reader)]
             with progress(total, "B", False if options.quiet else None) as advance:
                 for name, follow in _in_turn(options.files, stop):
                     batches = chain.from_iterable(
                         _fitting(batch, seen, malformed) for batch in reader.batches(name, advance, follow, filter=seen)
                     )
-                    for batch in _ahead(name, follow, batches):
+                    for batch in _read_ahead(name, follow, batches):
                         batch = _hashed(batch, seen)
                         new = _new(seen, batch, mistakes, refresh=options.refresh)
-                        for route in routes:
-                            route.write(batch, new)
+                        for sink in sinks:
+                            sink.write(batch, new)
                         if slack:
                             counts.add(new, batch.times)
                             slack.count(batch.keys, batch.times, new)
-            for route in routes:
-                route.finish()
+            for sink in sinks:
+                sink.finish()
             if state and not stop and state.holds(reader.inputs, targets):
-                _say_held(state, options)
+                _report_held(state, options)
                 return
-            _replace(routes, state, seen, options, reader.inputs)
+            _replace(sinks, state, seen, options, reader.inputs)
     counts.malformed = malformed.count
     if mistakes and slack:
-        mistakes.settle()
-        say("\n".join([summary(counts, mistakes, slack, seen), *_warnings(options, counts, mistakes, seen)]))
+        mistakes.update()
+        print_error("\n".join([summary(counts, mistakes, slack, seen), *_warnings(options, counts, mistakes, seen)]))
         if malformed.count:
-            say(f"warning: the first malformed record is {malformed.first}")
+            print_error(f"warning: the first malformed record is {malformed.first}")
         if reader.absent and counts.read:
-            say(f"warning: no record has the key field {', '.join(sorted(reader.absent))}")
+            print_error(f"warning: no record has the key field {', '.join(sorted(reader.absent))}")
 
 
-# What only some runs need is imported by them.
+def _sinks(options: Namespace, reader: LineReader | ParquetReader) -> Iterator[Sink]:
+    """Yield the sink of --output, and that of --dropped."""
+    annotate = _annotator(options.format, reader) if options.mark else None
+    yield Sink(options.output, reader, repeats=options.only_repeats, annotate=annotate, count=options.count)
+    if options.dropped is not None:
+        yield Sink(options.dropped, reader, repeats=not options.only_repeats)
+
+
+# These import modules that only some runs need.
 
 
 def _state(name: str | None) -> AbstractContextManager[State | None]:
@@ -117,62 +120,62 @@ def _state(name: str | None) -> AbstractContextManager[State | None]:
     return open_state(name)
 
 
-def _marker(format: str, reader: LineReader | ParquetReader) -> Mark:
-    from lately.cli.marks import marker
+def _annotator(format: str, reader: LineReader | ParquetReader) -> Annotate:
+    from lately.cli.annotate import annotator
 
-    return marker(format, reader.delimiter)
+    return annotator(format, reader.delimiter)
 
 
-def _ahead(name: str, follow: Stop | None, batches: Iterator[Batch]) -> Iterator[Batch]:
-    """Read ahead where more than one block is there already: for what is still to come, one waits by oneself."""
+def _read_ahead(name: str, follow: Stop | None, batches: Iterator[Batch]) -> Iterator[Batch]:
+    """Read ahead in files of more than one block, but not in streams: the sender may be slow."""
     if follow or (size(name) or 0) <= BLOCK:
         return batches
-    from lately.cli.ahead import ahead
+    from lately.cli.readahead import read_ahead
 
-    return ahead(batches)
+    return read_ahead(batches)
 
 
 def _in_turn(names: list[str], stop: Stop | None) -> Iterator[tuple[str, Stop | None]]:
-    """Give the files to read; with `stop` the last is followed, and so is what takes its name, until `stop` is told."""
+    """Yield the files to read. With `stop` the last is followed, and after it any other file of its name."""
     yield from ((name, None) for name in names[:-1])
     yield names[-1], stop
-    while stop and not stop.told and names[-1] != "-":
+    while stop and not stop.requested and names[-1] != "-":
         yield names[-1], stop
 
 
 def _replace(
-    routes: list[Route], state: State | None, seen: lately.Filter, options: Namespace, inputs: list[Any]
+    sinks: list[Sink], state: State | None, seen: lately.Filter, options: Namespace, inputs: list[Any]
 ) -> None:
-    """Put outputs and state in place, in the order that `State` explains; from here on no signal ends the run."""
+    """Replace outputs and state, in the order that `lately.cli.state` explains. From here on signals are ignored."""
     if state is None:
-        hold()
-        for route in routes:
-            route.replace()
+        ignore_signals()
+        for sink in sinks:
+            sink.replace()
         return
-    asked = {"key": options.key, "format": options.format, "time": options.time}
-    files = [route.output.written() for route in routes if route.output.path]
+    recorded = {"key": options.key, "format": options.format, "time": options.time}
+    files = [sink.output.written() for sink in sinks if sink.output.path]
     try:
-        state.prepare(seen, asked, inputs, files if len(files) == len(routes) else [])
-        hold()
+        state.prepare(seen, recorded, inputs, files if len(files) == len(sinks) else [])
+        ignore_signals()
         state.replace_note()
-        for route in routes:
-            route.replace()
+        for sink in sinks:
+            sink.replace()
         state.replace_filter()
     finally:
         state.discard()
 
 
-def _remember(state: State, options: Namespace) -> None:
-    """Fill in what the runs before were asked, and refuse what contradicts it."""
-    for option, has in state.asked.items():
+def _apply_recorded(state: State, options: Namespace) -> None:
+    """Complete the options by those of the state's runs. `CliError` if an option contradicts them."""
+    for option, has in state.options.items():
         given = getattr(options, option)
         if given in (None, "auto"):
             setattr(options, option, has)
             for name in options.files if given == "auto" else ():
                 guess = _FORMATS.get(_extension(name), has)
-                if _KIN.get(guess, guess) != _KIN.get(has, has):
+                if _SAME_KEYS.get(guess, guess) != _SAME_KEYS.get(has, has):
                     raise CliError(f"{name} is {guess} by its name, and the state in {options.state} is of {has}")
-        elif option == "format" and _KIN.get(given, given) == _KIN.get(has, has):
+        elif option == "format" and _SAME_KEYS.get(given, given) == _SAME_KEYS.get(has, has):
             continue
         elif given != has:
             given, has = (",".join(value) if isinstance(value, list) else value for value in (given, has))
@@ -183,15 +186,15 @@ def _warnings(options: Namespace, counts: Counts, mistakes: Mistakes, seen: late
     return warnings(counts, mistakes, seen, time_unit=options.time_unit or options.time_format)
 
 
-def _say_held(state: State, options: Namespace) -> None:
+def _report_held(state: State, options: Namespace) -> None:
     if not options.quiet:
-        say(f"these inputs are in --state {state.name} already; {options.output} is as that run wrote it")
+        print_error(f"--state {state.name} contains these inputs already; {options.output} is as that run wrote it")
 
 
 def _fitting(batch: Batch, seen: lately.Filter, malformed: Malformed) -> Iterator[Batch]:
-    """Give a batch without the records whose times lie too far ahead of the system's clock, which are malformed.
+    """Yield parts of a batch without the records whose times lie too far ahead of the system's clock.
 
-    The filter would refuse them: one of them would end the window of all records before it.
+    These are malformed. The filter would reject them, because one would end the window of all records before it.
     """
     times = batch.times
     limit = None if times is None or seen.max_ahead is None else time.time_ns() + int(seen.max_ahead * 1e9)
@@ -201,7 +204,7 @@ def _fitting(batch: Batch, seen: lately.Filter, malformed: Malformed) -> Iterato
     start, ahead = 0, (times > limit).nonzero()[0].tolist()
     for stop in (*ahead, len(times)):
         part = slice(start, stop)
-        yield batch.but(
+        yield batch.replace(
             numbers=batch.numbers and batch.numbers[part],
             keys=batch.keys[part],
             times=times[part],
@@ -216,17 +219,17 @@ def _fitting(batch: Batch, seen: lately.Filter, malformed: Malformed) -> Iterato
 
 
 def _hashed(batch: Batch, seen: lately.Filter) -> Batch:
-    """Give a batch with its keys as the filter sees them, which two ask for: that filter, and the report."""
+    """Return a batch with the hashes of its keys, which both the filter and the report use."""
     if isinstance(batch.keys, Hashed):
         return batch
     try:
-        return batch.but(keys=Hashed(seen, batch.keys))
+        return batch.replace(keys=Hashed(seen, batch.keys))
     except (TypeError, ValueError) as error:
         raise CliError(f"{batch.source}: {error}") from None
 
 
 def _new(seen: lately.Filter, batch: Batch, mistakes: Mistakes | None, *, refresh: Any) -> Marks:
-    """Which records of a batch are new; the filter then knows them all."""
+    """Return which records of a batch are new, and insert their keys."""
     parts = []
     every = mistakes.every if mistakes else max(len(batch.keys), 1)
     for start in range(0, len(batch.keys), every):
@@ -241,7 +244,7 @@ def _new(seen: lately.Filter, batch: Batch, mistakes: Mistakes | None, *, refres
             i = int(late[1])
             raise CliError(
                 f"{batch.place(start + i)}: the time {at[i]} steps back by {late[2]} from the latest before "
-                f"it, more than the --lateness of {seen.lateness:g} s: sort the records by time, or allow for more"
+                f"it, more than the --lateness of {seen.lateness:g} s: sort the records by time, or raise --lateness"
             ) from None
         if mistakes:
             mistakes.count(len(new), new.count(1))
@@ -250,9 +253,10 @@ def _new(seen: lately.Filter, batch: Batch, mistakes: Mistakes | None, *, refres
 
 
 def _check_targets(options: Namespace, reader: LineReader | ParquetReader) -> list[Path]:
-    """Say now, and not after all the work, that a result has no place.
+    """Return the files that the run will replace, or none if it also writes to a stream.
 
-    Gives the files that are replaced, or none where something is written to as it comes: that comes again.
+    An output that cannot be written raises `CliError` now, not after all the work. What a stream got in an earlier run,
+    it gets again.
     """
     targets = []
     direct = False
@@ -262,7 +266,9 @@ def _check_targets(options: Namespace, reader: LineReader | ParquetReader) -> li
         descriptor, target = descriptor_of(name), Path(name).resolve()
         records = option == "dropped" or not options.count
         if options.format == "parquet" and records and (descriptor is not None or compression(name)):
-            raise CliError(f"Parquet needs --{option} FILE, and compresses by itself")
+            raise CliError(
+                f"Parquet needs --{option} FILE, and is compressed itself: take a name without .gz and the like"
+            )
         if descriptor is not None or (target.exists() and not target.is_file()):
             direct = True
             continue
@@ -273,16 +279,16 @@ def _check_targets(options: Namespace, reader: LineReader | ParquetReader) -> li
             raise CliError(f"--state and --{option} are the same file, {name}")
         if options.state and any(given != "-" and Path(given).resolve() == target for given in options.files):
             raise CliError(
-                f"--{option} {name} is an input too: with --state it must be another file, so that a run that was "
-                "killed can be run again"
+                f"--{option} {name} is an input too: with --state it must be another file, so that the run can be "
+                "repeated after it was killed"
             )
     return [] if direct else targets
 
 
 def _reader(options: Namespace, malformed: Malformed) -> LineReader | ParquetReader:
-    """Choose the reader that the options ask for, or the extensions of the files."""
+    """Return the reader for the format in the options, or in the names of the files."""
     options.format = format = _format(options)
-    asked = Asked(
+    reading = ReaderOptions(
         key=options.key or [],
         time=None if options.time is None else _times(options),
         encoding=options.encoding or "utf-8",
@@ -294,11 +300,11 @@ def _reader(options: Namespace, malformed: Malformed) -> LineReader | ParquetRea
     if format == "parquet":
         from lately.cli.parquet import ParquetReader
 
-        return ParquetReader(asked, alone=options.alone)
+        return ParquetReader(reading, alone=options.alone)
     if format == "jsonl":
         from lately.cli.json_lines import JsonReader
 
-        return JsonReader(asked)
+        return JsonReader(reading)
     if format in ("csv", "tsv", "zeek"):
         from lately.cli.delimited import CsvReader
 
@@ -306,12 +312,16 @@ def _reader(options: Namespace, malformed: Malformed) -> LineReader | ParquetRea
         delimiter = options.delimiter or ("\t" if tabs else ",")
         head: Literal["names", "none", "zeek"] = "zeek" if format == "zeek" else "names" if options.header else "none"
         quotes = delimiter != "\t" if options.quotes is None else options.quotes
-        return CsvReader(asked, delimiter=delimiter, quotes=quotes and head != "zeek", head=head)
-    if asked.time:
+        return CsvReader(reading, delimiter=delimiter, quotes=quotes and head != "zeek", head=head)
+    if reading.time:
         raise CliError("text has no field for --time: for other formats add --format csv, tsv, zeek, jsonl or parquet")
-    from lately.cli.lines import TextReader, WordReader
+    if reading.key:
+        from lately.cli.words import WordReader
 
-    return WordReader(asked) if asked.key else TextReader(asked)
+        return WordReader(reading)
+    from lately.cli.lines import TextReader
+
+    return TextReader(reading)
 
 
 def _times(options: Namespace) -> Times:
@@ -321,27 +331,27 @@ def _times(options: Namespace) -> Times:
 
 
 def _format(options: Namespace) -> str:
-    """Tell the format of the records by the options, the names of the files, or for a pipe that of the output."""
+    """Return the format of the records: by the options, the names of the files, or for a pipe that of the output."""
     named = [name for name in options.files if name not in ("-", "/dev/stdin")]
     guesses = {_FORMATS.get(_extension(name), "text") for name in named or [options.output]}
     if options.format == "auto" and len(guesses) > 1:
-        raise CliError("the names of the files speak of different formats: say which with --format and --delimiter")
+        raise CliError("the files have different formats by their names: choose one by --format and --delimiter")
     format = str(guesses.pop() if options.format == "auto" else options.format)
     if options.format == "auto" and format == "text" and named and all(map(_is_zeek, named)):
         format = "zeek"
     if options.mark and format == "zeek":
-        raise CliError("--mark is not for Zeek, whose header has a type for each field")
+        raise CliError("--mark is not for Zeek logs, whose header has a type for each field")
     for name in filter(None, (options.output, options.dropped)):
         goes = _FORMATS.get(_extension(name), format)
         if goes != format and "parquet" in (goes, format) and not options.count:
-            raise CliError(f"{name} is {goes} by its name, but records go out as they came: as {format}")
+            raise CliError(f"{name} is {goes} by its name, but records are written as they were read: as {format}")
     return format
 
 
 def _is_zeek(name: str) -> bool:
-    """Tell a log of Zeek, whose name says nothing, by its first line."""
+    """Whether a file is a Zeek log, by its first line. (Its name does not show the format)."""
     if not Path(name).is_file():
-        return False  # what is read of a pipe is gone
+        return False  # bytes that are read from a pipe are lost
     try:
         with closing(Input(name, lambda _: None)) as file:
             head = b""
@@ -349,7 +359,7 @@ def _is_zeek(name: str) -> bool:
                 head += more
             return head == _ZEEK
     except (OSError, DamagedError):
-        return False  # who reads all of it says what is wrong
+        return False  # the reader reports the error
 
 
 def _extension(name: str) -> str:

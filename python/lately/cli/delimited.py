@@ -1,4 +1,4 @@
-"""CSV and TSV: records of fields, which may span lines when they are quoted."""
+"""The reader of CSV, TSV and Zeek logs. A record with quoted fields may span lines."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from itertools import chain
 from operator import itemgetter
 
 from lately._core import RecordReader
-from lately.cli.at_once import AtOnce, encoding_of
 from lately.cli.errors import CliError
+from lately.cli.fast_path import FastPath, encoding_of
 from lately.cli.records import BOM, Gathered, LineReader, key_of
 
 TYPE_CHECKING = False
@@ -18,18 +18,20 @@ if TYPE_CHECKING:
     from typing import Any, Literal
 
     from lately import Filter
-    from lately.cli.records import Asked, Batch
+    from lately.cli.records import Batch, ReaderOptions
 
-# The limit of the module `csv`, 128 KiB, refuses documents in a field; with none, one stray quote would take in the
-# rest of the file before it is noticed.
+# The default limit of the module `csv`, 128 KiB, rejects documents in a field. Without a limit, a stray quote would
+# extend to the end of the file.
 LONGEST_FIELD = 1 << 20
 
 
 class CsvReader(LineReader):
-    """CSV and its kin. Without fields to look at, all are the key."""
+    """Reads records of fields between delimiters. Without key fields, all fields are the key."""
 
-    def __init__(self, asked: Asked, *, delimiter: str, quotes: bool, head: Literal["names", "none", "zeek"]) -> None:
-        super().__init__(asked)
+    def __init__(
+        self, options: ReaderOptions, *, delimiter: str, quotes: bool, head: Literal["names", "none", "zeek"]
+    ) -> None:
+        super().__init__(options)
         self._head = head
         self.delimiter = delimiter
         quoting = csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE
@@ -40,7 +42,7 @@ class CsvReader(LineReader):
         csv.field_size_limit(LONGEST_FIELD)
 
     def _batches(self, blocks: Iterator[bytes], name: str, filter: Filter) -> Iterator[Batch]:
-        lines = _Lines(blocks, self._asked)
+        lines = _Lines(blocks, self._options)
         rows: Iterator[list[str]] = csv.reader(lines, **self._dialect)
         try:
             header = self._names(rows)
@@ -49,27 +51,27 @@ class CsvReader(LineReader):
         except csv.Error as error:
             raise CliError(f"{name}, line 1: {error}") from None
         if lines.undecodable or not header:
-            raise CliError(f"{name}, line 1: {lines.undecodable or 'a header that names the fields is needed'}")
+            raise CliError(f"{name}, line 1: {lines.undecodable or 'expected a header with the names of the fields'}")
         head = b""
-        if self._head == "none":  # it was the first record
+        if self._head == "none":  # the first line is a record
             rows, header = chain([header], rows), [str(i + 1) for i in range(len(header))]
             self._accept(header, name)
         else:
             raw = lines.take()
             head = raw if self._accept(header, name) else b""
-        times = self._asked.time
-        key = [header.index(field) for field in self._asked.key] or list(range(len(header)))
+        times = self._options.time
+        key = [header.index(field) for field in self._options.key] or list(range(len(header)))
         key_fields = itemgetter(*key)
         time = None if times is None else header.index(times.field)
         gathered = Gathered(name, head)
-        at_once = AtOnce(self._reader(filter, len(header), key, time), self._asked, self._value)
-        again = True
+        fast_path = FastPath(self._reader(filter, len(header), key, time), self._options, self._value)
+        worthwhile = True
         while True:
-            if again or lines.at_end:
+            if worthwhile or lines.at_end:
                 yield gathered.batch()
-                again = lines.begun  # by the first record, which told how many fields there are
-                for batch in lines.at_once(at_once, name):
-                    again = at_once.may_go_on(batch)
+                worthwhile = lines.has_begun  # without a header, the first record was read for its number of fields
+                for batch in lines.read_fast(fast_path, name):
+                    worthwhile = fast_path.is_worthwhile(batch)
                     yield batch
             number = lines.number
             try:
@@ -83,9 +85,9 @@ class CsvReader(LineReader):
             except csv.Error as error:
                 broken = str(error)
             if broken:
-                # Only the first line is judged: a stray quote must not take good lines with it.
+                # Only the first line is malformed: a stray quote must not drop good lines.
                 lines.give_back()
-                self._asked.malformed(f"{name}, line {number}", broken)
+                self._options.malformed(f"{name}, line {number}", broken)
                 continue
             undecodable, escaped, raw = lines.undecodable, lines.escaped, lines.take()
             try:
@@ -94,17 +96,17 @@ class CsvReader(LineReader):
                 moment = None if times is None or time is None else times.read(row[time])
                 gathered.add(number, key_fields(list(map(key_of, row)) if escaped else row), moment, raw)
             except ValueError as error:
-                self._asked.malformed(f"{name}, line {number}", str(error))
+                self._options.malformed(f"{name}, line {number}", str(error))
         yield gathered.batch()
 
     def _reader(self, filter: Filter, width: int, key: list[int], time: int | None) -> RecordReader | None:
-        """Make what reads whole blocks, if it knows the delimiter."""
+        """Return the core's reader, or None if the delimiter is not ASCII."""
         if not self.delimiter.isascii():
             return None
         return RecordReader.csv(
             filter,
-            encoding_of(self._asked.encoding, strict=self._asked.strict),
-            min(self._asked.longest, LONGEST_FIELD),
+            encoding_of(self._options.encoding, strict=self._options.strict),
+            min(self._options.longest, LONGEST_FIELD),
             delimiter=ord(self.delimiter),
             quotes=not self._unquoted,
             comments=self._head == "zeek",
@@ -120,10 +122,10 @@ class CsvReader(LineReader):
     def _unlike(self, row: list[str], header: list[str]) -> str:
         problem = f"{len(row)} fields where the header has {len(header)}"
         begins = any(field.startswith('"') for field in row)
-        return f"{problem}; if quotes enclose fields, --quotes says so" if begins and self._unquoted else problem
+        return f"{problem}; if quotes enclose fields, add --quotes" if begins and self._unquoted else problem
 
     def _names(self, rows: Iterator[list[str]]) -> list[str]:
-        """Read the fields' names, or without a header the first record."""
+        """Read the names of the fields, or without a header the first record."""
         if self._head != "zeek":
             return next(rows)
         names: list[str] = []
@@ -135,33 +137,33 @@ class CsvReader(LineReader):
         return names
 
     def _accept(self, header: list[str], name: str) -> bool:
-        """Check a header against the fields, or against the first one; tell whether it is the first."""
+        """Check the first header against the key fields, others against the first. Return whether it is the first."""
         if self._first:
             if header != self._header:
-                raise CliError(f"{name}: its header is unlike that of {self._first}")
+                raise CliError(f"{name}: its header differs from that of {self._first}")
             return False
         self._first, self._header = name, header
-        times = self._asked.time
-        for field in (*self._asked.key, *([] if times is None else [times.field])):
+        times = self._options.time
+        for field in (*self._options.key, *([] if times is None else [times.field])):
             if header.count(field) != 1:
                 problem = "names no field" if field not in header else "names more than one field"
-                raise CliError(f"{name}: the header {problem} {field!r}; it has: {', '.join(header)}")
+                raise CliError(f"{name}: the header {problem} {field!r}; its fields are {', '.join(header)}")
         return True
 
 
 class _Lines:
-    """The lines of a CSV file as text; remembers those of the record being read, as they came."""
+    """Iterates over the lines of a CSV file as text, and stores the bytes of the current record's lines."""
 
-    def __init__(self, blocks: Iterator[bytes], asked: Asked) -> None:
+    def __init__(self, blocks: Iterator[bytes], options: ReaderOptions) -> None:
         self._blocks = blocks
-        self._encoding = asked.encoding
-        self._strict = asked.strict
-        self._longest = asked.longest
+        self._encoding = options.encoding
+        self._strict = options.strict
+        self._longest = options.longest
         self._taken: list[bytes] = []
-        self._next: deque[bytes] = deque()  # lines that were given back
+        self._next: deque[bytes] = deque()  # lines to read again
         self._block = b""
-        self._start = 0  # of the block's next line
-        self._begun = False
+        self._start = 0  # of the next line in the block
+        self._past_bom = False
         self.number = 1
         self.undecodable = ""
         self.escaped = False
@@ -179,13 +181,13 @@ class _Lines:
             if self._strict:
                 self.undecodable = f"not valid {self._encoding}"
             self.escaped = True
-        if not self._begun:
-            self._begun = True
+        if not self._past_bom:
+            self._past_bom = True
             return text.removeprefix(BOM)
         return text
 
     def _line(self) -> bytes:
-        """Give the next line of the block, or of the next one."""
+        """Return the next line of this block, or of the next block."""
         if self._start == len(self._block):
             if sum(map(len, self._taken)) > self._longest:
                 raise csv.Error(f"longer than --max-record {self._longest}")
@@ -196,20 +198,20 @@ class _Lines:
 
     @property
     def at_end(self) -> bool:
-        """Whether the next line is in another block, which may have to be waited for."""
+        """Whether the next line is in another block, which may not be available yet."""
         return not self._next and self._start == len(self._block)
 
     @property
-    def begun(self) -> bool:
-        """Whether a record has begun."""
+    def has_begun(self) -> bool:
+        """Whether lines of the current record were read."""
         return bool(self._taken)
 
-    def at_once(self, at_once: AtOnce, name: str) -> Iterator[Batch]:
-        """Give the records from here on, of this block and the next ones, as far as they can be read at once."""
-        while not self._next and not self._taken:  # lines that were given back are taken one by one
+    def read_fast(self, fast_path: FastPath, name: str) -> Iterator[Batch]:
+        """Yield batches from here on, of this block and the next ones, as far as the fast path reads them."""
+        while not self._next and not self._taken:  # lines to read again are outside the block
             if self._start == len(self._block):
                 self._block, self._start = next(self._blocks, b""), 0
-            batch = at_once.read(name, self._block, self._start, self.number)
+            batch = fast_path.read(name, self._block, self._start, self.number)
             if batch is None:
                 return
             self.number, self._start = batch.records.line(len(batch.keys)), batch.records.end
@@ -218,7 +220,7 @@ class _Lines:
                 return
 
     def take(self) -> bytes:
-        """Give the bytes of the record just read; the next one begins."""
+        """Return the bytes of the current record, and begin the next."""
         self.number += len(self._taken)
         raw = self._taken[0] if len(self._taken) == 1 else b"".join(self._taken)
         self._taken.clear()
@@ -227,7 +229,7 @@ class _Lines:
         return raw
 
     def give_back(self) -> None:
-        """Go on after the first line of the record just read."""
+        """Skip the first line of the current record, and read its other lines again."""
         self._next.extendleft(reversed(self._taken[1:]))
         self.number += 1
         self._taken.clear()

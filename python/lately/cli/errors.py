@@ -10,15 +10,15 @@ if TYPE_CHECKING:
 
 
 class CliError(Exception):
-    """An error that ends a run; the message names the file, the line or the option."""
+    """An error that ends a run. Its message names the file, the line or the option."""
 
 
 class DamagedError(Exception):
-    """Compressed input is damaged or cut off."""
+    """An error in compressed input that is damaged or incomplete."""
 
 
 def optional(module: str, purpose: str) -> Any:
-    """Import a library of the extra ``cli``; a `CliError` names its purpose and how to install it."""
+    """Import an optional library. A `CliError` names its purpose and the command that installs it."""
     try:
         return importlib.import_module(module)
     except ImportError:

@@ -1,4 +1,4 @@
-"""The filter of a run: made from the options, or carried over from the run before."""
+"""The filter of a run: made from the options, or loaded from the state of the previous run."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from lately._families import Family
 
 FPR = 1e-6
-"""Rate of false positives where neither the options nor a state say otherwise: what is dropped is gone, and a million
-records in a window of a million cost four megabytes more than at a thousandth."""
+"""Default rate of false positives. It is low because a dropped record is lost. A window of a million records takes four
+megabytes more than at a rate of 1e-3."""
 
 
 def open_filter(options: Namespace) -> lately.Filter:
-    """Load the filter in ``--state``, if that file exists and nothing contradicts it, or else make a new one."""
+    """Load the filter in ``--state`` if that file exists, and check the options against it; else make a new one."""
     if options.state and Path(options.state).exists():
         found = load(options.state, "--state ")
         _compare(found, options)
@@ -32,7 +32,7 @@ def open_filter(options: Namespace) -> lately.Filter:
         found = _create(options)
     timed = isinstance(found.window, float)
     if timed and options.time is None:
-        raise CliError("a window of time needs --time: the field that holds the time of a record")
+        raise CliError("a window of time needs --time: the field with the time of a record")
     if not timed and options.time is not None:
         raise CliError("--time is for windows of time, such as --window 10min; this window counts records")
     return found
@@ -52,9 +52,9 @@ def _create(options: Namespace) -> lately.Filter:
                 raise CliError(f"--{option} is for windows of time, such as --window 10min; this window counts records")
     elif unknown and family and family.windows != "unknown rate":
         raise CliError(
-            f"--window {window} needs --capacity with --filter {name}: how many records come within {window} when "
-            "traffic is highest, repeated ones included. With more than that no repeat within the window is missed, "
-            "but more new records are dropped by mistake; with far fewer, memory is wasted"
+            f"--window {window} needs --capacity with --filter {name}: the number of records within {window} at the "
+            "highest rate, with repeats. If more come, no repeat within the window is missed, but more new records "
+            "are dropped by mistake; if far fewer come, memory is wasted"
         )
     else:
         limits = {"lateness": options.lateness or "0s"}
@@ -73,12 +73,12 @@ def _make(make: Callable[..., lately.Filter], window: Any, **request: Any) -> la
         raise CliError(str(error)) from None
     except MemoryError:
         raise CliError(
-            "there is not enough memory for such a filter: a smaller window or a higher --fpr helps"
+            "there is not enough memory for such a filter: take a smaller --window or a higher --fpr"
         ) from None
 
 
 def load(path: str, named: str = "") -> lately.Filter:
-    """Open a saved filter; messages name the file, and before it the option."""
+    """Open a saved filter. Error messages begin with `named`, such as an option, and name the file."""
     try:
         found = lately.open(path)
     except lately.FormatError as error:
@@ -93,11 +93,12 @@ def load(path: str, named: str = "") -> lately.Filter:
 
 
 def save(made: lately.Filter, path: Path, mode: int | None = None) -> None:
-    """Save a filter, with the mode of the file that it is to replace.
+    """Save a filter with the mode of the file that it will replace.
 
     Raises
     ------
     OSError
+        If the file cannot be written.
     """
     create = not path.exists() and mode is not None
     if create:
@@ -113,10 +114,10 @@ def save(made: lately.Filter, path: Path, mode: int | None = None) -> None:
 
 
 def _compare(found: lately.Filter, options: Namespace) -> None:
-    """Refuse options that the state contradicts."""
+    """Raise `CliError` for an option that contradicts the state."""
     name = name_of(found)
     if options.filter is not None and not _same_family(FAMILIES[options.filter], EVERY[name]):
-        _refuse(options, "filter", name)
+        _contradict(options, "filter", name)
     given = {
         "window": options.window if isinstance(options.window, int) else _seconds(options.window),
         "lateness": _seconds(options.lateness),
@@ -127,10 +128,10 @@ def _compare(found: lately.Filter, options: Namespace) -> None:
     for option, value in given.items():
         has = getattr(found, option)
         if value is not None and (value != has or type(value) is not type(has)):
-            _refuse(options, option, f"{has:g} s" if isinstance(has, float) else _shown(option, has))
+            _contradict(options, option, f"{has:g} s" if isinstance(has, float) else _shown(option, has))
     if options.fpr is not None:
-        # The rate of a state is a little less than the one it was made for. Another --fpr is the same if it gives the
-        # same filter, by default or by the name of the family.
+        # The rate of a state is slightly less than the --fpr that it was made for. An --fpr is equal if it makes the
+        # same filter, by default or with the family's name.
         window: Any = found.window
         limits: dict[str, Any] = {}
         if isinstance(window, float):
@@ -139,7 +140,7 @@ def _compare(found: lately.Filter, options: Namespace) -> None:
         makes: list[Callable[..., lately.Filter]] = [lately.Filter, EVERY[name].make]
         again = [_make(make, window, fpr=options.fpr, seed=found.seed or 0, **limits) for make in makes]
         if found.parameters not in [made.parameters for made in again]:
-            _refuse(options, "fpr", f"{found.fpr:.3g}")
+            _contradict(options, "fpr", f"{found.fpr:.3g}")
 
 
 def _same_family(one: Family, other: Family) -> bool:
@@ -150,12 +151,12 @@ def _shown(option: str, has: object) -> object:
     return "random" if option == "seed" and has is None else has
 
 
-def _refuse(options: Namespace, option: str, has: object) -> None:
+def _contradict(options: Namespace, option: str, has: object) -> None:
     raise contradiction(options.state, option, getattr(options, option), has)
 
 
 def contradiction(state: str, option: str, given: object, has: object) -> CliError:
-    """Say that an option contradicts the state."""
+    """Return the error for an option that contradicts the state."""
     return CliError(f"--{option} {given} contradicts the state in {state}, whose {option} is {has}")
 
 

@@ -1,4 +1,4 @@
-"""Bytes in: decompressed, as they come, in memory that does not grow with them."""
+"""Inputs: files and streams, decompressed, in constant memory."""
 
 from __future__ import annotations
 
@@ -20,27 +20,28 @@ if TYPE_CHECKING:
     from lately.cli.signals import Stop
 
 BLOCK = 1 << 20
-"""Bytes read, and records judged together, at a time."""
+"""Bytes that are read at a time; their records make up to one batch."""
 
-_PAUSE = 0.1  # seconds between two looks at a file that is followed
+_PAUSE = 0.1  # seconds between two reads of a file that is followed
 
 _CHUNK = 1 << 16  # compressed bytes read at a time
 
-# How what is compressed begins.
+# First bytes of compressed files.
 _CODECS = {
     b"\x1f\x8b": "gzip",
     b"\x28\xb5\x2f\xfd": "zstd",
     b"\xfd7zXZ\0": "xz",
-    # Text may begin with BZh; bzip2 goes on with a digit and digits of pi.
+    # Text may begin with BZh. In a bzip2 file a digit and digits of pi follow.
     **{b"BZh%d1AY&SY" % level: "bzip2" for level in range(1, 10)},
 }
 
 
 class Input:
-    """A file, or standard input for ``-``, decompressed if it begins as gzip, zstd, xz or bzip2 does.
+    """A file, or standard input for ``-``. It is decompressed if it begins as gzip, zstd, xz or bzip2 does.
 
-    `advance` is told of the bytes read as they lie in the file, for the progress bar. With `stop` the file is followed:
-    at its end more is waited for, until `stop` is told, or the file was cut or another has taken its name.
+    `advance` is called with the number of bytes read from the file, for the progress bar. With `stop` the file is
+    followed: at its end the input waits for more, until `stop` is requested, the file is truncated, or another file has
+    its name.
     """
 
     def __init__(
@@ -64,24 +65,24 @@ class Input:
 
     @property
     def stopped(self) -> bool:
-        """Whether the file is followed, and was to end where it does not."""
-        return self._stop is not None and self._stop.told
+        """Whether the file is followed and a signal has ended the input."""
+        return self._stop is not None and self._stop.requested
 
     def close(self) -> None:
         """Close the file."""
         self._raw.close()
 
     def read(self, size: int, *, wait: bool = True) -> bytes:
-        """Give what is at hand, at most `size` bytes.
+        """Return the bytes that are available, at most `size` of them.
 
-        Nothing is at hand at the end, and without `wait` where more is still to come.
+        The result is empty at the end of the input, and without `wait` also if no bytes are available yet.
 
         Raises
         ------
         OSError
             If the file cannot be read.
         DamagedError
-            If what is compressed is damaged or cut off.
+            If compressed data is damaged or incomplete.
         """
         while True:
             hungry = self._frame is None or self._frame.needs_input
@@ -95,7 +96,7 @@ class Input:
             if self._frame is None:
                 if not data:
                     return b""
-                data = data.lstrip(b"\0")  # files are padded with zeros, on tapes and by xz
+                data = data.lstrip(b"\0")  # padding, on tapes and by xz
                 if not data:
                     continue
                 self._frame = _decoder(self._codec, self._name)
@@ -105,12 +106,12 @@ class Input:
             elif hungry and not data and not plain:
                 if self._stop:
                     return b""
-                raise DamagedError("it ends in the middle")
+                raise DamagedError("it is incomplete")
             if plain:
                 return plain
 
     def _ready(self, within: float = 0) -> bool:
-        """Whether the file gives something, or its end, at once or soon."""
+        """Whether bytes, or the end of the file, are available in `within` seconds."""
         if self._regular:
             return True
         from select import select
@@ -118,16 +119,16 @@ class Input:
         return bool(select([self._raw], [], [], within)[0])
 
     def identity(self) -> list[Any]:
-        """What tells this input from any other: of a regular file its state, else a digest of all that was read."""
+        """Return what identifies this input: for a regular file its status, else a digest of all bytes read."""
         if self._digest is not None:
             return [self._digest.hexdigest()]
         return [_place(self._name), *identity(self._status)]
 
     def _next(self, size: int, wait: bool) -> bytes:
-        """Read what is there; where the file is followed and has none, wait for more if `wait` says so."""
+        """Read available bytes. If the file is followed and has none, wait for more, if `wait` is true."""
         if self._stop is None:
             return self._raw.read(size) or b""
-        while not self._stop.told:
+        while not self._stop.requested:
             if self._ready(_PAUSE):
                 data = self._raw.read(size) or b""
                 if data or not wait or self._ended():
@@ -136,12 +137,12 @@ class Input:
         return b""
 
     def _ended(self) -> bool:
-        """Whether nothing more comes of a file at its end: a pipe was closed, it was cut, or its name is another's."""
+        """Whether no more bytes will come: the pipe is closed, the file was truncated, or another file has its name."""
         if self._regular and os.fstat(self._raw.fileno()).st_size < self._raw.tell():
             return True
         if self._name == "-":
             return not self._regular
-        with suppress(FileNotFoundError):  # the next one is not there yet
+        with suppress(FileNotFoundError):  # the next file does not exist yet
             return not os.path.samestat(Path(self._name).stat(), self._status)
         return False
 
@@ -165,8 +166,8 @@ def _decoder(codec: str, name: str) -> Decoder:
     return DECODERS[codec](name)
 
 
-def known(name: str) -> list[Any] | None:
-    """Tell the identity of an input that is not open yet; None where only reading it will tell."""
+def identity_of(name: str) -> list[Any] | None:
+    """Return the identity of an input before it is read, or None if it is not a regular file."""
     status = os.fstat(0) if name == "-" else Path(name).stat()
     return [_place(name), *identity(status)] if stat.S_ISREG(status.st_mode) else None
 
@@ -176,33 +177,32 @@ def _place(name: str) -> str:
 
 
 def identity(status: os.stat_result) -> list[int]:
-    """What tells a file from what it was before or will be later."""
+    """Return numbers that identify a file and its contents: they change when the file does."""
     return [status.st_ino, status.st_size, status.st_mtime_ns]
 
 
 def blocks(file: Input, longest: int) -> Iterator[bytes]:
-    """Whole lines, about `BLOCK` bytes of them; fewer where no more are at hand, and the last as it ends.
+    """Yield blocks of whole lines: about `BLOCK` bytes, or fewer if no more are available.
 
-    The last line of a file that is followed is left if the run is told to end before that line does.
-
-    Of a line longer than `longest` bytes the middle may be missing; so much of it is there that it is still too long.
+    The last line may lack its end. If a signal ends a file that is followed, an incomplete last line is left out. The
+    middle of a line longer than `longest` bytes may be missing; what remains is still longer than that.
     """
-    begun: list[bytes] = []
+    incomplete: list[bytes] = []
     size = 0
     while data := _gathered(file):
         cut = data.rfind(b"\n") + 1
         if cut:
-            yield b"".join([*begun, memoryview(data)[:cut]])
-            begun, size, data = [], 0, data[cut:]
+            yield b"".join([*incomplete, memoryview(data)[:cut]])
+            incomplete, size, data = [], 0, data[cut:]
         if size <= longest:
-            begun.append(data)
+            incomplete.append(data)
             size += len(data)
     if size and not file.stopped:
-        yield b"".join(begun)
+        yield b"".join(incomplete)
 
 
 def _gathered(file: Input) -> bytes:
-    """Give what is at hand up to a block, and nothing at the end."""
+    """Return available bytes, up to a block; empty at the end."""
     parts: list[bytes] = []
     size = 0
     while size < BLOCK and (data := file.read(BLOCK - size, wait=not parts)):
@@ -212,7 +212,7 @@ def _gathered(file: Input) -> bytes:
 
 
 def size(name: str) -> int | None:
-    """Bytes of a file as it lies there; None for standard input and pipes. Raises if there is none to read."""
+    """Return the size of a file, or None for standard input and pipes; `CliError` if it does not exist."""
     try:
         status = os.fstat(0) if name == "-" else Path(name).stat()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The options of the commands, and what they say of themselves."""
+"""The options of the commands, and their help texts."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 _DESCRIPTION = """\
-Pass on every record whose key was not seen in the window, as it came, byte for byte; drop the repeats. No repeat within
-the window is missed. After the window comes the slack, in which a repeat may be dropped too: 1/64 of the window, and a
-fourth or half of it for a window of time without --capacity.
+Write every record whose key was not seen within the window, byte for byte; drop the repeats. No repeat within the
+window is missed. After the window comes the slack, in which a repeat may be dropped too: 1/64 of the window, or a
+quarter to half of it for a window of time without --capacity.
 
 A new record, or a repeat after the slack, is dropped by mistake with a chance of at most --fpr. The report at the end,
-on standard error, states how many that are in expectation, and about how many were dropped in the slack. Memory does
-not grow with the input; for a window of time it follows the rate of records.
+on standard error, states the expected number of such records, and an estimate of the repeats that were dropped in the
+slack. Memory does not grow with the input; for a window of time it follows the rate of records.
 
-Two of the filters miss some repeats: stable and generalized.
+Two filters miss some repeats: stable and generalized.
 """
 
 _DEFAULTS = {
-    "aged-quotient": "the default",
-    "aged-quotient-growing": "the default with --capacity",
+    "aged-quotient": "the default, with a shorter slack",
+    "aged-quotient-growing": "the default with --capacity, with a shorter slack",
     "time-limited": "the default without --capacity",
 }
 
@@ -39,53 +39,56 @@ examples:
   lately dedupe access.log --window 1000000
         drop lines that occurred among the last million lines
   lately dedupe access.log --follow --window 1000000
-        go on as the log grows
+        continue as the log grows
   lately dedupe clicks.jsonl.gz --key ip,page.url --time ts --window 10min --output new.jsonl.gz
         drop clicks of the same ip on the same url within ten minutes
   zstdcat day.tsv.zst | lately dedupe --format tsv --key host,url --window 1000000 > new.tsv
-        read a pipe: say what it holds (gzip and zstd are recognised here, too)
+        read a pipe, which needs --format (gzip and zstd are recognised)
   lately dedupe monday.csv --key id --window 1000000 --state seen.lately --output new.csv
-        carry on, the next time, with what was seen up to now
+        remember the keys for the next run
 
-filters (a number: bits of a block; lately.plan in Python puts them side by side):
+filters (a number: bits of a block; lately.plan in Python compares them):
 {filters}
 
-a run that did not end with 0:
-  Start it again. A file of --output is replaced whole or not at all, and before --state. Where the state holds the run
-  already, since it was struck after that, its output is left in place: nothing is lost, and nothing comes twice. Two
-  limits: the inputs must be as they were, and what went to standard output, a pipe or a device comes again.
+if a run did not end with 0:
+  Start it again. The file of --output is replaced whole or not at all, and before --state. If the state contains the
+  run already, its output stays as it is: no record is lost, and none comes twice. There are two limits: the inputs must
+  be unchanged, and what went to standard output, a pipe or a device comes again.
 
 exit status:
-  0 done; 1 an error, files are as they were; 2 wrong usage; 130 interrupted; 143 told to end; 141 the reader of
-  standard output has gone
+  0 done; 1 an error, files are unchanged; 2 wrong usage; 130 interrupted; 143 terminated; 141 the reader of standard
+  output has gone
 """
 
 
 class _Parser(argparse.ArgumentParser):
-    """Reports wrong usage in two lines: the error, and where the options are described."""
+    """Parser that reports wrong usage in two lines: the error, and the command that describes the options."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: error: {message}\n`{self.prog} --help` describes the options\n")
 
 
 def parser() -> argparse.ArgumentParser:
-    """Make the parser of all commands; each sets `module` and `run`, the name of the function that runs it."""
+    """Return the parser of all commands. Each sets `module` and `run`: the function that runs it."""
     options = _Parser(prog="lately", description="Have I seen this key lately?")
     options.add_argument("--version", action="version", version=f"lately {__version__}")
     options.add_argument(
         "--completion",
         action=_Completion,
         choices=["bash", "zsh", "tcsh"],
-        help='print what the shell needs to complete options and files: eval "$(lately --completion bash)"',
+        help='print the code by which a shell completes options and files: eval "$(lately --completion bash)"',
     )
     commands = options.add_subparsers(required=True, metavar="COMMAND")
     _dedupe(commands)
-    _tools(commands)
+    _plan(commands)
+    _info(commands)
+    _query(commands)
+    _merge(commands)
     return options
 
 
 class _Completion(argparse.Action):
-    """Prints a shell's completion, and ends."""
+    """Prints the completion code of a shell, and exits."""
 
     def __call__(self, parser: argparse.ArgumentParser, _options: Any, shell: Any, _name: str | None = None) -> None:
         try:
@@ -96,16 +99,17 @@ class _Completion(argparse.Action):
         parser.exit()
 
 
-def _of_file(argument: argparse.Action) -> None:
-    """Say to shtab that the shell completes names of files there: the value of ``shtab.FILE``."""
-    argument.complete = {"bash": "_shtab_compgen_files", "zsh": "_files", "tcsh": "f"}  # type: ignore[attr-defined]
+def _complete_files(*arguments: argparse.Action) -> None:
+    """Make the shell complete names of files in these arguments, by the value of ``shtab.FILE``."""
+    for argument in arguments:
+        argument.complete = {"bash": "_shtab_compgen_files", "zsh": "_files", "tcsh": "f"}  # type: ignore[attr-defined]
 
 
-def _tools(commands: Any) -> None:
+def _plan(commands: Any) -> None:
     command = commands.add_parser(
         "plan",
-        help="put the filters for a window side by side",
-        description="Put the filters that meet a request side by side, and say which to take.",
+        help="compare the filters for a window",
+        description="Compare the filters that meet a request, and choose one.",
     )
     command.set_defaults(module="lately.cli.tools", run="plan")
     command.add_argument(
@@ -113,53 +117,62 @@ def _tools(commands: Any) -> None:
         type=_window,
         required=True,
         metavar="W",
-        help="a number of keys, as 1e6, or a span of time, as 10min",
+        help="a number of keys, such as 1e6, or a span of time, such as 10min",
     )
     rate = command.add_mutually_exclusive_group()
-    rate.add_argument("--fpr", type=float, metavar="P", help=f"highest rate of mistakes; default: {FPR:g}")
-    rate.add_argument("--bytes", dest="nbytes", type=_bytes, metavar="N", help="most memory, as 65536 or 64KiB")
+    rate.add_argument("--fpr", type=float, metavar="P", help=f"highest rate of false positives; default: {FPR:g}")
+    rate.add_argument("--bytes", dest="nbytes", type=_bytes, metavar="N", help="most memory, such as 65536 or 64KiB")
     command.add_argument(
-        "--slack", type=_window, metavar="W", help="longest that keys may be reported after it; default: half of it"
+        "--slack",
+        type=_window,
+        metavar="W",
+        help="longest time for which a key may be reported after the window; default: 1/64 of it, where that is cheap",
     )
     command.add_argument("--capacity", type=_count, metavar="N", help="for windows of time: keys expected within one")
     command.add_argument("--lateness", type=_span, metavar="SPAN", help="for windows of time: how far times step back")
 
+
+def _info(commands: Any) -> None:
     command = commands.add_parser(
         "info",
-        help="show what a saved filter is",
-        description="Show a saved filter: window and slack, rate of mistakes as planned and now, memory; of a --state "
-        "of lately dedupe also its key.",
+        help="describe saved filters",
+        description="Describe saved filters: window and slack, planned and current rate of false positives, memory, "
+        "and the key of a --state of lately dedupe.",
     )
     command.set_defaults(module="lately.cli.tools", run="info")
-    _of_file(command.add_argument("files", nargs="+", metavar="FILE", help="saved by --state, or in Python"))
+    _complete_files(command.add_argument("files", nargs="+", metavar="FILE", help="saved by --state, or in Python"))
 
+
+def _query(commands: Any) -> None:
     command = commands.add_parser(
         "query",
-        help="ask a saved filter for keys",
-        description="Say of each key, as text, whether it was seen lately or is new. The filter stays as it is.",
+        help="look keys up in a saved filter",
+        description="Print for each key, as text, whether it was seen lately or is new. The filter is unchanged.",
     )
     command.set_defaults(module="lately.cli.tools", run="query")
-    _of_file(command.add_argument("file", metavar="FILE", help="saved by --state, or in Python"))
+    _complete_files(command.add_argument("file", metavar="FILE", help="saved by --state, or in Python"))
     command.add_argument(
         "keys",
         nargs="*",
         metavar="KEY",
-        help="of a key of several fields the values between commas; default: the lines of standard input",
+        help="a key; for a key of several fields, their values between commas; default: the lines of standard input",
     )
     command.add_argument("--at", metavar="TIME", help="for windows of time: Unix seconds or ISO 8601; default: now")
 
+
+def _merge(commands: Any) -> None:
     command = commands.add_parser(
         "merge",
-        help="unite filters of several machines",
-        description="Unite saved filters of windows of time, made alike and with the same --seed, a number: the "
-        "result reports every key that one of them reports.",
+        help="merge filters of several machines",
+        description="Merge saved filters of windows of time that were made with the same options and the same --seed, "
+        "a number. The result reports every key that one of them reports.",
     )
     command.set_defaults(module="lately.cli.tools", run="merge")
-    _of_file(command.add_argument("files", nargs="+", metavar="FILE", help="saved by --state, or in Python"))
+    files = command.add_argument("files", nargs="+", metavar="FILE", help="saved by --state, or in Python")
     output = command.add_argument(
-        "--output", "-o", required=True, metavar="FILE", help="where the united filter is saved"
+        "--output", "-o", required=True, metavar="FILE", help="where to save the merged filter"
     )
-    _of_file(output)
+    _complete_files(files, output)
 
 
 def _dedupe(commands: Any) -> None:
@@ -174,160 +187,168 @@ def _dedupe(commands: Any) -> None:
     files = command.add_argument(
         "files", nargs="*", default=["-"], metavar="FILE", help="files, read one after the other; - is standard input"
     )
+    _complete_files(files)
+    _add_record_options(command.add_argument_group("records"))
+    _add_window_options(command.add_argument_group("window and filter"))
+    _add_output_options(command.add_argument_group("output"))
 
-    what = command.add_argument_group("what the records are")
-    what.add_argument(
+
+def _add_record_options(group: Any) -> None:
+    group.add_argument(
         "--format",
         choices=["auto", "text", "csv", "tsv", "zeek", "jsonl", "parquet"],
         default="auto",
-        help="default: by the name of the input, of a pipe by that of --output, or else text, where each line is a key",
+        help="default: by the name of the input, or for a pipe by that of --output; else text: each line is a key",
     )
-    what.add_argument("--delimiter", type=_delimiter, metavar="CHAR", help="of CSV; default: comma, or tab for .tsv")
-    what.add_argument(
+    group.add_argument(
+        "--delimiter", type=_delimiter, metavar="CHAR", help="of CSV; default: a comma, or a tab for .tsv"
+    )
+    group.add_argument(
         "--quotes",
         action=argparse.BooleanOptionalAction,
-        help="whether quotes enclose a field that holds delimiters or ends of lines; default: in CSV, and not in TSV",
+        help="whether quotes may enclose a field with delimiters or ends of lines; default: in CSV, and not in TSV",
     )
-    what.add_argument(
+    group.add_argument(
         "--no-header",
         dest="header",
         action="store_false",
-        help="CSV does not begin with the names of its fields: --key 1,3 and --time 2 count them",
+        help="CSV without names of fields in its first line: --key 1,3 and --time 2 are numbers of fields",
     )
-    what.add_argument(
+    group.add_argument(
         "--encoding",
         type=_encoding,
         metavar="NAME",
-        help="of text; what is not valid is then malformed; default: utf-8, and a key that is not valid is its bytes",
+        help="of text; a record that is not valid in it is malformed; default: utf-8, where the key of a record that "
+        "is not valid is its bytes",
     )
-    what.add_argument(
+    group.add_argument(
         "--key",
         type=_fields,
         metavar="FIELD,...",
-        help="fields that make the key, as a.b within one; of text the numbers of words, as 1,7, counted from 1; "
-        "default: all there is",
+        help="fields of the key; a.b is field b within a; for text the numbers of words, such as 1,7, counted from 1; "
+        "default: the whole record",
     )
-    what.add_argument(
+    group.add_argument(
         "--time",
         metavar="FIELD",
-        help="field with the time of a record, for windows of time: Unix seconds, or ISO 8601 (UTC if it has no zone)",
+        help="field with the time of a record, for windows of time: Unix seconds, or ISO 8601 (UTC without a zone)",
     )
-    what.add_argument("--time-unit", choices=["s", "ms", "us", "ns"], help="of times that are numbers; default: s")
-    what.add_argument(
-        "--time-format", metavar="FORMAT", help="of times, as for strptime: '%%d/%%b/%%Y:%%H:%%M:%%S %%z', '%%Y%%m%%d'"
+    group.add_argument("--time-unit", choices=["s", "ms", "us", "ns"], help="of times that are numbers; default: s")
+    group.add_argument(
+        "--time-format",
+        metavar="FORMAT",
+        help="of times, as for strptime: '%%d/%%b/%%Y:%%H:%%M:%%S %%z', '%%Y%%m%%d'",
     )
-    what.add_argument(
-        "--skip-bad", action="store_true", help="count malformed records and pass over them; default: an error"
-    )
-
-    what.add_argument(
+    group.add_argument("--skip-bad", action="store_true", help="count and skip malformed records; default: an error")
+    group.add_argument(
         "--follow",
         "-f",
         action="store_true",
-        help="at the end of the last file wait for more, and go on with the file that takes its name, as tail -F; "
-        "Ctrl-C or SIGTERM is then the end of the input, and the run ends well",
+        help="wait for more at the end of the last file, and continue with the next file of its name, as tail -F does; "
+        "Ctrl-C or SIGTERM ends the input, and the run ends with 0",
     )
-    what.add_argument(
+    group.add_argument(
         "--max-record",
         type=_bytes,
         default="16MiB",
         metavar="BYTES",
-        help="longer records are malformed, as 65536 or 64MiB; default: 16MiB",
+        help="longer records are malformed, such as 65536 or 64MiB; default: 16MiB",
     )
 
-    lately = command.add_argument_group("what lately means")
-    lately.add_argument(
+
+def _add_window_options(group: Any) -> None:
+    group.add_argument(
         "--window",
         type=_window,
         metavar="W",
-        help="a number of records, as 1000000, 1e6 or 1M, or a span of time, as 10min or 1h30min",
+        help="what lately means: a number of records, such as 1000000, 1e6 or 1M, or a span of time, such as 10min",
     )
-    lately.add_argument(
+    group.add_argument(
         "--capacity",
         type=_count,
         metavar="N",
-        help="for windows of time: records expected within one at busy times; "
-        "memory is then fixed; default: it follows the rate",
+        help="for windows of time: records expected within one at the highest rate; the memory is then fixed; default: "
+        "it follows the rate",
     )
-    lately.add_argument(
+    group.add_argument(
         "--lateness", type=_span, metavar="SPAN", help="for windows of time: how far times may step back; default: 0s"
     )
-    lately.add_argument(
+    group.add_argument(
         "--max-ahead",
         type=_span,
         metavar="SPAN",
-        help="for windows of time: how far times may lie ahead of this machine's clock, else a record is malformed; "
-        "default: 1d",
+        help="for windows of time: how far times may lie ahead of this machine's clock; a record beyond it is "
+        "malformed; default: 1d",
     )
-    lately.add_argument(
+    group.add_argument(
         "--no-refresh",
         dest="refresh",
         action="store_false",
-        help="a repeat does not restart the window of its key: it comes again once it was passed on that long ago",
+        help="a repeat does not restart the window of its key, so that a key passes again after each window",
     )
-    lately.add_argument(
+    group.add_argument(
         "--refresh",
         type=_refresh,
         default=True,
         metavar="WHEN",
-        help="yes, the default; no, as --no-refresh; or delivered: the same, but --window counts records passed on",
+        help="yes, the default; no: as --no-refresh; delivered: as no, and --window counts only records that pass",
     )
-    lately.add_argument(
+    group.add_argument(
         "--fpr", type=float, metavar="P", help=f"highest chance that a new record is dropped; default: {FPR:g}"
     )
-    lately.add_argument(
+    group.add_argument(
         "--filter",
         choices=list(FAMILIES),
         metavar="NAME",
-        help="one of those below; default: the one that lately plan takes, a filter of little slack",
+        help="one of the filters below; default: the choice of lately plan, a filter of little slack",
     )
-    lately.add_argument(
+    group.add_argument(
         "--exact",
         dest="filter",
         action="store_const",
         const="swamp",
-        help="drop no repeat that is older than the window, by a filter without slack: as --filter swamp",
+        help="take a filter without slack, which keeps every repeat that is older than the window: --filter swamp",
     )
-    lately.add_argument(
+    group.add_argument(
         "--seed",
         type=_seed,
         metavar="N",
-        help="of the hashes: a number, for filters to merge or to compare; default: random, a secret, so that nobody "
-        "can choose keys that are taken for repeats; it lies in the --state, which is then a secret too",
+        help="of the hashes: a number, for filters to merge or to compare; default: random, a secret, so that an "
+        "attacker cannot choose keys that are taken for repeats; --state contains it, and is then a secret too",
     )
 
-    where = command.add_argument_group("where it goes")
-    output = where.add_argument(
+
+def _add_output_options(group: Any) -> None:
+    output = group.add_argument(
         "--output",
         "-o",
         default="-",
         metavar="FILE",
-        help="replaced when all is done; .gz, .zst, .xz and .bz2 are compressed; default: standard output, which gets "
-        "records as soon as they are decided",
+        help="replaced at the end of the run; compressed for .gz, .zst, .xz and .bz2; default: standard output, which "
+        "gets each record at once",
     )
-    dropped = where.add_argument("--dropped", metavar="FILE", help="where the other records go, as with --output")
-    which = where.add_mutually_exclusive_group()
+    dropped = group.add_argument("--dropped", metavar="FILE", help="file for the other records, as --output")
+    which = group.add_mutually_exclusive_group()
     which.add_argument(
         "--mark",
         action="store_true",
-        help="all records go to --output, with a first field, repeat: 0 or 1, and a tab after it in text; in JSON true "
-        "or false",
+        help="write all records to --output, with a first field, repeat: 0 or 1, in text with a tab after it; in JSON "
+        "true or false",
     )
-    which.add_argument("--only-repeats", action="store_true", help="repeats go to --output, new records do not")
-    where.add_argument("--count", action="store_true", help="how many records would go to --output goes there instead")
-    state = where.add_argument(
+    which.add_argument("--only-repeats", action="store_true", help="write the repeats to --output, not the new records")
+    group.add_argument("--count", action="store_true", help="write to --output only the number of records")
+    state = group.add_argument(
         "--state",
         metavar="FILE",
-        help="carry the filter over from run to run: loaded if it is there, and replaced after the output; nobody else "
-        "may read it; FILE.json beside it says which key it is of and which runs it holds",
+        help="the filter between runs: loaded if the file exists, and replaced after the output; readable by its owner "
+        "only; FILE.json beside it has its options and its runs",
     )
-    where.add_argument("--quiet", "-q", action="store_true", help="no progress bar and no report")
-    for argument in (files, output, dropped, state):
-        _of_file(argument)
+    group.add_argument("--quiet", "-q", action="store_true", help="no progress bar and no report")
+    _complete_files(output, dropped, state)
 
 
 def _filters() -> str:
-    """List the names for --filter; the formatter would break them at their hyphens."""
+    """Return the names for --filter, a line each. (The formatter would break them at their hyphens)."""
     kinds = {
         "any": "",
         "insertions": "not for windows of time",
@@ -342,12 +363,12 @@ def _filters() -> str:
 
 
 def _fields(text: str) -> list[str]:
-    """Names between commas; one that holds a comma stands in double quotes."""
+    """Read names between commas. A name with a comma is in double quotes."""
     import csv
 
     fields = next(csv.reader([text], skipinitialspace=True), [])
     if not fields or not all(fields):
-        raise argparse.ArgumentTypeError(f"names of fields between commas are needed, got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected names of fields between commas, got {text!r}")
     return fields
 
 
@@ -381,19 +402,19 @@ def _seed(text: str) -> int | str:
     try:
         return int(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"a number is needed, or random; got {text!r}") from None
+        raise argparse.ArgumentTypeError(f"expected a number, or random, got {text!r}") from None
 
 
 def _refresh(text: str) -> bool | str:
     choices: dict[str, bool | str] = {"yes": True, "no": False, "delivered": "delivered"}
     refresh = choices.get(text)
     if refresh is None:
-        raise argparse.ArgumentTypeError(f"yes, no or delivered is needed; got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected yes, no or delivered, got {text!r}")
     return refresh
 
 
 def _span(text: str) -> str:
-    """Check a span and leave it as it is: the filter reads it again, and messages show it."""
+    """Check a span of time, and return its text: the filter reads it again, and messages show it."""
     try:
         read_span(text, "it")
     except ValueError as error:
@@ -405,27 +426,29 @@ def _bytes(text: str) -> int:
     number, unit = text.rstrip("KMGiB"), text.lstrip("0123456789")
     powers = {"": 0, "B": 0, "KiB": 1, "MiB": 2, "GiB": 3}
     if not number.isdecimal() or int(number) == 0 or unit not in powers:
-        raise argparse.ArgumentTypeError(f"a number of bytes is needed, such as 65536 or 64MiB; got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a number of bytes, such as 65536 or 64MiB, got {text!r}")
     return int(number) << 10 * powers[unit]
 
 
 def _delimiter(text: str) -> str:
     delimiter = {"tab": "\t", "\\t": "\t"}.get(text, text)
     if len(delimiter) != 1 or delimiter in '"\r\n':
-        raise argparse.ArgumentTypeError(f"one character is needed, or tab; got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected one character, or tab, got {text!r}")
     return delimiter
 
 
 def _encoding(name: str) -> str:
-    """Take only encodings that extend ASCII, so that lines can be told apart before they are decoded."""
+    """Read the name of an encoding that extends ASCII, because lines are separated before they are decoded."""
     import string
 
     if name == "bytes":
-        return "latin-1"  # a letter for each byte, so that keys are equal if their bytes are
+        return "latin-1"  # a character for each byte, so that keys are equal if their bytes are
     try:
         extends_ascii = string.printable.encode(name) == string.printable.encode("ascii")
     except LookupError:
-        raise argparse.ArgumentTypeError(f"there is no encoding {name!r}") from None
+        raise argparse.ArgumentTypeError(f"expected the name of an encoding, got {name!r}") from None
     if not extends_ascii:
-        raise argparse.ArgumentTypeError(f"{name} is no extension of ASCII, such as utf-8, latin-1 or cp1252")
+        raise argparse.ArgumentTypeError(
+            f"expected an encoding that extends ASCII, such as utf-8 or cp1252, got {name}"
+        )
     return name

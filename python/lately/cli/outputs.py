@@ -1,4 +1,4 @@
-"""Bytes out: files that are replaced whole or not at all, and streams that are written to as records are decided."""
+"""Outputs: files, which are replaced whole or not at all, and streams, which get records at once."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ if TYPE_CHECKING:
 
 
 class Output:
-    """Where records go, compressed as the name says.
+    """Output of records, compressed by the extension of its name.
 
-    A file is written under a temporary name beside it. `finish` brings it to the disk and `replace` puts it in place;
-    what was there stays until then. Standard output (``-``), devices and pipes are written to directly.
+    A file is written under a temporary name beside it. `finish` flushes it to the disk, and `replace` replaces the old
+    file, which is unchanged until then. Standard output (``-``), devices and pipes are written directly.
 
     Attributes
     ----------
     stream : binary file
-        To write to.
+        The file to write to.
     path : Path or None
-        The file to replace, with links followed.
+        The file to replace, with links followed; None for a stream.
     """
 
     def __init__(self, name: str) -> None:
         self.path: Path | None = None
         self._temporary: Path | None = None
         descriptor = descriptor_of(name)
-        target = Path(name).resolve()  # a link stays a link
+        target = Path(name).resolve()  # so that a link remains a link
         if descriptor is not None:
-            # A buffer of its own over a copy of the descriptor: once the reader has gone, it can be thrown away with
-            # what it holds, which that of `sys.stdout` would try to write again when the interpreter ends.
+            # A separate buffer over a copy of the descriptor. When the reader has gone, the buffer and its contents can
+            # be discarded. The interpreter would try to write the contents of `sys.stdout` again as it ends.
             self._file = os.fdopen(os.dup(descriptor), "wb")
         elif target.exists() and not target.is_file():
             self._file = target.open("wb")
@@ -55,21 +55,21 @@ class Output:
             raise
 
     def close(self) -> None:
-        """Close what is open, and remove what has not replaced anything."""
+        """Close what is open, and remove a temporary file that has not replaced the file."""
         for stream in (self.stream, self._file):
-            with suppress(OSError, ValueError):  # said already; closed all the same
+            with suppress(OSError, ValueError):  # reported before
                 stream.close()
         if self._temporary is not None:
             self._temporary.unlink(missing_ok=True)
 
     def flush(self) -> None:
-        """Hand on what is written, where somebody may be waiting for it."""
+        """Flush a stream, because its reader may wait for the records."""
         if self.path is None:
             self.stream.flush()
             self._file.flush()
 
     def finish(self) -> None:
-        """Hand on all of it, or bring it to the disk; nothing is written after that."""
+        """Flush everything to the reader or to the disk, and close."""
         if self.stream is not self._file:
             self.stream.close()
         self._file.flush()
@@ -78,12 +78,12 @@ class Output:
         self._file.close()
 
     def written(self) -> list[Any]:
-        """What tells the file, finished, from what it is before or will be later."""
+        """Return path and identity of the finished file, as JSON. The identity changes with the contents."""
         assert self._temporary is not None
         return [str(self.path), *identity(self._temporary.stat())]
 
     def replace(self) -> None:
-        """Put a file in place, for good."""
+        """Replace the old file, durably."""
         if self.path is not None and self._temporary is not None:
             self._temporary.replace(self.path)
             self._temporary = None
@@ -91,15 +91,15 @@ class Output:
 
 
 def descriptor_of(name: str) -> int | None:
-    """Tell the descriptor of this process that a name means: ``-``, ``/dev/stdout``, ``/dev/fd/3`` or a link to one.
+    """Return the descriptor of this process that a name refers to: ``-``, ``/dev/stdout``, ``/dev/fd/3`` or a link.
 
-    To open it by that name would truncate a file that the shell has redirected it to, and to replace it would cut the
-    file off from the shell.
+    If the shell has redirected the descriptor to a file, opening it by name would truncate the file, and replacing it
+    would separate the file from the shell's.
     """
     if name == "-":
         return 1
     path = Path(name).absolute()
-    for _ in range(40):  # as many links as Linux follows
+    for _ in range(40):  # Linux follows no more links
         if found := re.fullmatch(rf"(?:/dev/fd|/proc/(?:self|thread-self|{os.getpid()})/fd)/(\d+)", str(path)):
             return int(found[1])
         if not path.is_symlink():
@@ -109,12 +109,12 @@ def descriptor_of(name: str) -> int | None:
 
 
 def beside(path: Path) -> Path:
-    """Give the name of a temporary file that is to replace another."""
+    """Return the name of a temporary file beside the file that it will replace."""
     return path.with_name(f".lately-{os.urandom(8).hex()}.tmp")
 
 
 def sync_folder(folder: Path) -> None:
-    """Bring the names in a folder to the disk; where folders cannot be synced they are as safe as they can be."""
+    """Flush the names in a folder to the disk, where the system can do that."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -124,7 +124,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def compression(name: str) -> str:
-    """Tell the extension that says how a file is compressed, or an empty one."""
+    """Return the extension of a compressed file, or an empty string."""
     extension = Path(name).suffix.lower()
     return extension if extension in _CODECS else ""
 
@@ -134,7 +134,7 @@ def _compressed(file: BinaryIO, name: str) -> Any:
     return codec(file, name) if codec else file
 
 
-# What is compressed imports what compresses it.
+# Each of these imports its library only when it is used.
 
 
 def _gzip(file: BinaryIO, _name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Parquet in and out, batch by batch, with pyarrow."""
+"""The reader and the writer of Parquet, by pyarrow."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import compress
 from pathlib import Path
 
 from lately.cli.errors import CliError, optional
-from lately.cli.inputs import BLOCK, known
+from lately.cli.inputs import BLOCK, identity_of
 from lately.cli.records import Batch
 
 TYPE_CHECKING = False
@@ -17,30 +17,30 @@ if TYPE_CHECKING:
 
     from lately import Filter
     from lately.cli.outputs import Output
-    from lately.cli.records import Asked, Marks
+    from lately.cli.records import Marks, ReaderOptions
     from lately.cli.signals import Stop
 
 FIELD = "repeat"
-"""The name of the field of marks."""
+"""Name of the field that states whether a record is a repeat."""
 
 # Most rows read at a time.
 _ROWS = 1 << 16
-# Rows of a row group, as other writers have it, or its bytes in memory. A group for the few new rows of each batch
-# would bloat the file.
+# Rows of a row group, as in other writers, or its bytes in memory. A group for the few new rows of each batch would
+# bloat the file.
 _ROW_GROUP = 1 << 20
 _GROUP_BYTES = 1 << 26
 
 
 def _libraries(*, numpy: bool) -> tuple[Any, Any]:
-    """Import pyarrow and its reader; without NumPy they take half the time, and pyarrow 18 does without.
+    """Import pyarrow and its reader. Without NumPy, which pyarrow does not need, the import takes half the time.
 
-    To this process it then has none for good.
+    pyarrow then has no NumPy for the rest of the process.
     """
     hidden = not (numpy or "pyarrow" in sys.modules or "numpy" in sys.modules)
     if hidden:
-        sys.modules["numpy"] = None  # type: ignore[assignment]  # whoever imports it is told that there is none
+        sys.modules["numpy"] = None  # type: ignore[assignment]  # an import raises ImportError
     try:
-        optional("pyarrow.compute", "Parquet")  # which filters rows
+        optional("pyarrow.compute", "Parquet")  # filters rows
         return optional("pyarrow", "Parquet"), optional("pyarrow.parquet", "Parquet")
     finally:
         if hidden:
@@ -48,17 +48,17 @@ def _libraries(*, numpy: bool) -> tuple[Any, Any]:
 
 
 class ParquetReader:
-    """Batches of rows. Without fields, the whole row is the key."""
+    """Reads batches of rows. Without key fields, the whole row is the key."""
 
     delimiter = ""
 
-    def __init__(self, asked: Asked, *, alone: bool) -> None:
-        """Take what is asked, and whether nobody else uses this process."""
-        self._arrow, self._parquet = _libraries(numpy=not alone or asked.time is not None)
-        self._fields = asked.key
-        self._clock = asked.time
-        self._time = None if asked.time is None else asked.time.field
-        self._malformed = asked.malformed
+    def __init__(self, options: ReaderOptions, *, alone: bool) -> None:
+        """Store the options; `alone` means that this process runs the command and nothing else."""
+        self._arrow, self._parquet = _libraries(numpy=not alone or options.time is not None)
+        self._fields = options.key
+        self._clock = options.time
+        self._time = None if options.time is None else options.time.field
+        self._malformed = options.malformed
         self._first = ""
         self.schema: Any = None
         self.absent: set[str] = set()
@@ -69,9 +69,9 @@ class ParquetReader:
     ) -> Iterator[Batch]:
         """Read all rows of a file."""
         if stop:
-            raise CliError("Parquet does not grow: it is not for --follow")
+            raise CliError("--follow is not for Parquet, whose files do not grow")
         if name == "-":
-            raise CliError("Parquet is read from its end: give a file instead of standard input")
+            raise CliError("Parquet is read from its end: pass a file instead of standard input")
         size, read = Path(name).stat().st_size, 0
         try:
             with self._parquet.ParquetFile(name) as file:
@@ -80,26 +80,26 @@ class ParquetReader:
                     yield self._batch(table, name, read + 1)
                     advance(size * len(table) // file.metadata.num_rows)
                     read += len(table)
-            self.inputs.append(known(name))
+            self.inputs.append(identity_of(name))
         except (self._arrow.ArrowException, OSError) as error:
             raise CliError(f"{name}: {error}") from None
 
-    def sink(self, output: Output, *, marked: bool) -> ParquetSink:
-        """Make what writes such rows."""
-        return ParquetSink(output, self, marked=marked)
+    def writer(self, output: Output, *, marked: bool) -> ParquetWriter:
+        """Return a writer of such rows; `marked` rows have the field `repeat`."""
+        return ParquetWriter(output, self, marked=marked)
 
     def _accept(self, schema: Any, name: str) -> None:
-        """Check a schema against the first one and the fields."""
+        """Check a schema: that of the first file against the fields, and later ones against the first."""
         if self.schema is not None:
             if not schema.equals(self.schema):
-                raise CliError(f"{name}: its schema is unlike that of {self._first}")
+                raise CliError(f"{name}: its schema differs from that of {self._first}")
             return
         self._first, self.schema = name, schema
         for field in filter(None, (*self._fields, self._time)):
             path = self._path(schema, field)
             if len(path) == 0 or schema.names.count(path[0]) > 1:
                 problem = "more than one column" if path else "no column"
-                raise CliError(f"{name}: there is {problem} {field!r}; it has: {', '.join(schema.names)}")
+                raise CliError(f"{name}: it has {problem} {field!r}; its columns are {', '.join(schema.names)}")
 
     def _batch(self, table: Any, name: str, first: int) -> Batch:
         numbers: Sequence[int] = range(first, first + len(table))
@@ -114,14 +114,14 @@ class ParquetReader:
         return Batch(name, keys, times, table, numbers, unit="row")
 
     def _column(self, table: Any, field: str) -> Any:
-        """Values of a field; of one within a structure that is missing they are missing."""
+        """Return the values of a field. If a structure is missing, so are the fields in it."""
         column, *within = self._path(table.schema, field)
         if not within:
             return table.column(column)
         return optional("pyarrow.compute", "Parquet").struct_field(table.column(column), within)
 
     def _path(self, fields: Any, name: str) -> list[str]:
-        """Tell the column of a name, or if it has dots the names from a column down; nothing if there is none."""
+        """Return the names that lead to a field: a column, or with dots from a column down; empty if absent."""
         if any(field.name == name for field in fields):
             return [name]
         column, _, within = name.partition(".")
@@ -132,7 +132,7 @@ class ParquetReader:
         return []
 
     def _times(self, column: Any, name: str, first: int) -> tuple[Any, Any]:
-        """Nanoseconds since the Unix epoch of each row, and which rows have a time; the others are malformed."""
+        """Return the time of each row in Unix nanoseconds, and which rows have one. The others are malformed."""
         import numpy as np
 
         arrow = self._arrow
@@ -141,7 +141,7 @@ class ParquetReader:
         if arrow.types.is_timestamp(column.type):
             given = column.cast(arrow.int64()).fill_null(0).to_numpy().view(f"datetime64[{column.type.unit}]")
             times = given.astype("datetime64[ns]")
-            fits = times.astype(given.dtype) == given  # NumPy wraps around in silence
+            fits = times.astype(given.dtype) == given  # NumPy wraps around without an error
             sound = column.is_valid().to_numpy(zero_copy_only=False) & fits
             for i in np.flatnonzero(~sound):
                 problem = "is missing" if fits[i] else "is outside the years 1677 to 2262"
@@ -159,20 +159,20 @@ class ParquetReader:
 
 
 def _rows(metadata: Any) -> int:
-    """Rows to read at a time: no more than a few blocks of bytes in the fattest group."""
+    """Return the number of rows to read at a time: at most a few blocks of bytes in the group of the largest rows."""
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-    fattest = max((group.total_byte_size / group.num_rows for group in groups if group.num_rows), default=1)
-    return min(max(int(4 * BLOCK / max(fattest, 1)), 1), _ROWS)
+    largest = max((group.total_byte_size / group.num_rows for group in groups if group.num_rows), default=1)
+    return min(max(int(4 * BLOCK / max(largest, 1)), 1), _ROWS)
 
 
 def bools(marks: Marks) -> Any:
-    """Make an Arrow array; ``pyarrow.array`` would import pandas, to see whether that is what it is given."""
+    """Return an Arrow array. (``pyarrow.array`` would import pandas, to check the type of its argument)."""
     arrow = optional("pyarrow", "Parquet")
     return arrow.Array.from_buffers(arrow.uint8(), len(marks), [None, arrow.py_buffer(marks)]).cast(arrow.bool_())
 
 
-class ParquetSink:
-    """Rows to a stream, with the schema they were read with, and the field of marks before it if they are marked."""
+class ParquetWriter:
+    """Writes rows to a stream, with the schema of the reader. If they are marked, the field `repeat` comes first."""
 
     def __init__(self, output: Output, reader: ParquetReader, *, marked: bool) -> None:
         self._marked = marked
@@ -184,7 +184,7 @@ class ParquetSink:
         self._rows = self._bytes = 0
 
     def write(self, batch: Batch, kept: Marks) -> None:
-        """Write those rows of a batch that are kept."""
+        """Write the kept rows of a batch."""
         rows = batch.records.filter(bools(kept))
         self._waiting.append(rows)
         self._rows += len(rows)
@@ -193,7 +193,7 @@ class ParquetSink:
             self._write_group()
 
     def close(self) -> None:
-        """Write what is waiting, and the footer, if anything could be read at all."""
+        """Write the buffered rows and the footer, unless no file could be read."""
         if self._reader.schema is not None:
             self._write_group()
             self._writer.close()

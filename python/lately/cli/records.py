@@ -1,4 +1,4 @@
-"""Records of text, CSV and JSON lines: their keys, their times, and their bytes as they came."""
+"""Batches of records, and the base of the readers of text, CSV and JSON lines."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lately.cli.signals import Stop
     from lately.cli.times import Times
 
-BOM = "\ufeff"  # some editors and spreadsheets begin a file with it; it is no part of the first record
+BOM = "\ufeff"  # some editors and spreadsheets begin a file with it; it is not part of the first record
 
 
 class Batch:
@@ -29,17 +29,19 @@ class Batch:
     Attributes
     ----------
     source : str
+        Name of the file.
     keys : Any
-        What a filter takes.
+        Keys, as a filter takes them.
     times : ndarray of int64 or None
-        Nanoseconds since 1970; None where nobody asks.
+        Nanoseconds since 1970; None without --time.
     records : Any
-        What goes out again.
+        The records as they were read, to write them again.
     numbers : sequence of int or None
-        Those of their lines; `Lines` know them.
+        Numbers of their lines; None if the records are `Lines`, which have them.
     head : bytes
-        What goes out before the first record, once: the header of CSV.
+        Bytes to write before the first record: the header of CSV.
     unit : str
+        "line" or "row": the word before a number in messages.
     """
 
     __slots__ = ("head", "keys", "numbers", "records", "source", "times", "unit")
@@ -62,36 +64,36 @@ class Batch:
         self.head = head
         self.unit = unit
 
-    def but(self, **other: Any) -> Batch:
-        """Give the same batch but for what is given."""
+    def replace(self, **other: Any) -> Batch:
+        """Return a batch with other values for these attributes."""
         return Batch(**{name: getattr(self, name) for name in self.__slots__} | other)
 
     def place(self, i: int) -> str:
-        """Where record `i` stands."""
+        """Return the place of record `i`, for messages."""
         number = self.records.line(i) if self.numbers is None else self.numbers[i]
         return f"{self.source}, {self.unit} {number}"
 
 
 def array_of(moments: list[int]) -> Any:
-    """Give nanoseconds since 1970 as an array, which NumPy is imported for: a run without times does without it."""
+    """Return an array of nanoseconds since 1970. (Imports NumPy, which a run without times does not need)."""
     import numpy as np
 
     return np.array(moments, np.int64)
 
 
 Marks = bytes
-"""A byte for each record of a batch: 1 for those that are new or are chosen, 0 for the others."""
+"""A byte for each record of a batch: 1 for the new or chosen records, 0 for the others."""
 
 _OTHERS = bytes.maketrans(b"\0\1", b"\1\0")
 
 
 def others(marks: Marks) -> Marks:
-    """Mark the others."""
+    """Return the marks of the other records: 0 for 1, and 1 for 0."""
     return marks.translate(_OTHERS)
 
 
 class Malformed:
-    """What becomes of a malformed record: it is an error, or it is counted and passed over."""
+    """Handles malformed records: raises an error, or counts and skips them."""
 
     def __init__(self, skip: bool) -> None:
         self._skip = skip
@@ -99,27 +101,32 @@ class Malformed:
         self.first = ""
 
     def __call__(self, place: str, reason: str) -> None:
-        """Report one."""
+        """Handle a malformed record."""
         if not self._skip:
-            raise CliError(f"{place}: {reason} (--skip-bad passes over such records)")
+            raise CliError(f"{place}: {reason} (--skip-bad skips such records)")
         self.first = self.first or f"{place}: {reason}"
         self.count += 1
 
 
-class Asked:
-    """What the options say of the records.
+class ReaderOptions:
+    """Options of the readers.
 
     Attributes
     ----------
     key : list of str
+        Fields of the key; empty for the whole record.
     time : Times or None
+        How to read the field with the time.
     encoding : str
+        Encoding of text.
     strict : bool
-        Whether text that is not valid in it is malformed, and does not just have its bytes for a key.
+        Whether text that is not valid in the encoding is malformed. Otherwise its bytes are its key.
     longest : int
+        Most bytes of a record.
     malformed : Malformed
+        Called with each malformed record.
     digest : bool
-        Whether inputs that are no regular files are to be known again.
+        Whether to identify an input that is not a regular file by a digest.
     """
 
     def __init__(
@@ -143,7 +150,7 @@ class Asked:
 
 
 def key_of(text: str) -> str | bytes:
-    """Give the key of text decoded with ``surrogateescape``: the text, or its bytes where they are not valid."""
+    """Return the key of text decoded with ``surrogateescape``: the text, or its bytes if they are not valid."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -152,54 +159,58 @@ def key_of(text: str) -> str | bytes:
 
 
 class LineReader(ABC):
-    """What the formats made of lines share.
+    """Base of the readers of text, CSV and JSON lines. They read files one after the other, as one stream.
 
-    Files are read one after the other, as one stream. `absent` holds the key fields that no record has had yet, and
-    `inputs` what tells the files read so far from others.
+    Attributes
+    ----------
+    delimiter : str
+        Character between the fields of a line; empty without fields.
+    absent : set of str
+        Key fields that no record has had so far.
+    inputs : list
+        Identities of the files read so far.
     """
 
     delimiter = ""
-    """What stands between the fields of a line."""
 
-    def __init__(self, asked: Asked) -> None:
-        self._asked = asked
+    def __init__(self, options: ReaderOptions) -> None:
+        self._options = options
         self.absent: set[str] = set()
         self.inputs: list[Any] = []
 
     def batches(
         self, name: str, advance: Callable[[int], object], stop: Stop | None = None, *, filter: Filter
     ) -> Iterator[Batch]:
-        """Read all records of a file, or of standard input for ``-``; `advance` is told of the bytes read.
+        """Read all records of a file, or of standard input for ``-``.
 
-        Keys come as that filter sees them, or as it takes them.
-
-        With `stop` the file is followed, as `Input` does.
+        `advance` is called with the number of bytes read. The keys are hashes for this filter, or keys that it takes.
+        With `stop` the file is followed, as by `Input`.
         """
         shown = "standard input" if name == "-" else name
         try:
-            with closing(Input(name, advance, digest=self._asked.digest, stop=stop)) as file:
-                yield from self._batches(blocks(file, self._asked.longest), shown, filter)
+            with closing(Input(name, advance, digest=self._options.digest, stop=stop)) as file:
+                yield from self._batches(blocks(file, self._options.longest), shown, filter)
                 self.inputs.append(file.identity())
         except OSError as error:
             raise CliError(f"{shown}: {error.strerror or error}") from None
         except DamagedError as error:
             raise CliError(f"{shown}: damaged compressed data: {error}") from None
 
-    def sink(self, output: Output, *, marked: bool) -> LineSink:
-        """Make what writes such records; their bytes hold the mark."""
-        return LineSink(output)
+    def writer(self, output: Output, *, marked: bool) -> LineWriter:
+        """Return a writer of such records. If they are marked, the field is in their bytes."""
+        return LineWriter(output)
 
     @abstractmethod
     def _batches(self, blocks: Iterator[bytes], name: str, filter: Filter) -> Iterator[Batch]:
-        """Read all records of a file that comes in blocks of lines; what is decided in one is given before the next."""
+        """Yield all records in blocks of lines. Those of a block are yielded before the next block is read."""
 
     def _too_long(self, line: bytes) -> str:
-        """Say that a record is too long, or nothing."""
-        return f"longer than --max-record {self._asked.longest}" if len(line) > self._asked.longest else ""
+        """Return the reason to reject a record that is too long, or an empty string."""
+        return f"longer than --max-record {self._options.longest}" if len(line) > self._options.longest else ""
 
 
 class Gathered:
-    """Records of one file until they are a batch."""
+    """Collects records of one file into batches."""
 
     def __init__(self, source: str, head: bytes = b"") -> None:
         self._source = source
@@ -213,11 +224,11 @@ class Gathered:
         self._records: list[bytes] = []
 
     def __len__(self) -> int:
-        """Count the records gathered."""
+        """Return the number of records."""
         return len(self._numbers)
 
     def add(self, number: int, key: object, time: int | None, record: bytes) -> None:
-        """Gather one."""
+        """Add a record."""
         self._numbers.append(number)
         self._keys.append(key)
         if time is not None:
@@ -225,7 +236,7 @@ class Gathered:
         self._records.append(record)
 
     def batch(self) -> Batch:
-        """Give what has been gathered; the next batch begins."""
+        """Return the records as a batch, and begin the next batch."""
         times = array_of(self._times) if self._times else None
         batch = Batch(self._source, self._keys, times, self._records, self._numbers, self._head)
         self._head = b""
@@ -233,15 +244,15 @@ class Gathered:
         return batch
 
 
-class LineSink:
-    """Lines to a stream, as they came; only one that lacked its end, at the end of a file, gets it if others follow."""
+class LineWriter:
+    """Writes lines to a stream, byte for byte. A last line without its end gets one only if other lines follow."""
 
     def __init__(self, output: Output) -> None:
         self._output = output
         self._unended = False
 
     def write(self, batch: Batch, kept: Marks) -> None:
-        """Write those lines of a batch that are kept, and hand them on."""
+        """Write the kept lines of a batch, and flush them."""
         records = batch.records
         chosen = records.chosen(kept) if isinstance(records, Lines) else b"".join(compress(records, kept))
         lines = batch.head + chosen
@@ -251,4 +262,4 @@ class LineSink:
             self._output.flush()
 
     def close(self) -> None:
-        """Nothing waits here; the stream is not this sink's to close."""
+        """Do nothing: no line is buffered here, and the stream belongs to the caller."""

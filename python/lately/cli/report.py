@@ -1,4 +1,4 @@
-"""The report of a run on standard error, and its warnings."""
+"""The report of a run, and its warnings, on standard error."""
 
 from __future__ import annotations
 
@@ -19,24 +19,25 @@ if TYPE_CHECKING:
 _GOLDEN = (1 + 5**0.5) / 2
 
 
-def say(text: str) -> None:
-    """Write to standard error, if it is open."""
-    if sys.stderr is not None:  # print would turn to standard output, among the records
+def print_error(text: str) -> None:
+    """Write a line to standard error, if it is open."""
+    if sys.stderr is not None:  # print would write to standard output, among the records
         with suppress(OSError):
             print(text, file=sys.stderr, flush=True)
 
 
 class Mistakes:
-    """Expected number of new records taken for repeats.
+    """Expected number of new records that were dropped by mistake.
 
-    A new record is dropped with the rate p of false positives of that moment. Where `kept` came through, kept / (1 - p)
-    are expected to have come, so kept * p / (1 - p) were dropped: an estimate without bias, whatever the records are.
+    A new record is dropped with probability p, the current rate of false positives. If `kept` records were kept, then
+    kept / (1 - p) new records are expected to have come, and kept * p / (1 - p) of them were dropped. This estimate has
+    no bias, for any records.
 
-    p changes smoothly within a generation and falls when the next begins. Computing it reads all of the filter's
-    memory. It is computed every 1.618 generations, at the planned load, and between two results their mean counts. By
-    this ratio, the golden one, the results come from all phases of the generation in turn. For a window of a million
-    that is a read of seven megabytes, which takes 14 ms, every 0.2 million records: 0.1 microseconds for each. At least
-    251 records lie between two results, and a 64th of a window. Where memory grows with the rate, so does the step.
+    p changes smoothly within a generation, and falls when the next one begins. Its computation reads all of the
+    filter's memory, so it is done every 1.618 generations at the planned load, and the mean of two results counts for
+    the records between them. With this ratio, the golden one, the results come from all phases of a generation in turn.
+    For a window of a million, that is a read of seven megabytes (14 ms) every 0.2 million records: 0.1 microseconds for
+    each record. At least 251 records lie between two results, and a 64th of a window. The step grows with the memory.
     """
 
     def __init__(self, filter: lately.Filter) -> None:
@@ -50,18 +51,18 @@ class Mistakes:
 
     @property
     def every(self) -> int:
-        """The most records to count at a time."""
+        """The most records between two results."""
         return max(int(self._step * self._filter.nbytes), 251)
 
     def count(self, seen: int, kept: int) -> None:
-        """Count records just seen, at most `every` of them, and those of them that were kept."""
+        """Count records, at most `every` of them, and those of them that were kept."""
         self._seen += seen
         self._kept += kept
         if self._seen >= self.every:
-            self.settle()
+            self.update()
 
-    def settle(self) -> None:
-        """Compute the rate, and count the records since it was computed last."""
+    def update(self) -> None:
+        """Compute the rate, and add the mistakes since the last result."""
         rate = self._filter.false_positive_rate()
         mean = (self._rate + rate) / 2
         if self._kept:
@@ -77,6 +78,7 @@ class Counts:
     Attributes
     ----------
     kept, dropped, malformed : int
+        Number of such records.
     latest : int or None
         The latest time, in nanoseconds since the Unix epoch.
     """
@@ -95,7 +97,7 @@ class Counts:
 
     @property
     def read(self) -> int:
-        """Count all records."""
+        """Number of all records."""
         return self.kept + self.dropped + self.malformed
 
 
@@ -108,7 +110,7 @@ def summary(counts: Counts, mistakes: Mistakes, slack: InSlack, filter: lately.F
     )
     late = []
     if not EVERY[name].promise:
-        window += ", of which this filter may miss repeats; older repeats may be dropped at any time"
+        window += "; this filter may miss repeats within it, and may drop older ones at any time"
     elif not filter.slack:
         window += ", slack 0: repeats older than the window are kept (except by chance, at the rate below)"
     else:
@@ -122,7 +124,7 @@ def summary(counts: Counts, mistakes: Mistakes, slack: InSlack, filter: lately.F
             f"dropped    {counts.dropped:,} as repeats",
             f"by chance  {mistakes.expected:.3g} of them are new, in expectation",
             *late,
-            f"malformed  {counts.malformed:,}, passed over",
+            f"malformed  {counts.malformed:,}, skipped",
             f"window     {window}",
             f"filter     {name}, {filter.nbytes:,} bytes; rate of mistakes: planned for {filter.fpr:.3g}, "
             f"highest here {mistakes.highest:.3g}",
@@ -130,31 +132,32 @@ def summary(counts: Counts, mistakes: Mistakes, slack: InSlack, filter: lately.F
     )
 
 
-# Least share of mistakes among the dropped records that is warned of.
 _MANY = 0.01
-_LONG_AGO = 20 * 365 * 86_400 * 10**9
-"""Times before 1990 are probably counted from the start of a recording, or in another unit."""
+"""Least share of mistakes among the dropped records for a warning."""
 
-_DEAR = 256
-"""Bytes of a filter for each record, from which on a shorter lateness is advised; beside 4 MiB."""
+_LONG_AGO = 20 * 365 * 86_400 * 10**9
+"""Times before 1990, which are probably in another unit or count from the start of a recording."""
+
+_EXPENSIVE = 256
+"""Bytes of a filter per record, in addition to 4 MiB, from which a warning advises a shorter lateness."""
 
 
 def warnings(counts: Counts, mistakes: Mistakes, filter: lately.Filter, *, time_unit: str | None = None) -> list[str]:
-    """List what to check before the result is used."""
+    """Return the warnings: what to check before the result is used."""
     found = []
     if mistakes.expected >= 1 and mistakes.expected > _MANY * counts.dropped:
         found.append(
-            f"warning: about {mistakes.expected:.3g} of the {counts.dropped:,} dropped are new records: a lower --fpr, "
-            "or for windows of time a --capacity that is enough, drops fewer"
+            f"warning: about {mistakes.expected:.3g} of the {counts.dropped:,} dropped records are new: a lower --fpr "
+            "drops fewer, and for windows of time a higher --capacity"
         )
     if counts.latest is not None and counts.latest < _LONG_AGO and time_unit is None:
         found.append(
             "warning: all times are before 1990, counted in seconds from 1970: --time-unit ms, us or ns sets another "
             "unit, --time-unit s accepts these, and --time-format reads others"
         )
-    if filter.lateness and filter.nbytes > (4 << 20) + _DEAR * counts.read:
+    if filter.lateness and filter.nbytes > (4 << 20) + _EXPENSIVE * counts.read:
         found.append(
-            f"warning: the filter takes {filter.nbytes:,} bytes for {counts.read:,} records, since --lateness is "
+            f"warning: the filter takes {filter.nbytes:,} bytes for {counts.read:,} records, because --lateness is "
             f"{filter.lateness:g} s: a shorter one takes less"
         )
     return found

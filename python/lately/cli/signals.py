@@ -1,6 +1,7 @@
-"""Being told to end: at once while nothing is replaced, and not at all from the first replacement to the exit.
+"""Signals that end a run: SIGINT, SIGTERM and SIGHUP.
 
-Who follows files that go on and on is told so when the files are to end here.
+They end it at once while it has replaced no file. From the first replacement to the exit they are ignored. If a run
+follows growing files, the first signal ends the input instead.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def interrupted(*, to_the_end: bool) -> Iterator[None]:
-    """Raise KeyboardInterrupt where a signal tells the process to end; those it ignores, as under nohup, it ignores on.
+    """Raise `KeyboardInterrupt` for each of these signals, unless the process ignores it, as under nohup.
 
-    With `to_the_end` the process ends after this, and they are held: none may turn the exit status of a run that has
-    replaced its state, or have the interpreter speak while it ends.
+    With `to_the_end` the process ends after this context, and from then on it ignores the signals. A signal may neither
+    change the exit status of a run that has replaced its state, nor make the interpreter print a message.
     """
     before = {}
-    with suppress(ValueError):  # only the main thread may, and need
+    with suppress(ValueError):  # only the main thread handles signals
         for number in _ENDING:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 before[number] = signal.signal(number, _interrupt)
@@ -32,30 +33,33 @@ def interrupted(*, to_the_end: bool) -> Iterator[None]:
         yield
     finally:
         if to_the_end:
-            hold()
+            ignore_signals()
         else:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
 
 class Stop:
-    """Whether a run that follows its files was told to end: once, to end as if the files did; twice, at once."""
+    """Flag that a signal sets in a run that follows its files.
+
+    After the first signal the run ends as if its files had ended. The second one raises `KeyboardInterrupt`.
+    """
 
     def __init__(self) -> None:
-        self.told = False
+        self.requested = False
         with suppress(ValueError):
             for number in _ENDING:
                 if signal.getsignal(number) is _interrupt:
                     signal.signal(number, self._stop)
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
-        if self.told:
+        if self.requested:
             _interrupt(number, frame)
-        self.told = True
+        self.requested = True
 
 
-def hold() -> None:
-    """Ignore them from now on: the exit status has to say what was done."""
+def ignore_signals() -> None:
+    """Ignore the signals from now on, so that the exit status states what the run has done."""
     with suppress(ValueError):
         for number in _ENDING:
             signal.signal(number, signal.SIG_IGN)

@@ -1,4 +1,4 @@
-"""An estimate of the repeats that were dropped after the window, in the slack."""
+"""An estimate of the repeats that a run dropped in the slack."""
 
 from __future__ import annotations
 
@@ -16,23 +16,25 @@ if TYPE_CHECKING:
     from lately._core import Hashed
     from lately.cli.records import Marks
 
-# Most keys of the sample. A hundred repeats in the slack are then known to about a tenth, times the root of how many
-# keys one of the sample stands for.
+# Most keys of the sample. If the slack drops a hundred repeats, the error of the estimate is about a tenth, times the
+# root of the number of keys for which one key of the sample stands.
 _KEYS = 4096
 
 
 class InSlack:
-    """Estimate of the repeats dropped between the window and the end of its slack.
+    """Estimate of the repeats that a run dropped between the end of the window and the end of its slack.
 
-    The filter does not distinguish them from those within the window. Some keys are followed exactly: all, until there
-    are too many, then those whose hash begins with a zero bit, then with two, and so on; each stands for one, two,
-    four. The estimate has no bias, and its memory is constant. Keys of an earlier run, in a state, are not known here.
+    The filter does not distinguish them from repeats within the window. Therefore some keys are followed exactly. At
+    first all are; when there are too many, only those whose hash begins with a zero bit, then with two, and so on. Each
+    then stands for two keys, four, and so on. The estimate has no bias, and takes constant memory. It does not include
+    the keys of an earlier run in a state.
 
     Attributes
     ----------
     expected : int
+        The estimate.
     sampled : bool
-        Whether it is an estimate and not a count.
+        True for an estimate, False for an exact count.
     """
 
     def __init__(self, filter: lately.Filter, *, refresh: bool | str) -> None:
@@ -41,28 +43,29 @@ class InSlack:
         self._counts = EVERY[name_of(filter)].promise and 0 < filter.slack < math.inf
         self._window = round(filter.window * unit)
         self._end = round((filter.window + filter.slack) * unit) if self._counts else self._window
-        # An attacker must not choose the keys of the sample. A public seed makes the report reproducible instead.
+        # With a secret seed an attacker cannot choose the keys of the sample. With a public seed the report is
+        # reproducible.
         random = SystemRandom() if filter.seed is None else Random(filter.seed)
         multiplier, addend = (random.getrandbits(64) for _ in range(2))
         self._secret = multiplier | 1, addend
-        # How many keys one of the sample stands for is computed beforehand where the window counts records.
+        # For a window of records, the final share of the keys to follow is known from the start.
         self._zeros = 0 if unit > 1 else max(0, math.ceil(math.log2(self._end / _KEYS)))
-        # From the number of a key to the begin of its window, the oldest first. (In a dict the search for the first is
-        # slow after deletions.)
+        # For each key the beginning of its window, the oldest first. A dict is slow to find its first item after
+        # deletions.
         self._last: OrderedDict[int, int] = OrderedDict()
         self._position = 0
         self.expected = 0
 
     @property
     def sampled(self) -> bool:
-        """Whether not all keys were followed."""
+        """Whether only some keys are followed."""
         return self._zeros > 0
 
     def count(self, keys: Hashed, times: Any, new: Marks) -> None:
-        """Count records that the filter has decided, in order."""
+        """Count the records of a batch, in order, after the filter has marked them."""
         if not self._counts or not len(new):
             return
-        delivered, counted = self._refresh == "delivered", 0  # what the window counts: those passed on, or all
+        delivered, counted = self._refresh == "delivered", 0  # a window counts the records that pass, or all
         before, last = 0, self._last
         for i, key in keys.sample(*self._secret, self._zeros):
             passed = new[i]
@@ -82,7 +85,7 @@ class InSlack:
         self._forget(self._position if times is None else int(times.max()))
 
     def _forget(self, now: int) -> None:
-        """Drop keys older than the slack, and half of the others while they are too many."""
+        """Remove keys older than the slack. While too many are left, follow half as many."""
         last = self._last
         while last and now - next(iter(last.values())) > self._end:
             last.popitem(last=False)

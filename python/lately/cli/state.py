@@ -1,9 +1,9 @@
-"""What is carried from run to run: the filter, and beside it a note of what it was asked and holds.
+"""The state between runs: a filter, and beside it a note with its options and the runs that it contains.
 
-Whoever starts a run again because it did not end with 0 must lose nothing and get nothing twice. A run replaces its
-note, then its output, then the filter, each durably before the next. Struck before the last step, it left the filter as
-it was, and the run again gives the same output. Struck after it, the filter holds the run: the note says so, and the
-run again leaves its output in place.
+A user who starts a run again, because it did not end with status 0, must lose no record and get none twice. Therefore a
+run replaces its note, then its output, then the filter, and flushes each to the disk before the next. If it is killed
+before the last step, the filter is unchanged, and the repeated run gives the same output. If it is killed afterwards,
+the filter contains the run. The note states this, and the repeated run leaves its output in place.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     import lately
 
 _HEADER = 64  # bytes of a saved filter that hold the sums of all the others
-_RUNS = 32  # how many runs a note remembers
+_RUNS = 32  # most runs in a note
 
 
 @contextmanager
 def open_state(name: str) -> Iterator[State]:
-    """Take the state that is named, which no other run may use meanwhile."""
-    path = Path(name).resolve()  # a link stays a link
+    """Open the state of this name. No other run may use it until this context ends."""
+    path = Path(name).resolve()  # so that a link remains a link
     if path.exists() and not path.is_file():
         raise CliError(f"--state {name}: not a regular file")
     if not path.parent.is_dir():
-        raise CliError(f"--state {name}: there is no folder {path.parent}")
+        raise CliError(f"--state {name}: the folder {path.parent} does not exist")
     lock = path.with_name(f"{path.name}.lock")
     try:
         descriptor = _locked(lock)
@@ -55,7 +55,7 @@ def open_state(name: str) -> Iterator[State]:
 
 
 def _locked(lock: Path) -> int:
-    """Create a file and lock it. The kernel ends the lock with the process, however that ends."""
+    """Create a file and lock it. The kernel releases the lock when the process ends, for any reason."""
     while True:
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
@@ -67,7 +67,7 @@ def _locked(lock: Path) -> int:
         except BaseException:
             os.close(descriptor)
             raise
-        os.close(descriptor)  # the run before removed it between the two calls
+        os.close(descriptor)  # another run removed the file between the two calls
 
 
 class State:
@@ -76,10 +76,11 @@ class State:
     Attributes
     ----------
     name : str
-        As the user calls it.
+        Name of the filter's file in the options.
     path : Path
-    asked : dict
-        What its runs were asked, such as the key, which later ones must not contradict.
+        The file, with links followed.
+    options : dict
+        Options of its runs, such as the key. Later runs must not contradict them.
     """
 
     def __init__(self, name: str, path: Path) -> None:
@@ -87,33 +88,34 @@ class State:
         self.path = path
         self._note = note_of(path)
         self._waiting: dict[Path, Path] = {}
-        self.asked: dict[str, Any] = {}
+        self.options: dict[str, Any] = {}
         self._runs: list[dict[str, Any]] = []
         if path.exists():
             self._read()
 
     @property
     def exists(self) -> bool:
-        """Whether a run has left a filter."""
+        """Whether a previous run saved a filter."""
         return self.path.exists()
 
     def _read(self) -> None:
         try:
             note = json.loads(self._note.read_bytes())
-            self.asked, runs = note["asked"], note["runs"]
+            self.options, runs = note["asked"], note["runs"]
         except FileNotFoundError:
-            return  # saved by Python, or by a version that took no notes
+            return  # saved in Python, or by a version without notes
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise CliError(f"--state {self.name}: its note {self._note} cannot be read: {error}") from None
+            raise CliError(f"--state {self.name}: cannot read its note {self._note}: {error}") from None
         found = _digest(self.path)
-        # Runs up to the one that saved this filter are in it; a later one was struck before it replaced the filter.
+        # The filter contains the runs up to the one that saved it. A later run was killed before it replaced the
+        # filter.
         last = max((i for i, run in enumerate(runs) if run["state"] == found), default=-1)
         self._runs = runs[: last + 1]
 
     def holds(self, inputs: list[Any], outputs: list[Path]) -> bool:
-        """Whether a run with these inputs is in the filter, and its outputs are in place as it wrote them.
+        """Whether the filter contains a run with these inputs, and the run's outputs are unchanged since.
 
-        Only regular files can be in place.
+        Only regular files can be checked.
         """
         try:
             written = [[str(path), *identity(path.stat())] for path in outputs]
@@ -121,15 +123,15 @@ class State:
             return False
         return any(run["inputs"] == inputs and run["outputs"] == written for run in self._runs if written)
 
-    def prepare(self, filter: lately.Filter, asked: dict[str, Any], inputs: list[Any], outputs: list[Any]) -> None:
-        """Write filter and note beside those that are there, so that nothing can go wrong when they are replaced."""
+    def prepare(self, filter: lately.Filter, options: dict[str, Any], inputs: list[Any], outputs: list[Any]) -> None:
+        """Write filter and note under temporary names, so that only the renaming is left."""
         try:
             made = self._beside(self.path)
             save(filter, made, stat.S_IMODE(self.path.stat().st_mode) if self.path.exists() else None)
             run = {"inputs": inputs, "outputs": outputs, "state": _digest(made)}
             note = self._beside(self._note)
             with note.open("x", encoding="utf-8") as file:
-                json.dump({"asked": asked, "runs": [*self._runs, run][-_RUNS:]}, file)
+                json.dump({"asked": options, "runs": [*self._runs, run][-_RUNS:]}, file)
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
@@ -145,11 +147,11 @@ class State:
         return made
 
     def replace_note(self) -> None:
-        """Replace the note: the first step."""
+        """Replace the note. This is the first step."""
         self._replace(self._note)
 
     def replace_filter(self) -> None:
-        """Replace the filter: the last step."""
+        """Replace the filter. This is the last step."""
         self._replace(self.path)
 
     def _replace(self, path: Path) -> None:
@@ -157,7 +159,7 @@ class State:
         sync_folder(path.parent)
 
     def discard(self) -> None:
-        """Remove what was prepared and not replaced."""
+        """Remove the temporary files that have replaced nothing."""
         for made in self._waiting.values():
             with suppress(OSError):
                 made.unlink(missing_ok=True)
@@ -165,11 +167,11 @@ class State:
 
 
 def note_of(path: Path) -> Path:
-    """Where the note of a filter lies."""
+    """Return the path of a filter's note."""
     return path.with_name(f"{path.name}.json")
 
 
 def _digest(path: Path) -> str:
-    """Tell a saved filter from any other, without the secret that its header may hold."""
+    """Return a digest that identifies a saved filter, and does not reveal the secret in its header."""
     with path.open("rb") as file:
         return hashlib.blake2b(file.read(_HEADER), digest_size=16).hexdigest()

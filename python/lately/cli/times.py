@@ -1,4 +1,4 @@
-"""The times of records."""
+"""Times in records."""
 
 from datetime import datetime
 
@@ -6,9 +6,9 @@ from lately._core import read_moment
 
 
 class Times:
-    """How a field is read as a time: a number of Unix seconds, or of another unit, or ISO 8601, or as a format says.
+    """Reads a field as a time: a number of Unix seconds or of another unit, ISO 8601, or text in a given format.
 
-    Times that name no zone are in UTC.
+    Times without a zone are in UTC.
     """
 
     def __init__(self, field: str, unit: str = "s", format: str | None = None) -> None:
@@ -18,11 +18,11 @@ class Times:
 
     @property
     def plain(self) -> bool:
-        """Whether numbers are Unix seconds."""
+        """Whether numbers are Unix seconds, and text is ISO 8601."""
         return self._unit == "s" and self._format is None
 
     def read(self, value: object) -> int:
-        """Give nanoseconds since the Unix epoch; an error names the field."""
+        """Return nanoseconds since the Unix epoch; an error names the field."""
         try:
             if self._format is not None and value is not None:
                 return read_moment(datetime.strptime(str(value).strip(), self._format))
@@ -35,7 +35,7 @@ class Times:
             raise ValueError(f"the time {self.field} {error}") from None
 
     def _counted(self, units: int) -> object:
-        # Imported here: a run whose times are Unix seconds does without it.
+        # Imported here, because a run whose times are Unix seconds does not need it.
         import numpy as np
 
         return np.array([units], np.int64).view(f"datetime64[{self._unit}]")[0]

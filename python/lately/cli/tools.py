@@ -1,4 +1,4 @@
-"""The small commands: a filter planned, shown, asked and united with others."""
+"""The commands ``lately plan``, ``info``, ``query`` and ``merge``."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def info(options: Namespace) -> None:
             "memory": f"{f.nbytes:,} bytes",
             "parameters": " ".join(f"{name}={value}" for name, value in f.parameters.items()),
         }
-        rows |= {name: ",".join(has) if isinstance(has, list) else has for name, has in _asked(path).items()}
+        rows |= {name: ",".join(has) if isinstance(has, list) else has for name, has in _recorded(path).items()}
         print("\n" * (i > 0) + "\n".join(f"{name:<11}{value}" for name, value in rows.items() if value is not None))
 
 
@@ -59,19 +59,20 @@ def query(options: Namespace) -> None:
     f = load(options.file)
     timed = isinstance(f.window, float)
     if options.at is not None and not timed:
-        raise CliError(f"--at is for windows of time; that of {options.file} counts keys")
+        raise CliError(f"--at is for windows of time, and that of {options.file} counts keys: leave it out")
     at: Any = None
     if options.at is not None:
         try:
             at = Times("--at").read(options.at) / 1e9
         except ValueError as error:
             raise CliError(str(error).removeprefix("the time ")) from None
-    fields = _asked(options.file).get("key") or []
+    fields = _recorded(options.file).get("key") or []
     for text in options.keys or _lines():
         key: Any = tuple(next(csv.reader([text]), [])) if len(fields) > 1 else text
         if len(fields) > 1 and len(key) != len(fields):
             raise CliError(
-                f"a key of {options.file} is {','.join(fields)}: {len(fields)} values between commas, not {text}"
+                f"a key of {options.file} is {','.join(fields)}: expected {len(fields)} values between commas, "
+                f"got {text}"
             )
         try:
             seen = bool(f.query([key], at=at)[0])
@@ -101,10 +102,10 @@ def _lines() -> Iterator[str]:
         raise CliError(f"standard input: {error}") from None
 
 
-def _asked(path: str) -> dict[str, Any]:
-    """What a run of ``lately dedupe`` noted of its state: key, format and time."""
+def _recorded(path: str) -> dict[str, Any]:
+    """Return the options that a run of ``lately dedupe`` recorded beside its state: key, format and time."""
     try:
-        asked: dict[str, Any] = json.loads(note_of(Path(path).resolve()).read_bytes())["asked"]
+        recorded: dict[str, Any] = json.loads(note_of(Path(path).resolve()).read_bytes())["asked"]
     except (OSError, ValueError, KeyError, TypeError):
         return {}
-    return asked
+    return recorded

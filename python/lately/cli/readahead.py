@@ -1,4 +1,4 @@
-"""Work ahead: the next item is made while this one is worked on."""
+"""Read-ahead: a thread makes the next item while the caller works on this one."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ if TYPE_CHECKING:
     _Item = TypeVar("_Item")
 
 
-def ahead(items: Iterator[_Item]) -> Iterator[_Item]:
-    """Give items; a thread makes the next one meanwhile. An error comes where the item would have come.
+def read_ahead(items: Iterator[_Item]) -> Iterator[_Item]:
+    """Yield items while a thread makes the next one. An error is raised in place of the item that it prevented.
 
-    Who ends early waits until the one that is being made is there: nobody but the machine should be waited for.
+    A caller that stops early waits until the next item is made. Therefore the items must come from the machine itself,
+    not from a slow sender.
     """
-    asked: SimpleQueue[bool] = SimpleQueue()
+    requests: SimpleQueue[bool] = SimpleQueue()
     made: SimpleQueue[tuple[_Item] | BaseException] = SimpleQueue()
 
     def make() -> None:
-        while asked.get():
+        while requests.get():
             try:
                 made.put((next(items),))
             except BaseException as error:
@@ -30,13 +31,13 @@ def ahead(items: Iterator[_Item]) -> Iterator[_Item]:
 
     thread = Thread(target=make, daemon=True)
     thread.start()
-    asked.put(True)
+    requests.put(True)
     try:
         while not isinstance(given := made.get(), BaseException):
-            asked.put(True)
+            requests.put(True)
             yield given[0]
     finally:
-        asked.put(False)
+        requests.put(False)
         thread.join()
     if not isinstance(given, StopIteration):
         raise given

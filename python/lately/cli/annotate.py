@@ -1,4 +1,4 @@
-"""Records with a field before all others that says whether they are repeats."""
+"""Records with an additional first field, `repeat`: whether each is a repeat."""
 
 from collections.abc import Callable
 
@@ -7,16 +7,16 @@ from lately.cli.records import BOM, Batch, Marks, others
 
 _BOM = BOM.encode()
 
-Mark = Callable[[Batch, Marks], Batch]
-"""Marks a batch, told which of its records are new."""
+Annotate = Callable[[Batch, Marks], Batch]
+"""Adds the field to the records of a batch. The marks state which of them are new."""
 
 
-def marker(format: str, delimiter: str) -> Mark:
-    """Give what marks records of a format: text as if it were separated by tabs."""
+def annotator(format: str, delimiter: str) -> Annotate:
+    """Return the function that adds the field to records of a format. In text a tab follows the field."""
     if format == "parquet":
-        return _rows
+        return _annotated_rows
     if format == "jsonl":
-        return lambda batch, new: batch.but(records=list(map(_object, batch.records, others(new))))
+        return lambda batch, new: batch.replace(records=list(map(_annotated_object, batch.records, others(new))))
     separator = (delimiter or "\t").encode()
 
     def lines(batch: Batch, new: Marks) -> Batch:
@@ -25,16 +25,16 @@ def marker(format: str, delimiter: str) -> Mark:
             bom = _BOM if head.startswith(_BOM) else b""
             head = bom + FIELD.encode() + separator + head.removeprefix(bom)
         records = [b"%d%b%b" % (value, separator, line) for value, line in zip(others(new), batch.records, strict=True)]
-        return batch.but(records=records, head=head)
+        return batch.replace(records=records, head=head)
 
     return lines
 
 
-def _object(line: bytes, repeat: int) -> bytes:
+def _annotated_object(line: bytes, repeat: int) -> bytes:
     before, _, rest = line.partition(b"{")
     comma = b"" if rest.lstrip().startswith(b"}") else b", "
     return b'%b{"%b": %b%b%b' % (before, FIELD.encode(), b"true" if repeat else b"false", comma, rest)
 
 
-def _rows(batch: Batch, new: Marks) -> Batch:
-    return batch.but(records=batch.records.add_column(0, FIELD, bools(others(new))))
+def _annotated_rows(batch: Batch, new: Marks) -> Batch:
+    return batch.replace(records=batch.records.add_column(0, FIELD, bools(others(new))))

@@ -1,0 +1,89 @@
+"""The sinks of a run: each writes the new records, the repeats, or all records with an additional field."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, suppress
+
+from lately.cli.errors import CliError
+from lately.cli.outputs import Output
+from lately.cli.records import others
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lately.cli.annotate import Annotate
+    from lately.cli.parquet import ParquetReader, ParquetWriter
+    from lately.cli.records import Batch, LineReader, LineWriter, Marks
+
+
+class Sink:
+    """Writes the new records, the repeats, or all records with the field `repeat`, to a file or stream.
+
+    With `count` it writes only their number. Its errors name the file. If the reader of standard output has gone, it
+    raises `BrokenPipeError`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        reader: LineReader | ParquetReader,
+        *,
+        repeats: bool = False,
+        annotate: Annotate | None = None,
+        count: bool = False,
+    ) -> None:
+        self._name = name
+        self._repeats = repeats
+        self._annotate = annotate
+        self._count = 0
+        self._finished = False
+        with self._named_errors():
+            self.output = Output(name)
+        self._writer: LineWriter | ParquetWriter | None = None
+        if not count:
+            self._writer = reader.writer(self.output, marked=annotate is not None)
+
+    def write(self, batch: Batch, new: Marks) -> None:
+        """Write the records of a batch that belong to this sink."""
+        chosen = others(new) if self._repeats else new
+        if self._annotate is not None:
+            batch, chosen = self._annotate(batch, new), b"\1" * len(new)
+        if self._writer is None:
+            self._count += chosen.count(1)
+            return
+        with self._named_errors():
+            self._writer.write(batch, chosen)
+
+    def finish(self) -> None:
+        """Write what is buffered, and flush it to the reader or to the disk."""
+        self._finished = True
+        with self._named_errors():
+            if self._writer is None:
+                self.output.stream.write(b"%d\n" % self._count)
+            else:
+                self._writer.close()
+            self.output.finish()
+
+    def replace(self) -> None:
+        """Replace the file, if there is one to replace."""
+        with self._named_errors():
+            self.output.replace()
+
+    def close(self) -> None:
+        """Close what is open, and remove a temporary file that has not replaced the file."""
+        if self._writer is not None and not self._finished:
+            with suppress(OSError):
+                self._writer.close()
+        self.output.close()
+
+    @contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        """Raise an `OSError` again as a `CliError` that names the file."""
+        try:
+            yield
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            shown = "standard output" if self._name == "-" else self._name
+            raise CliError(f"cannot write {shown}: {error.strerror or error}") from None
