@@ -1,5 +1,7 @@
 """A newcomer runs the README's commands in a fresh clone, in order, and goes on working in it."""
 
+import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -91,3 +93,28 @@ def test_nothing_that_a_build_writes_makes_the_next_command_build_again():
             listed = [path for path in ROOT.glob(key["file"]) if "target" not in path.relative_to(ROOT).parts]
             assert listed, key
             assert {*listed} <= {*files}, f"{key} names a file that git does not track"
+
+
+def test_an_index_shows_urls_and_links_that_lead_to_the_repository(tmp_path):
+    for name in ("pyproject.toml", "README.md"):
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+    github = {"GITHUB_SERVER_URL": "https://git.example", "GITHUB_REPOSITORY": "a/lately", "GITHUB_REF_NAME": "v0.1.0"}
+    subprocess.run([sys.executable, ROOT / ".ci" / "addresses.py"], cwd=tmp_path, env=os.environ | github, check=True)
+    project = tomllib.loads((tmp_path / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["urls"]["Source"] == "https://git.example/a/lately"
+    assert project["scripts"] == {"lately": "lately.cli:main"}
+    links = re.findall(r"\]\(([^)]+)\)", (tmp_path / "README.md").read_text(encoding="utf-8"))
+    assert len(links) > 10
+    for link in links:
+        assert link.startswith("https://")
+        page = re.fullmatch(r"https://git\.example/a/lately/(?:blob|raw)/v0\.1\.0/([^#]+)(#.*)?", link)
+        assert page is None or (ROOT / page[1]).exists(), link
+
+
+def test_the_classifiers_name_what_the_workflow_tests():
+    classifiers = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["classifiers"]
+    workflow = (ROOT / ".github" / "workflows" / "tests.yml").read_text(encoding="utf-8")
+    for version in {*re.findall(r'"(3\.\d+)"', workflow)}:
+        assert f"Programming Language :: Python :: {version}" in classifiers
+    for system in ("MacOS", "Microsoft :: Windows", "POSIX :: Linux"):
+        assert f"Operating System :: {system}" in classifiers
