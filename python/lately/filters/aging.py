@@ -116,8 +116,8 @@ class AgePartitionedBloomFilter(Filter):
         Parameters
         ----------
         window : int or span of time
-            As in the constructor. A generation is ceil((window - 1) / l) insertions, or the l-th part of a window of
-            time.
+            What "lately" means: a number of insertions, or a span of time such as ``"10min"``. A generation is
+            ceil((window - 1) / l) insertions, or the l-th part of a window of time.
         k, l : int
             Number of consecutive slices that must match, and of full generations that are kept; k + l is at most 128.
         slice_bits : int, optional
@@ -259,7 +259,8 @@ class GuardedEpochBloomFilter(Filter):
         Parameters
         ----------
         window : int or span of time
-            As in the constructor. An epoch is ceil((window - 1) / r) insertions, or the r-th part of a window of time.
+            What "lately" means: a number of insertions, or a span of time such as ``"10min"``. An epoch is
+            ceil((window - 1) / r) insertions, or the r-th part of a window of time.
         r : int
             Number of full epochs that are kept; the filter has r + 1 segments, at most 128.
         k : int, optional

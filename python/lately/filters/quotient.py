@@ -128,7 +128,8 @@ class AgedQuotientFilter(Filter):
         Parameters
         ----------
         window : int or span of time
-            As in the constructor. The filter keeps 2**tag_bits - 1 full epochs, or `epochs`.
+            What "lately" means: a number of insertions, or a span of time such as ``"10min"``. The filter keeps
+            2**tag_bits - 1 full epochs, or `epochs`.
         fingerprint_bits, tag_bits : int
             Bits of a fingerprint, 5 to 20, and of a tag, 3 to 8; together at most 24. With `epochs` a tag has 4 to 12
             bits, and both together at most 28.

@@ -99,7 +99,7 @@ class TimeLimitedBloomFilter(Filter):
         Parameters
         ----------
         window : span of time
-            As in the constructor. A generation lasts at most the l-th part of window and lateness.
+            What "lately" means, such as ``"10min"``. A generation lasts at most the l-th part of window and lateness.
         k, l : int
             Number of consecutive slices that must match, and of full generations that are kept; k + l is at most 128.
         slice_bits : int
