@@ -119,7 +119,7 @@ pub fn renew(format: &Format, line: &mut Line, fingerprint: u32, tag: u32) -> bo
     entry.map(|entry| *entry = renewed(*entry)).is_some()
 }
 
-/// Inserts a fingerprint with a tag and a count, or rejects it if there is no room.
+/// Inserts a fingerprint with a tag and a count, or rejects it if there is no room. `now` is the tag of the open epoch.
 pub fn put(format: &Format, line: &mut Line, fingerprint: u32, tag_and_count: u32, now: u32) {
     let (tag, count) = format.split_tag_and_count(tag_and_count);
     let entry = format.overflow_entry(fingerprint, count, tag);
@@ -142,7 +142,7 @@ fn put_entry(format: &Format, line: &mut Line, entry: u32, now: u32, counts: imp
     }
 }
 
-/// Records that a key with this tag was rejected. The younger of two tags stays.
+/// Records that a key with this tag was rejected. The younger of two tags stays, by the tag `now` of the open epoch.
 fn reject(format: &Format, line: &mut Line, tag: u32, now: u32) {
     if rejected(format, line).is_none_or(|old| format.age(now, tag) < format.age(now, old)) {
         bytemuck::cast_mut::<Line, [u32; 16]>(line)[SPARE as usize] = 1 << format.overflow_tag_bits() | tag;
@@ -165,7 +165,8 @@ pub fn tags(format: &Format, line: &Line) -> impl Iterator<Item = u32> {
     entries(line).iter().filter_map(|&entry| tag_of(format, entry))
 }
 
-/// Merges another line into this one. `counts` computes the count of a fingerprint that both contain.
+/// Merges another line into this one. `counts` computes the count of a fingerprint that both contain. `now` is the tag
+/// of the open epoch.
 pub fn merge(format: &Format, line: &mut Line, other: &Line, now: u32, counts: impl Fn(u32, u32) -> u32) {
     for &entry in entries(other).iter().filter(|&&entry| format.overflow_key(entry).0 != 0) {
         put_entry(format, line, entry, now, &counts);
