@@ -87,19 +87,19 @@
 //! | 3.. | the entries, low bits first: in the lowest bit a digit less 1, then a remainder |
 //!
 //! The parameters of the aged quotient filter are the bits of a fingerprint and of a tag, pages, lines of entries in a
-//! page, and distinct keys or zero. The cells are pages. A page is a spare line and the lines of entries, of 64 bytes
-//! each. A spare line is 16 numbers of 32 bits. The first 15 are zero, or a print of 24 bits above a tag of 8. The last
-//! is zero, or 1 above the tag of the last key that was rejected. Let a value have V = F + T bits, a line S = floor(468
-//! / (V + 1)) slots and B = min(506 - S (V + 1), 58) buckets. BF = floor(5 B / 16) of the buckets are foreign. Lanes
-//! have 8 bits if V < 16, and else 16. The bits of a line of entries are, low ones first: 5 for its reach, 1 that is
-//! set if a lookup has to read the spare line, B for the occupied buckets, S for the ends of runs, S for each bit of
-//! the values above those of a lane, and from the top down the lanes of all slots. A fingerprint is in the lower bits
-//! of a value, the tag above it. [The layout](crate::layout::quotient) defines which hash lies where. If the filter
-//! grows, the cells are those of 2^g times as many pages, with fingerprints of g bits less. If it counts, C, the bits
-//! of a count, follows the other parameters. There are C more planes behind the others: V + C stands for V in S and B,
-//! and the low C bits of a print in a spare line are a count too. If tags are finer than rotations, C or zero and the
-//! number of retained epochs follow the other parameters. In a spare line a tag of more than 8 bits takes bits of the
-//! print.
+//! page, and distinct keys or zero. The cells are pages. A page is an overflow line and the lines of entries, of 64
+//! bytes each. An overflow line is 16 numbers of 32 bits. The first 15 are zero, or a fingerprint of 24 bits above a
+//! tag of 8. The last is zero, or 1 above the tag of the last key that was rejected. Let a value have V = F + T bits, a
+//! line S = floor(468 / (V + 1)) slots and B = min(506 - S (V + 1), 58) buckets. BF = floor(5 B / 16) of the buckets
+//! are foreign. Lanes have 8 bits if V < 16, and else 16. The bits of a line of entries are, low ones first: 5 for its
+//! reach, 1 that is set if a lookup has to read the overflow line, B for the occupied buckets, S for the ends of runs,
+//! S for each bit of the values above those of a lane, and from the top down the lanes of all slots. A fingerprint is
+//! in the lower bits of a value, the tag above it. [The layout](crate::layout::quotient) defines which hash lies where.
+//! If the filter grows, the cells are those of 2^g times as many pages, with fingerprints of g bits less. If it counts,
+//! C, the bits of a count, follows the other parameters. There are C more planes behind the others: V + C stands for V
+//! in S and B, and the low C bits of a fingerprint in an overflow line are a count too. If tags are finer than
+//! rotations, C or zero and the number of retained epochs follow the other parameters. In an overflow line a tag of
+//! more than 8 bits takes bits of the fingerprint.
 //!
 //! The parameters of the generalized filter are bits, k1 and k0; the cells are bits, low ones first.
 //!

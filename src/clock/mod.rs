@@ -1,7 +1,7 @@
 //! The clock of a filter: it turns insertions or timestamps into generations. No other module computes time.
 
+mod checks;
 mod moments;
-mod refusals;
 mod search;
 mod window;
 
@@ -55,9 +55,9 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Creates a clock that no key has reached yet, for a filter that retains `kept` full generations.
-    pub fn new(window: Window, kept: u32) -> Self {
-        let length = window.generation(kept);
+    /// Creates a clock that no key has reached yet, for a filter that retains `retained` full generations.
+    pub fn new(window: Window, retained: u32) -> Self {
+        let length = window.generation(retained);
         Self { window, length, inserted: 0, latest: None, generation: 0, max_ahead: Some(DAY), by_system: false }
     }
 
@@ -375,8 +375,8 @@ mod tests {
         let window = Window::Time { span: 1000, lateness: 30, capacity: 10 };
         let times: Vec<i64> = (0..3000).map(|i| i * 7).collect();
         let fickle = Lying { times: &times, fickle: true, reads: AtomicI64::new(3) };
-        for kept in [3, 10] {
-            let (mut clock, mut i, mut generations) = (Clock::new(window, kept), 0, 0);
+        for retained in [3, 10] {
+            let (mut clock, mut i, mut generations) = (Clock::new(window, retained), 0, 0);
             let at = Moments::TimeRange(TimeRange::new(&fickle, 0..3000));
             while i < 3000 {
                 let (before, latest) = (clock.generation(), clock.latest());
@@ -395,7 +395,7 @@ mod tests {
     #[test]
     fn searching_moments_in_order_gives_the_clock_of_reading_each() {
         let window = Window::Time { span: 1000, lateness: 30, capacity: 10 };
-        for (steps, kept) in [(0..1, 4), (0..3, 10), (0..40, 3), (0..700, 3), (1..2, 1)] {
+        for (steps, retained) in [(0..1, 4), (0..3, 10), (0..40, 3), (0..700, 3), (1..2, 1)] {
             let mut state = 5u64;
             let mut moment = -3000;
             let mut next = || {
@@ -405,7 +405,7 @@ mod tests {
             };
             let all: Vec<i64> = (0..300).map(|_| next()).collect();
             let lying = Lying { times: &all, fickle: false, reads: AtomicI64::new(0) };
-            let (mut read, mut searched) = (Clock::new(window, kept), Clock::new(window, kept));
+            let (mut read, mut searched) = (Clock::new(window, retained), Clock::new(window, retained));
             for (start, where_it_lies) in [0, 1, 2, 40, 41, 130].into_iter().zip([false, true].into_iter().cycle()) {
                 let end = 300.min(start + 140);
                 let (each, in_order) = (Moments::Each(&all[start..end]), Moments::of(&all[start..end]));

@@ -102,21 +102,21 @@ impl Window {
         }
     }
 
-    /// Returns the length of one generation when the last `kept` full generations are retained: insertions, or
+    /// Returns the length of one generation when the last `retained` full generations are retained: insertions, or
     /// nanoseconds.
     ///
     /// A generation is closed only by the insertion that needs the next one, so just after a shift
-    /// `kept * g` older insertions and the new one are there: `g = ceil((W - 1) / kept)` is enough. On the time
-    /// clock a key and a query at most `kept * d` apart lie at most `kept` generations apart.
+    /// `retained * g` older insertions and the new one are there: `g = ceil((W - 1) / retained)` is enough. On the time
+    /// clock a key and a query at most `retained * d` apart lie at most `retained` generations apart.
     ///
     /// With [`ENDLESS`] the length is one that no stream reaches.
-    pub fn generation(self, kept: u32) -> u64 {
-        if kept == ENDLESS {
+    pub fn generation(self, retained: u32) -> u64 {
+        if retained == ENDLESS {
             return NEVER;
         }
         match self {
-            Self::Count { insertions } => (insertions - 1).div_ceil(u64::from(kept)).max(1),
-            Self::Time { span, lateness, .. } => (span + lateness).div_ceil(u64::from(kept)).max(1),
+            Self::Count { insertions } => (insertions - 1).div_ceil(u64::from(retained)).max(1),
+            Self::Time { span, lateness, .. } => (span + lateness).div_ceil(u64::from(retained)).max(1),
         }
     }
 
@@ -129,13 +129,14 @@ impl Window {
     }
 
     /// Returns the number of keys that one generation is planned for.
-    pub fn keys_per_generation(self, kept: u32) -> u64 {
-        self.keys_in(kept, 1)
+    pub fn keys_per_generation(self, retained: u32) -> u64 {
+        self.keys_in(retained, 1)
     }
 
-    /// Returns the number of keys that this many `generations` together are planned for; only the `kept` ones count.
-    pub fn keys_in(self, kept: u32, generations: u32) -> u64 {
-        let length = u128::from(self.generation(kept)) * u128::from(generations);
+    /// Returns the number of keys that this many `generations` together are planned for; only the `retained` ones
+    /// count.
+    pub fn keys_in(self, retained: u32, generations: u32) -> u64 {
+        let length = u128::from(self.generation(retained)) * u128::from(generations);
         let keys = match self {
             Self::Count { .. } => length,
             Self::Time { span, capacity, .. } => (u128::from(capacity) * length).div_ceil(u128::from(span)),
@@ -144,17 +145,17 @@ impl Window {
     }
 
     /// Returns the keys beyond the window that are still reported just before a generation ends, relative to the keys
-    /// of a window: all keys of the `kept` full generations, and in expectation those of `fading` further ones.
+    /// of a window: all keys of the `retained` full generations, and in expectation those of `fading` further ones.
     /// Rounding to whole generations and lateness are included.
-    pub fn npws(self, kept: u32, fading: f64) -> f64 {
-        let reported = self.generation(kept) as f64 * (f64::from(kept) + fading);
+    pub fn npws(self, retained: u32, fading: f64) -> f64 {
+        let reported = self.generation(retained) as f64 * (f64::from(retained) + fading);
         (reported / self.length() as f64 - 1.0).max(0.0)
     }
 
     /// Returns how long after leaving the window a key may still be remembered, in insertions or nanoseconds, if its
-    /// last trace disappears `kept + fading` generations after its own.
-    pub fn slack(self, kept: u32, fading: u32) -> u64 {
-        let last = u128::from(self.generation(kept)) * u128::from(kept + fading);
+    /// last trace disappears `retained + fading` generations after its own.
+    pub fn slack(self, retained: u32, fading: u32) -> u64 {
+        let last = u128::from(self.generation(retained)) * u128::from(retained + fading);
         u64::try_from(last - u128::from(self.length()).min(last)).unwrap_or(u64::MAX)
     }
 }

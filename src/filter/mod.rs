@@ -172,7 +172,7 @@ impl AnyFilter {
         self.shape.fpr(self.window())
     }
 
-    /// Returns how long a key may be reported after leaving the window: [`Shape::slack`].
+    /// Returns how long a key may be reported after leaving the window, in insertions or nanoseconds: [`Shape::slack`].
     pub fn slack(&self) -> u64 {
         self.shape.slack(self.window())
     }

@@ -21,14 +21,14 @@ mod ages;
 #[cfg(feature = "inference")]
 mod batch;
 pub mod buffer;
+mod cache;
 mod code;
-mod coded;
+mod code_cache;
 mod decision;
 mod evidence;
 mod fading;
 pub mod generalized;
 pub mod line;
-mod memo;
 mod per_key;
 mod posterior;
 pub(crate) mod posterior_curve;
@@ -41,10 +41,10 @@ pub mod timing;
 pub use ages::Hazard;
 #[cfg(feature = "inference")]
 pub use batch::{Inference, evidence_of};
+pub use cache::PosteriorCache;
 pub use code::Code;
 pub use decision::decide;
 pub use evidence::Evidence;
-pub use memo::PosteriorCache;
 pub use per_key::PerKey;
 pub use posterior::{Posterior, Span};
 pub use posterior_curve::PosteriorCurve;
@@ -82,7 +82,7 @@ pub trait Likelihood: Send + Sync {
         None
     }
 
-    /// Returns whether there are so many spans that interpolation between priors is faster.
+    /// Returns whether interpolation between priors is faster, because there are many spans.
     fn is_slow(&self) -> bool {
         false
     }

@@ -9,9 +9,9 @@
 //! A page that has rejected keys gives less information about keys that are not in a line which it has marked. A key
 //! inserted since the last epoch with a rejection would be found. Before that, it was rejected with a chance equal to
 //! the share of rejected keys among all keys of such lines. Their number follows from the lines that are marked, on
-//! which keys without room fall at random: L m for a share of 1 - e^-m, some of which have prints in the spare. Marks
-//! outlast their keys, so that the number is too high rather than too low. If nearly all lines are marked the number is
-//! unbounded.
+//! which keys without room fall at random: L m for a share of 1 - e^-m, some of which have fingerprints in the overflow
+//! line. Marks outlast their keys, so that the number is too high rather than too low. If nearly all lines are marked
+//! the number is unbounded.
 //!
 //! Pages rotate at different times. As for [lines](super::line) they are grouped into stretches, whose ages are off by
 //! 1/64 of an epoch at most.

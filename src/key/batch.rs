@@ -321,15 +321,15 @@ mod tests {
 
     #[test]
     fn strings_are_hashed_as_one_by_one() {
-        struct Slices(Vec<u8>);
-        impl Strings for Slices {
+        struct TestStrings(Vec<u8>);
+        impl Strings for TestStrings {
             fn at(&self, i: usize) -> &[u8] {
                 &self.0[i..i + i % 11]
             }
         }
         for hasher in [hasher(), KeyHasher::new(Seed::Secret([7, 8]))] {
             for many in [9, if cfg!(miri) { 17 } else { 70 }] {
-                let parts = || Slices((0..100).collect());
+                let parts = || TestStrings((0..100).collect());
                 let expected: Vec<u64> = (0..many).map(|i| hasher.text(parts().at(i))).collect();
                 check(|| Keys::of_texts(many, parts(), hasher), &expected);
             }

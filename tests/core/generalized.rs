@@ -13,7 +13,7 @@ use lately::shape::generalized::{GeneralizedShape, choose};
 
 const WINDOW: Window = Window::Count { insertions: 100 };
 
-/// Bits, k1 and k0. The bits are so many that the joint chance of a key's bits is the product, to less than
+/// Bits, k1 and k0. Bits are many, and the joint chance of a key's bits is the product, to less than
 /// (k1 + k0)^2 / bits.
 const SHAPES: [(u64, u32, u32); 4] = [(3000, 1, 1), (20_000, 3, 4), (20_001, 2, 1), (30_000, 6, 2)];
 

@@ -302,7 +302,7 @@ fn no_state_and_no_prior_breaks_the_laws() {
     for (round, k) in (0..300).zip([1, 2, 7, 30].into_iter().cycle()) {
         let mut uniform = uniform(round);
         let slices = (k + 1 + (uniform() * 97.0) as usize).min(128);
-        // Generations of no length too, as in a stream that has just begun.
+        // Generations of no length too, as in a stream that has just started.
         let mut begin = 0.0;
         let lengths = (0..slices).map(|_| if uniform() < 0.3 { 0.0 } else { 10f64.powf(uniform() * 12.0).floor() });
         let begins: Vec<f64> = lengths

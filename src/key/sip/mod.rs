@@ -1,7 +1,7 @@
 //! SipHash-1-3 (Aumasson, Bernstein, *SipHash: a fast short-input PRF*, 2012), the function of scheme 2: bytes by a
 //! crate, many words and many strings at once here.
 
-#![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "elsewhere messages are hashed one by one"))]
+#![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "elsewhere messages are hashed in sequence"))]
 
 use siphasher::sip::SipHasher13;
 

@@ -90,7 +90,8 @@ mod tests {
             let bytes: Box<[u8]> = (0..lens.iter().sum()).map(|_| below(256) as u8).collect();
             // Strings in sequence: at any alignment, and the last at the end.
             let mut rest = &*bytes;
-            let strings: Vec<&[u8]> = lens.iter().map(|&len| rest.split_off(..len).expect("so many")).collect();
+            let strings: Vec<&[u8]> =
+                lens.iter().map(|&len| rest.split_off(..len).expect("the lengths add up")).collect();
             check(key, &strings);
         }
     }

@@ -17,7 +17,9 @@
 use std::iter;
 use std::sync::OnceLock;
 
-use crate::shape::quotient::{COUNT_BITS, FINE_TAG_BITS, FINGERPRINT_BITS, Line as QuotientShape, TAG_BITS, line_of};
+use crate::shape::quotient::{
+    COUNT_BITS, FINE_TAG_BITS, FINGERPRINT_BITS, LineFormat as QuotientShape, TAG_BITS, line_of,
+};
 
 /// A line of 512 bits.
 pub type Line = [u64; 8];

@@ -11,9 +11,9 @@ use crate::clock::Window;
 use crate::shape::budget::{Budget, allowed_slack, reject_below, too_few_bytes, too_much_memory, within_slack};
 use crate::shape::search::{self, Candidate, bisection};
 
-/// Fewest lines of a filter, the spare line included.
+/// Fewest lines of a filter, the overflow line included.
 const LEAST: u64 = MIN_LINES as u64 + 1;
-/// QuotientCandidate of the largest page, the spare line included; and of the largest page that is not large.
+/// QuotientCandidate of the largest page, the overflow line included; and of the largest page that is not large.
 const PAGE: u64 = MAX_LINES as u64 + 1;
 const SMALL: u64 = LINES_OF_SMALL as u64 + 1;
 /// Number of lines up to which pages may have fewer than 127: beyond that, one page more or less is a smaller step.
@@ -131,8 +131,8 @@ impl Candidate for QuotientCandidate {
         self.shape.tag_bits
     }
 
-    /// Returns the shape of a number of lines, spare lines included: as few pages as can have them share the lines, or,
-    /// for many lines, whole pages.
+    /// Returns the shape of a number of lines, overflow lines included: as few pages as can have them share the lines,
+    /// or, for many lines, whole pages.
     fn shape(&self, lines: u64) -> QuotientShape {
         let lines = lines.max(LEAST);
         let pages = if lines <= FEW { lines.div_ceil(PAGE) } else { lines / PAGE };

@@ -2,7 +2,7 @@
 
 /// The format of a line of 512 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Line {
+pub struct LineFormat {
     /// Number of entries that fit.
     pub slots: u32,
     /// Number of buckets of the keys whose home is the line.
@@ -17,23 +17,24 @@ pub struct Line {
 ///
 /// An entry takes F + T + C + 1 bits. Slots are as many as leave 38 bits for buckets, or a few more: with fewer buckets
 /// an entry is cheaper and shares its bucket with more, and from 35 to 64 of them the two balance to 1 %.
-pub const fn line_of(fingerprint_bits: u32, tag_bits: u32, count_bits: u32, large: bool) -> Line {
+pub const fn line_of(fingerprint_bits: u32, tag_bits: u32, count_bits: u32, large: bool) -> LineFormat {
     let entry = fingerprint_bits + tag_bits + count_bits + 1;
     let slots = 468 / entry;
     let buckets = 506 - slots * entry;
     let buckets = if buckets > 58 { 58 } else { buckets };
     let foreign = if large { foreign_of_large(fingerprint_bits, slots, buckets) } else { buckets * 5 / 16 };
-    Line { slots, buckets: buckets - foreign, foreign }
+    LineFormat { slots, buckets: buckets - foreign, foreign }
 }
 
 /// Returns how many of the buckets of a line are foreign, in a large page.
 ///
-/// Entries of the other buckets must stay, and keys of a line that is full of them go to the spare line. The number of
-/// foreign buckets is the least with which a line of a full page has fewer such entries than slots, in the mean, by
-/// sqrt(33 + F) / 2 of their standard deviations, 3.2 to 3.6: the longer the fingerprints, the more rarely may a spare
-/// line overflow. In simulations of 240,000 rotations of pages for 1e-4 and 1e-5 at most 13 and 8 of its 15 prints were
-/// in use, and of 45,000 with the least sufficient numbers for shorter fingerprints less than 1 % of the rate came from
-/// lines that rejected keys. One more foreign bucket costs 3 % of the places, and so .05 bits per key.
+/// Entries of the other buckets must stay, and keys of a line that is full of them go to the overflow line. The number
+/// of foreign buckets is the least with which a line of a full page has fewer such entries than slots, in the mean, by
+/// sqrt(33 + F) / 2 of their standard deviations, 3.2 to 3.6: the longer the fingerprints, the more rarely may an
+/// overflow line line overflow. In simulations of 240,000 rotations of pages for 1e-4 and 1e-5 at most 13 and 8 of its
+/// 15 fingerprints were in use, and of 45,000 with the least sufficient numbers for shorter fingerprints less than 1 %
+/// of the rate came from lines that rejected keys. One more foreign bucket costs 3 % of the places, and so .05 bits per
+/// key.
 const fn foreign_of_large(fingerprint_bits: u32, slots: u32, buckets: u32) -> u32 {
     let mut foreign = 1;
     // Of the slots (buckets - 2 foreign) / (buckets - foreign) must stay: m. This is (slots - m)^2 < (33 + F) / 4 m.

@@ -7,12 +7,12 @@
 //! epochs and of the share of one that has passed since its rotation. Rotations are staggered over the pages, so the
 //! mean over the phases is that of every moment.
 //!
-//! The rate also includes keys for which a page has no room. It has slots for L S entries and prints for 15 more. Keys
-//! fall into pages at random. A page whose entries are more than that at its fullest, just before a rotation, reports
-//! every key of lines that rejected a key, until the tag of that time expires. With p the chance of one such peak, at
-//! most 2^T p of the pages do at any time, since 2^T peaks can still be felt. In simulations of all formats from 15 to
-//! 30 bits per key, with up to 1 % of the pages rejecting keys, 28 to 40 % of the lines of such a page did; the formula
-//! assumes 1/2.
+//! The rate also includes keys for which a page has no room. It has slots for L S entries and fingerprints for 15 more.
+//! Keys fall into pages at random. A page whose entries are more than that at its fullest, just before a rotation,
+//! reports every key of lines that rejected a key, until the tag of that time expires. With p the chance of one such
+//! peak, at most 2^T p of the pages do at any time, since 2^T peaks can still be felt. In simulations of all formats
+//! from 15 to 30 bits per key, with up to 1 % of the pages rejecting keys, 28 to 40 % of the lines of such a page did;
+//! the formula assumes 1/2.
 //!
 //! Tags may be finer than the rotations of pages. All pages then begin an epoch together, r are retained, and a page
 //! rotates once in m of them: at its fullest it has the keys of r + m, of which those of r + 1 count.
@@ -21,7 +21,7 @@ mod choose;
 mod line;
 
 pub use choose::{choose, fine_epochs};
-pub use line::{Line, line_of};
+pub use line::{LineFormat, line_of};
 
 use std::ops::RangeInclusive;
 
@@ -29,7 +29,7 @@ use super::{CacheLines, FamilyId, Parameters, fill};
 use crate::Error;
 use crate::clock::Window;
 
-/// Number of lines of entries in a page of 8 KiB, the largest, whose first line is the spare.
+/// Number of lines of entries in a page of 8 KiB, the largest, whose first line is the overflow line.
 pub const MAX_LINES: u32 = 127;
 /// Number of lines of entries in a page of 4 KiB. Pages of more lines are *large*: they can be fuller, and have more
 /// foreign buckets.
@@ -41,7 +41,7 @@ pub const MIN_LINES: u32 = 3;
 pub const HEADROOM: f64 = 1.1;
 /// Number of bytes of a line.
 pub const LINE_BYTES: u64 = 64;
-/// Number of prints in the spare line of a page.
+/// Number of fingerprints in the overflow line of a page.
 pub const SPARE: u32 = 15;
 /// Numbers of bits that a fingerprint may have.
 pub const FINGERPRINT_BITS: RangeInclusive<u32> = 5..=20;
@@ -163,7 +163,7 @@ impl QuotientShape {
     }
 
     /// Returns the format of the lines.
-    pub fn line(&self) -> Line {
+    pub fn line(&self) -> LineFormat {
         line_of(self.fingerprint_bits, self.tag_bits, self.count_bits, self.large())
     }
 

@@ -19,7 +19,7 @@ fn a_line_has_512_bits() {
     let all = formats().chain(fine.filter(|(f, t)| f + t <= MOST_FINE_BITS));
     let all = all.flat_map(|format| (0..=*COUNT_BITS.end()).map(move |c| (format, c)));
     for (((f, t), c), large) in all.flat_map(|format| [false, true].map(|large| (format, large))) {
-        let Line { slots, buckets, foreign } = line_of(f, t, c, large);
+        let LineFormat { slots, buckets, foreign } = line_of(f, t, c, large);
         let all = 6 + buckets + foreign + slots * (f + t + c + 1);
         assert!((500..=512).contains(&all), "{f} {t} {c}: {all}");
         assert!(buckets + foreign <= 58 && foreign < 32 && slots <= 57 && f + t >= 8);

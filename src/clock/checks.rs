@@ -42,7 +42,7 @@ impl Clock {
             };
         };
         let until = now.map_or(i64::MAX, |now| self.until(now));
-        // Each key takes one comparison, because the bound is kept and not the latest moment.
+        // Each key takes one comparison, because the bound is stored and not the latest moment.
         let behind = |moment: i64| moment.saturating_sub_unsigned(lateness);
         let mut earliest = self.latest.map_or(i64::MIN, behind);
         let not_before = |earliest: i64, position: usize, moment: i64| {

@@ -8,7 +8,7 @@
 //! age: the error is below 1e-4 for a key as old as a few times 1 / q, and 1e-2 for one long overdue, which is rare.
 //! The few keys with a chance above 1/8 are computed exactly, and so is a prior that all keys share.
 
-use super::coded::CodeCache;
+use super::code_cache::CodeCache;
 use super::posterior_curve::polynomial;
 use super::{Code, Evidence, PosteriorCurve};
 use crate::memory::fallible;
