@@ -118,7 +118,7 @@ def test_hashes_of_any_make_and_seed():
     for seed in (0, 7, secret):
         hashes = lately.Hashes(lately.hash_keys(keys, seed=seed), seed=seed)
         assert lately.duplicated(hashes, 10).tolist() == [False, False, False, True, True]
-    with pytest.raises(ValueError, match="these hashes were made with seed=0, but here the seed is 1"):
+    with pytest.raises(ValueError, match="these hashes have seed=0, but here the seed is 1"):
         lately.duplicated(lately.Hashes(lately.hash_keys(keys)), 10, seed=1)
     # Hashes that all lie close together: a table that believed them would search all of itself for each key.
     crowd = np.arange(300_000, dtype=np.uint64)

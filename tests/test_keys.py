@@ -234,7 +234,7 @@ def test_lists_are_no_tuples():
 def test_a_list_is_no_single_key():
     f = lately.BloomFilter(100, 0.01)
     for call in (f.add, f.__contains__):
-        with pytest.raises(TypeError, match="a list is taken for several keys: give them to `insert`"):
+        with pytest.raises(TypeError, match="a list is taken for several keys: pass them to `insert`"):
             call(["a", "b"])
     f.insert([["a", "b"]])
     assert f.query([["a", "b"], "a", ("a", "b")]).tolist() == [True, False, False]

@@ -89,7 +89,7 @@ def test_one_key_is_no_batch(keys):
 
 @pytest.mark.parametrize("shape", [(), (1, 1, 1)])
 def test_arrays_of_other_dimensions(shape):
-    with pytest.raises(ValueError, match=f"not {len(shape)}"):
+    with pytest.raises(ValueError, match=f"got {len(shape)}"):
         lately.hash_keys(np.zeros(shape))
 
 

@@ -74,11 +74,11 @@ def test_at_three_times_the_rate_one_is_warned_once(make, size):
 
     (message,), _ = warned(stream)
     assert message.startswith(
-        "this filter is overfull: it is planned for 10000 keys within its window and has at least "
+        "this filter is overfull: it was planned for 10000 keys within its window and has at least "
     )
     has = int(message.split("has at least ")[1].split(",")[0])
     assert 10_000 < has <= 51_000, "up to the keys of window, slack and lateness"
-    assert float(message.split("at a rate of ")[1].split(",")[0]) > 1.25 * f.fpr
+    assert float(message.split("rate of false positives is ")[1].split(",")[0]) > 1.25 * f.fpr
     last = slice(-100 * 3 * 100 + 1, None)
     assert f.query(keys[last], at=at[-1]).all(), "the window is kept"
 
@@ -127,7 +127,7 @@ def test_a_filter_that_forgets_nothing():
     f = lately.BloomFilter(1000, 0.001)
     f.insert(np.arange(50_000) % 1000)
     (message,), _ = warned(lambda: f.insert(np.arange(5000)))
-    assert "planned for 1000 keys and has at least 55000, so that" in message
+    assert "planned for 1000 keys and has at least 55000, so its" in message
 
 
 def test_again_after_clear_and_of_a_copy():

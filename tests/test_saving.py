@@ -170,7 +170,7 @@ def test_a_mapped_file_that_is_not_verified_answers_as_it_stands(name, tmp_path)
     f = FILTERS[name]()
     f.save(path)
     assert answers(lately.open(path, mmap=True, verify=False)) == answers(f)
-    with pytest.raises(ValueError, match="verify=False is for mmap=True"):
+    with pytest.raises(ValueError, match="verify=False needs mmap=True"):
         lately.open(path, verify=False)
     # The header is compared in any case.
     saved = path.read_bytes()

@@ -11,7 +11,7 @@ import weakref
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from lately._core import Exact, Filter, hash_keys, shared_path
+from lately._core import ExactFilter, Filter, hash_keys, shared_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ _BY_FILTER: dict[int, tuple[weakref.ref[Any], PrivateClaims | SharedClaims]] = {
 _FORKING: list[PrivateClaims | SharedClaims] = []
 
 
-def claims_of(filter: Filter | Exact) -> PrivateClaims | SharedClaims:
+def claims_of(filter: Filter | ExactFilter) -> PrivateClaims | SharedClaims:
     """Return the claims of a filter. Processes that share a filter share its claims."""
     number = id(filter)
     with _LOCK:

@@ -10,7 +10,7 @@ from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 import numpy as np
 
 from lately._claims import claims_of
-from lately._core import Exact, Filter, read_moment, read_span
+from lately._core import ExactFilter, Filter, read_moment, read_span
 from lately._docstrings import complete
 
 TYPE_CHECKING = False
@@ -42,7 +42,7 @@ class Claim:
 
     __slots__ = ("_at", "_claims", "_filter", "_hash", "_inserted", "_key", "_lease", "_owner", "_state", "_wait")
 
-    def __init__(self, filter: Filter | Exact, key: Any, at: _Moments, wait: _Span | None, lease: _Span) -> None:
+    def __init__(self, filter: Filter | ExactFilter, key: Any, at: _Moments, wait: _Span | None, lease: _Span) -> None:
         if isinstance(key, list):
             raise TypeError("key must be one key, got a list: claim each of its elements, or pass a tuple for a row")
         self._filter = filter
@@ -153,7 +153,7 @@ class Claim:
 
 @complete
 def once(
-    filter: Filter | Exact,
+    filter: Filter | ExactFilter,
     key: Callable[..., Any] | None = None,
     *,
     at: Callable[..., Any] | None = None,
@@ -209,7 +209,7 @@ def once(
     shipped evt_1
     shipped evt_2
     """
-    if not isinstance(filter, Filter | Exact):
+    if not isinstance(filter, Filter | ExactFilter):
         raise TypeError(f"filter must be a filter of lately, got {type(filter).__name__}")
     for name, given in (("key", key), ("at", at)):
         if given is not None and not callable(given):
@@ -261,7 +261,7 @@ def _is_first(claim: Claim) -> bool:
     return bool(claim)
 
 
-def _check_ahead(filter: Filter | Exact, at: _Moments) -> None:
+def _check_ahead(filter: Filter | ExactFilter, at: _Moments) -> None:
     """Raise now for a time that the filter rejects, not when the key is inserted after the work."""
     if at is None or filter.max_ahead is None:
         return
@@ -275,7 +275,7 @@ def _check_ahead(filter: Filter | Exact, at: _Moments) -> None:
         )
 
 
-def _insert(filter: Filter | Exact, key: Any, at: _Moments) -> None:
+def _insert(filter: Filter | ExactFilter, key: Any, at: _Moments) -> None:
     """Insert a key after its work: at its own time, or at the latest time where its own is too late for the filter.
 
     Other keys may have moved the filter's clock since the claim. A later time keeps the key for longer.

@@ -12,7 +12,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lately._core import Exact, Filter, hash_keys, read_moment, read_span
+from lately._core import ExactFilter, Filter, hash_keys, read_moment, read_span
 from lately._docstrings import complete
 from lately._duplicated import FPR, hashed
 from lately._families import FAMILIES, fastest, whole
@@ -251,9 +251,9 @@ class _Counting:
 
 def remembering(
     window: Any, times: dict[str, Any], *, refresh: Any, missing: Any, seed: Any
-) -> tuple[Exact, Callable[..., NDArray[np.bool_]]]:
+) -> tuple[ExactFilter, Callable[..., NDArray[np.bool_]]]:
     """Make an exact window for a stream; return it with the function that marks its keys."""
-    exact = Exact(window, lateness=times.get("lateness"), missing=missing, seed=seed)
+    exact = ExactFilter(window, lateness=times.get("lateness"), missing=missing, seed=seed)
     exact.duplicated([], refresh=refresh)  # raises if `refresh` is out of range
     return exact, partial(exact.duplicated, refresh=refresh)
 

@@ -1,41 +1,40 @@
-//! Blocks of any bytes, read by any reader of records.
+//! Reads blocks of any bytes with any reader of records, and checks that the records are consistent.
 
-use super::reader::{Csv, Encoding, Found, Json, Lines, Reader};
+use super::reader::{CsvReader, Encoding, JsonReader, LineReader, Reader, RecordBatch};
 use lately::key::KeyHasher;
 
 const ENCODINGS: [Encoding; 4] = [Encoding::Utf8, Encoding::StrictUtf8, Encoding::Latin1, Encoding::Ascii];
 
-/// Reads a block that follows four bytes, which choose how. Gives the number of records taken.
+/// Reads a block after four bytes, which choose the reader. Returns the number of records.
 pub fn run(bytes: &[u8]) -> usize {
     let Some((&[kind, key, time, start], block)) = bytes.split_first_chunk() else { return 0 };
     let reader = reader(kind, key, time);
     let start = start as usize % (block.len() + 1);
-    let found = taken(&*reader, block, start);
-    // From the beginning of any record on, the same.
-    for (i, &end) in found.0.ends.iter().enumerate() {
-        let (rest, stop) = taken(&*reader, block, end);
-        assert_eq!((&rest.ends[..], stop), (&found.0.ends[i + 1..], found.1));
-        assert_eq!(rest.hashes, found.0.hashes[i + 1..]);
+    let (records, stop) = read(&*reader, block, start);
+    // From the start of any record on, the same records are read.
+    for (i, &end) in records.ends.iter().enumerate() {
+        let (rest, end) = read(&*reader, block, end);
+        assert_eq!((&rest.ends[..], end), (&records.ends[i + 1..], stop));
+        assert_eq!(rest.hashes, records.hashes[i + 1..]);
     }
-    // And of a block that ends where a record does, all.
-    let end = found.1;
-    assert_eq!(taken(&*reader, &block[..end], start), (found.0, end));
-    end
+    // A block that ends where a record ends is read completely.
+    assert_eq!(read(&*reader, &block[..stop], start), (records, stop));
+    stop
 }
 
 fn reader(kind: u8, key: u8, time: u8) -> Box<dyn Reader> {
     let (encoding, longest) = (ENCODINGS[kind as usize >> 2 & 3], 4 + (kind as usize >> 4) * 8);
     match kind & 3 {
-        0 => Box::new(Lines { encoding, longest }),
+        0 => Box::new(LineReader { encoding, longest }),
         1 => {
             let fields = ["k", "n.x", "n.x.k", "n"].into_iter().enumerate();
             let key: Vec<_> = fields.filter(|(i, _)| key >> i & 1 == 1).map(|(_, field)| field.to_owned()).collect();
-            let json = Json::new(&key, (time & 1 == 1).then_some("t"), encoding, longest);
+            let json = JsonReader::new(&key, (time & 1 == 1).then_some("t"), encoding, longest);
             Box::new(json.expect("a few fields"))
         }
         quotes => {
             let width = 1 + key as usize % 3;
-            Box::new(Csv {
+            Box::new(CsvReader {
                 delimiter: b',',
                 quotes: quotes == 2,
                 width,
@@ -49,20 +48,20 @@ fn reader(kind: u8, key: u8, time: u8) -> Box<dyn Reader> {
     }
 }
 
-fn taken(reader: &dyn Reader, block: &[u8], start: usize) -> (Found, usize) {
-    let mut found = Found::default();
-    let stop = reader.read(block, start, &KeyHasher::new(7), &mut found);
-    assert_eq!(found.hashes.len(), found.ends.len());
-    assert_eq!(stop, found.ends.last().copied().unwrap_or(start));
+fn read(reader: &dyn Reader, block: &[u8], start: usize) -> (RecordBatch, usize) {
+    let mut records = RecordBatch::default();
+    let stop = reader.read(block, start, &KeyHasher::new(7), &mut records);
+    assert_eq!(records.hashes.len(), records.ends.len());
+    assert_eq!(stop, records.ends.last().copied().unwrap_or(start));
     let mut begin = start;
-    for (i, &end) in found.ends.iter().enumerate() {
+    for (i, &end) in records.ends.iter().enumerate() {
         assert!(begin < end && end <= block.len());
         assert!(end == block.len() || block[end - 1] == b'\n');
-        if let Some(time) = found.times.get(i) {
+        if let Some(time) = records.times.get(i) {
             assert!(begin <= time.start && time.start <= time.end && time.end <= end);
         }
         begin = end;
     }
-    assert!(found.times.is_empty() || found.times.len() == found.ends.len());
-    (found, stop)
+    assert!(records.times.is_empty() || records.times.len() == records.ends.len());
+    (records, stop)
 }

@@ -1,4 +1,5 @@
-//! Records of blocks: which are taken, and with which keys. `tests/test_cli_at_once.py` compares them with Python's.
+//! Which records of a block are read, and with which keys. `tests/test_cli_at_once.py` compares them with those of
+//! Python.
 
 #[allow(dead_code, reason = "the command uses the rest")]
 #[path = "../../crates/lately-python/src/reader/mod.rs"]
@@ -7,17 +8,17 @@ mod reader;
 mod fuzzed;
 
 use lately::key::{KeyHasher, Seed};
-use reader::{Csv, Encoding, Found, Json, Lines, MOST_FIELDS, Reader, read_shared};
+use reader::{CsvReader, Encoding, JsonReader, LineReader, MOST_FIELDS, Reader, RecordBatch, read_shared};
 
 fn hasher() -> KeyHasher {
     KeyHasher::new(1)
 }
 
-/// The hashes of the keys taken from the beginning on, and what is left.
+/// Returns the hashes of the keys that are read from the start on, and the text that is left.
 fn read<'a>(reader: &impl Reader, block: &'a str) -> (Vec<u64>, &'a str) {
-    let mut found = Found::default();
-    let stop = reader.read(block.as_bytes(), 0, &hasher(), &mut found);
-    (found.hashes, &block[stop..])
+    let mut records = RecordBatch::default();
+    let stop = reader.read(block.as_bytes(), 0, &hasher(), &mut records);
+    (records.hashes, &block[stop..])
 }
 
 fn row(fields: &[u64]) -> u64 {
@@ -29,15 +30,15 @@ fn text(text: &str) -> u64 {
 }
 
 #[test]
-fn lines() {
-    let reader = Lines { encoding: Encoding::Utf8, longest: 4 };
+fn each_line_is_a_key() {
+    let reader = LineReader { encoding: Encoding::Utf8, longest: 4 };
     assert_eq!(read(&reader, "a\nb\r\n\n\u{e4}"), (vec![text("a"), text("b"), text(""), text("\u{e4}")], ""));
     assert_eq!(read(&reader, "a\nlonger\nb"), (vec![text("a")], "longer\nb"));
 }
 
 #[test]
-fn csv() {
-    let reader = Csv {
+fn csv_keys_are_fields_or_the_record_is_left() {
+    let reader = CsvReader {
         delimiter: b',',
         quotes: true,
         width: 3,
@@ -56,11 +57,11 @@ fn csv() {
     }
 }
 
-/// With a secret keys are hashed many at once, and those that are no text as they are between them.
+/// With a secret, texts are hashed in groups, and keys that must be decoded between them.
 #[test]
-fn a_secret_hashes_records_as_each_alone() {
+fn with_a_secret_records_have_the_hashes_of_single_ones() {
     let secret = KeyHasher::new(Seed::Secret([5, 6]));
-    let csv = |key, quotes, encoding| Csv {
+    let csv = |key, quotes, encoding| CsvReader {
         delimiter: b',',
         quotes,
         width: 2,
@@ -72,7 +73,7 @@ fn a_secret_hashes_records_as_each_alone() {
     };
     for encoding in [Encoding::Utf8, Encoding::StrictUtf8, Encoding::Latin1, Encoding::Ascii] {
         let readers: [Box<dyn Reader>; 4] = [
-            Box::new(Lines { encoding, longest: 100 }),
+            Box::new(LineReader { encoding, longest: 100 }),
             Box::new(csv(vec![1], true, encoding)),
             Box::new(csv(vec![0], false, encoding)),
             Box::new(csv(vec![1, 0], true, encoding)),
@@ -92,24 +93,24 @@ fn a_secret_hashes_records_as_each_alone() {
                 if let Some(bad) = bad {
                     lines[bad] = b"too long".repeat(50);
                 }
-                let mut all = Found::default();
+                let mut all = RecordBatch::default();
                 let stop = reader.read(&lines.concat(), 0, &secret, &mut all);
-                let taken = &lines[..bad.unwrap_or(lines.len())];
-                assert_eq!(stop, taken.concat().len());
+                let expected = &lines[..bad.unwrap_or(lines.len())];
+                assert_eq!(stop, expected.concat().len());
                 let alone = |line: &Vec<u8>| {
-                    let mut one = Found::default();
+                    let mut one = RecordBatch::default();
                     reader.read(line, 0, &secret, &mut one);
                     one.hashes[0]
                 };
-                assert_eq!(all.hashes, taken.iter().map(alone).collect::<Vec<_>>(), "{encoding:?} {bad:?}");
+                assert_eq!(all.hashes, expected.iter().map(alone).collect::<Vec<_>>(), "{encoding:?} {bad:?}");
             }
         }
     }
 }
 
 #[test]
-fn json() {
-    let reader = Json::new(&["k".into()], None, Encoding::StrictUtf8, 1 << 20).unwrap();
+fn json_keys_are_values_or_the_record_is_left() {
+    let reader = JsonReader::new(&["k".into()], None, Encoding::StrictUtf8, 1 << 20).unwrap();
     for (value, hash) in [
         ("\"a\"", text("a")),
         (r#""\/\u00e4\ud83d\ude00\n""#, text("/\u{e4}\u{1f600}\n")),
@@ -138,11 +139,11 @@ fn json() {
     }
 }
 
-/// The first thread that leaves a record ends it, and quotes keep them together.
+/// The first record that a thread does not read ends the batch. Quotes may span lines, so one thread reads them.
 #[test]
-fn threads_find_what_one_finds() {
+fn several_threads_read_the_records_of_one() {
     let encoding = Encoding::StrictUtf8;
-    let csv = |quotes| Csv {
+    let csv = |quotes| CsvReader {
         delimiter: b',',
         quotes,
         width: 2,
@@ -155,8 +156,8 @@ fn threads_find_what_one_finds() {
     let readers: [Box<dyn Reader + Send + Sync>; 4] = [
         Box::new(csv(true)),
         Box::new(csv(false)),
-        Box::new(Lines { encoding, longest: 100 }),
-        Box::new(Json::new(&["k".into(), "j".into()], Some("t"), encoding, 100).unwrap()),
+        Box::new(LineReader { encoding, longest: 100 }),
+        Box::new(JsonReader::new(&["k".into(), "j".into()], Some("t"), encoding, 100).unwrap()),
     ];
     for (kind, reader) in readers.iter().enumerate() {
         let line = |i: usize| match kind {
@@ -173,7 +174,7 @@ fn threads_find_what_one_finds() {
             }
             let block = block.concat().into_bytes();
             for start in [0, lines[0].len()] {
-                let mut one = Found::default();
+                let mut one = RecordBatch::default();
                 let stop = reader.read(&block, start, &hasher(), &mut one);
                 for threads in 1..6 {
                     assert_eq!(read_shared(&**reader, &block, start, &hasher(), threads), (one.clone(), stop));
@@ -184,8 +185,9 @@ fn threads_find_what_one_finds() {
 }
 
 #[test]
-fn fields_within_fields() {
-    let reader = |field: &str| Json::new(&[field.into(), "j".into()], None, Encoding::StrictUtf8, 1 << 20).unwrap();
+fn a_name_with_dots_is_a_path() {
+    let reader =
+        |field: &str| JsonReader::new(&[field.into(), "j".into()], None, Encoding::StrictUtf8, 1 << 20).unwrap();
     for (line, value) in [
         (r#"{"j": 0, "n": {"x": 1}}"#, hasher().integer(1)),
         (r#"{"j": 0, "n.x": 2, "n": {"x": 1}}"#, hasher().integer(2)),
@@ -199,11 +201,11 @@ fn fields_within_fields() {
     assert_eq!(read(&reader("n.x.y"), line).0, [row(&[hasher().integer(1), hasher().integer(0)])]);
     assert_eq!(read(&reader("n.x"), line), (vec![], line));
     let many: Vec<_> = (0..MOST_FIELDS as u32).map(|i| i.to_string()).collect();
-    assert!(Json::new(&many, None, Encoding::StrictUtf8, 1).is_some());
-    assert!(Json::new(&many, Some("t"), Encoding::StrictUtf8, 1).is_none());
+    assert!(JsonReader::new(&many, None, Encoding::StrictUtf8, 1).is_some());
+    assert!(JsonReader::new(&many, Some("t"), Encoding::StrictUtf8, 1).is_none());
 }
 
-/// splitmix64, of one number.
+/// Returns the splitmix64 hash of a number.
 fn mix(z: u64) -> u64 {
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -211,17 +213,17 @@ fn mix(z: u64) -> u64 {
 }
 
 #[test]
-fn records_of_any_bytes_are_taken_or_left() {
-    // Bytes that mean something, and a few others.
-    let means = b"\"\"\"\"\\\n\n\n\r,,,:{}{}[]k\"k\"tn.x1-0e+u8 \t#\xc3\xa4\xff\0";
-    let mut taken = 0;
+fn blocks_of_any_bytes_are_read_consistently() {
+    // Bytes with a meaning in one of the grammars, and a few others.
+    let grammar = b"\"\"\"\"\\\n\n\n\r,,,:{}{}[]k\"k\"tn.x1-0e+u8 \t#\xc3\xa4\xff\0";
+    let mut read = 0;
     for number in 0..4_000 {
         let bytes: Vec<u8> = (0..8 + number % 60)
             .map(|i| mix(number << 32 | i) as u8)
             .enumerate()
-            .map(|(i, byte)| if i < 4 { byte } else { means[byte as usize % means.len()] })
+            .map(|(i, byte)| if i < 4 { byte } else { grammar[byte as usize % grammar.len()] })
             .collect();
-        taken += fuzzed::run(&bytes);
+        read += fuzzed::run(&bytes);
     }
-    assert!(taken > 4_000, "{taken} records were taken");
+    assert!(read > 4_000, "only {read} records were read");
 }

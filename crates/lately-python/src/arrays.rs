@@ -1,4 +1,4 @@
-//! NumPy arrays of one type, copied: what is read detached from the interpreter must not change meanwhile.
+//! Copies NumPy arrays of one type. What is read detached from the interpreter must not change meanwhile.
 
 use numpy::prelude::*;
 use numpy::{Element, IntoPyArray, PyArray1, PyArrayDyn, PyUntypedArray};
@@ -15,19 +15,19 @@ pub struct Values<T> {
     pub shape: Vec<usize>,
 }
 
-/// Longest array that is copied into one of NumPy's own: to hand over its memory takes an object more.
+/// Longest array that is copied into NumPy's memory. To hand over Rust's memory takes one more Python object.
 const SHORT: usize = 64;
 
-/// An array of one dimension.
+/// Returns a one-dimensional NumPy array of these values.
 pub fn array_of<T: Element>(py: Python<'_>, values: Vec<T>) -> Bound<'_, PyArray1<T>> {
     if values.len() <= SHORT { PyArray1::from_slice(py, &values) } else { values.into_pyarray(py) }
 }
 
 impl<T: Element + Copy> Values<T> {
-    /// Reads an array of exactly this type; errors use the name of its parameter.
+    /// Reads an array of exactly this type. Errors name the parameter `name`.
     pub fn read(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let Ok(array) = object.cast::<PyArrayDyn<T>>() else {
-            let (wanted, given) = (T::get_dtype(object.py()), given(object)?);
+            let (wanted, given) = (T::get_dtype(object.py()), type_given(object)?);
             return Err(PyTypeError::new_err(format!("{name} must be an ndarray of {wanted}, not {given}")));
         };
         let array = array.readonly();
@@ -38,7 +38,7 @@ impl<T: Element + Copy> Values<T> {
         Ok(Self { values, shape: array.shape().to_vec() })
     }
 
-    /// Refuses any other number of dimensions than one.
+    /// Returns the values of a one-dimensional array, or an error.
     fn flat(self, name: &str) -> PyResult<Vec<T>> {
         match self.shape[..] {
             [_] => Ok(self.values),
@@ -46,7 +46,7 @@ impl<T: Element + Copy> Values<T> {
         }
     }
 
-    /// Refuses any other shape.
+    /// Returns the values of an array of this shape, or an error.
     pub fn shaped(self, name: &str, shape: &[usize]) -> PyResult<Vec<T>> {
         if self.shape == shape {
             return Ok(self.values);
@@ -55,14 +55,14 @@ impl<T: Element + Copy> Values<T> {
     }
 }
 
-/// Numbers of one of two types: the narrow one where they fit.
+/// Numbers in one of two types: a narrow one, where they fit, or a wide one.
 pub enum Width<N, W> {
     Narrow(Vec<N>),
     Wide(Vec<W>),
 }
 
 impl<N: Element + Copy, W: Element + Copy> Width<N, W> {
-    /// Reads an array of one dimension of either type; errors use the name of its parameter.
+    /// Reads a one-dimensional array of either type. Errors name the parameter `name`.
     pub fn read(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Self> {
         if object.cast::<PyArrayDyn<N>>().is_ok() {
             return Ok(Self::Narrow(Values::read(name, object)?.flat(name)?));
@@ -70,11 +70,12 @@ impl<N: Element + Copy, W: Element + Copy> Width<N, W> {
         if object.cast::<PyArrayDyn<W>>().is_ok() {
             return Ok(Self::Wide(Values::read(name, object)?.flat(name)?));
         }
-        let (py, given) = (object.py(), given(object)?);
+        let (py, given) = (object.py(), type_given(object)?);
         let (narrow, wide) = (N::get_dtype(py), W::get_dtype(py));
         Err(PyTypeError::new_err(format!("{name} must be an ndarray of {narrow} or {wide}, not {given}")))
     }
 
+    /// Returns the number of numbers.
     pub fn len(&self) -> usize {
         match self {
             Self::Narrow(values) => values.len(),
@@ -83,22 +84,19 @@ impl<N: Element + Copy, W: Element + Copy> Width<N, W> {
     }
 }
 
-/// What was given instead of an array that is taken.
-fn given(object: &Bound<'_, PyAny>) -> PyResult<String> {
+/// Returns the type of an object that was rejected: of its elements, if it is an array.
+fn type_given(object: &Bound<'_, PyAny>) -> PyResult<String> {
     Ok(match object.cast::<PyUntypedArray>() {
         Ok(array) => format!("an array of {}", array.dtype()),
         Err(_) => object.get_type().name()?.to_string(),
     })
 }
 
-/// The values of an array of bool, as bytes of 0 or not 0: in NumPy a bool may be any byte.
+/// Reads an array of bool as bytes that are 0 or not 0. In NumPy a bool may be any byte.
 pub fn flags(name: &str, object: &Bound<'_, PyAny>, shape: &[usize]) -> PyResult<Vec<u8>> {
     let array = object.cast::<PyUntypedArray>().ok().filter(|array| array.dtype().kind() == b'b');
     let Some(array) = array else {
-        return Err(PyTypeError::new_err(format!(
-            "{name} must be an ndarray of bool, not {}",
-            object.get_type().name()?
-        )));
+        return Err(PyTypeError::new_err(format!("{name} must be an ndarray of bool, not {}", type_given(object)?)));
     };
     Values::read(name, &array.call_method1(intern!(object.py(), "view"), ("u1",))?)?.shaped(name, shape)
 }

@@ -1,4 +1,4 @@
-//! A batch of keys on its way through a filter: hashed block by block as needed, with checks for signals.
+//! Runs an operation over a batch of keys, which are hashed block by block, and checks for signals in between.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use numpy::{Element, IntoPyArray};
 use pyo3::prelude::*;
 
 use super::calls::detached;
-use super::moments::OwnedMoments;
+use super::time::moments::OwnedMoments;
 use crate::errors::raise;
 use lately::Error;
 use lately::clock::Moments;
@@ -16,67 +16,68 @@ use lately::key::Keys;
 use lately::memory::fallible;
 use lately::parallel::share;
 
-/// Keys hashed at a time: their hashes take 32 KiB, two thirds of a first-level cache.
+/// Keys that are hashed at a time. Their hashes take 32 KiB, two thirds of a first-level cache.
 const BLOCK: usize = 4096;
-/// Most keys of a batch that acts at once, as a single key does: no thread waits for the interpreter much longer.
+/// Most keys of a short batch, which runs attached to the interpreter as a single key does.
 const FEW: usize = 64;
-/// Keys between two checks for signals, so that Ctrl-C works: some 20 ms. Threads that work in order start anew as
-/// often: with a fourth of the keys, masks and insertions of integers by two threads took 6 to 10 % more processor
-/// time.
-pub const PATIENCE: usize = 1 << 20;
+/// Keys between two checks for signals such as Ctrl-C, some 20 ms. Threads that work in order are started as often.
+/// With a fourth of the keys, masks and insertions of integers by two threads took 6 to 10 % more processor time.
+const SIGNAL_INTERVAL: usize = 1 << 20;
 
-/// An error of work on a batch: of the core, or of Python.
-pub trait Failure: Send {
+/// An error of an operation on a batch: of the core, or of Python.
+pub trait BatchError: Send {
     /// Converts the error into a Python exception.
     fn into_exception(self) -> PyErr;
 }
 
-impl Failure for Error {
+impl BatchError for Error {
     fn into_exception(self) -> PyErr {
         raise(self)
     }
 }
 
-impl Failure for PyErr {
+impl BatchError for PyErr {
     fn into_exception(self) -> PyErr {
         self
     }
 }
 
-/// Keys that have been read, and as many moments.
+/// Keys that were read, and their moments.
 pub struct Batch {
     pub keys: Keys,
     pub moments: OwnedMoments,
 }
 
-/// A batch that ended early, by an error or a signal.
+/// A batch that an error or a signal stopped.
 pub struct Stopped<T> {
     error: PyErr,
-    /// The answers so far; missing for queries that several threads share.
+    /// The answers before the stop. Empty for queries that several threads share.
     answers: Vec<T>,
 }
 
 impl<T> Stopped<T> {
-    /// A batch whose keys are all inserted, and whose answers an error keeps from being returned.
+    /// Creates the stop of a batch after all its keys were inserted.
     pub fn after(error: PyErr, answers: Vec<T>) -> Self {
         Self { error, answers }
     }
 
-    /// One of which no key has acted.
+    /// Creates the stop of a batch before any of its keys was inserted.
     pub fn before_all(error: PyErr) -> Self {
         Self { error, answers: Vec::new() }
     }
 }
 
 impl<T: Element> Stopped<T> {
-    /// The error, with the answers as its attribute: a second call would find the inserted keys and report them.
+    /// Returns the error with the answers as its attribute. A second call would report the inserted keys as repeats.
     pub fn with_answers(self, py: Python<'_>) -> PyErr {
         let done = self.answers.len();
         if done == 0 {
             return self.error;
         }
         let value = self.error.value(py);
-        let note = format!("lately: the first {done} keys were inserted; `answers` of this exception are theirs");
+        let note = format!(
+            "lately: the first {done} keys were inserted; the attribute `answers` of this exception has their answers"
+        );
         let noted = value.setattr("answers", self.answers.into_pyarray(py));
         match noted.and_then(|()| value.call_method1("add_note", (note,))) {
             Ok(_) => self.error,
@@ -92,30 +93,31 @@ impl<T> From<Stopped<T>> for PyErr {
 }
 
 impl Batch {
-    /// Keys without moments.
+    /// Creates a batch of keys without moments.
     pub fn untimed(keys: Keys) -> Self {
         Self { keys, moments: OwnedMoments::Untimed }
     }
 
-    /// The hashes of its keys.
+    /// Returns the hashes of all keys.
     pub fn hashes(&self, py: Python<'_>) -> PyResult<Vec<u64>> {
         detached(py, || {
             let mut hashes = fallible::zeroed(self.keys.len()).map_err(raise)?;
-            for (start, hashes) in (0..).step_by(PATIENCE).zip(hashes.chunks_mut(PATIENCE)) {
-                look_at_signals(start)?;
+            for (start, hashes) in (0..).step_by(SIGNAL_INTERVAL).zip(hashes.chunks_mut(SIGNAL_INTERVAL)) {
+                check_signals_between(start)?;
                 self.keys.fill(start, hashes);
             }
             Ok(hashes)
         })?
     }
 
-    /// Whether it may act [at once](Self::at_once).
+    /// Returns whether [`run_short`](Self::run_short) accepts the batch.
     pub fn is_short(&self) -> bool {
         self.keys.len() <= FEW
     }
 
-    /// `act`'s answers to a short batch, one per key. `act` gets all hashes, their moments and a place for the answers.
-    pub fn at_once<T: Zeroable>(
+    /// Runs `act` on a short batch, and returns its answers, one for each key. Its arguments are all hashes, their
+    /// moments and the answers to write.
+    pub fn run_short<T: Zeroable>(
         &self,
         act: impl FnOnce(&[u64], Moments<'_>, &mut [T]) -> Result<(), Error>,
     ) -> Result<Vec<T>, Error> {
@@ -127,11 +129,12 @@ impl Batch {
         Ok(answers)
     }
 
-    /// `act`'s answers, one per key. `act` gets a block of hashes, their moments and the place for the answers: block
-    /// after block, or on several threads that take the blocks in turn. An error or a signal ends the batch.
+    /// Runs `act` block by block, and returns its answers, one for each key. Its arguments are a block of hashes, their
+    /// moments and the answers to write. With several threads, each takes the next block. An error or a signal stops
+    /// the batch.
     ///
-    /// `act` locks the filter. The lock is not held while signals are checked, since their handlers may use the filter.
-    pub fn run<T: Zeroable + Send, E: Failure>(
+    /// `act` locks the filter. The lock is not held while signals are checked, because handlers may use the filter.
+    pub fn run<T: Zeroable + Send, E: BatchError>(
         &self,
         py: Python<'_>,
         threads: usize,
@@ -141,9 +144,9 @@ impl Batch {
         self.run_with(py, threads, 1, begin, |(), hashes, _, at, answers| act(hashes, at, answers))
     }
 
-    /// [`run`](Self::run) for work that has to happen in order, as if by one thread: `act` gets a stretch of the keys
-    /// at a time, their moments and the place for the answers.
-    pub fn run_in_order<T: Zeroable + Send, E: Failure>(
+    /// Runs `act` chunk by chunk, for an operation in which the order of keys matters, and returns its answers. Its
+    /// arguments are a chunk of the keys, which it may divide among threads, their moments and the answers to write.
+    pub fn run_in_order<T: Zeroable + Send, E: BatchError>(
         &self,
         py: Python<'_>,
         threads: usize,
@@ -151,11 +154,11 @@ impl Batch {
     ) -> Result<Vec<T>, Stopped<T>> {
         let run = || {
             let mut answers = fallible::zeroed(self.keys.len()).map_err(|error| Stopped::before_all(raise(error)))?;
-            let (mut stretch, mut room) = (Chunk::new(threads, &self.keys), Vec::new());
-            for start in (0..self.keys.len()).step_by(PATIENCE) {
-                let keys = start..self.keys.len().min(start + PATIENCE);
-                let hashed = stretch.at(keys.clone());
-                let done = look_at_signals(start).and_then(|()| {
+            let (mut chunk, mut room) = (Chunk::new(threads, &self.keys), Vec::new());
+            for start in (0..self.keys.len()).step_by(SIGNAL_INTERVAL) {
+                let keys = start..self.keys.len().min(start + SIGNAL_INTERVAL);
+                let hashed = chunk.at(keys.clone());
+                let done = check_signals_between(start).and_then(|()| {
                     let at = self.moments.of(keys.clone());
                     let at = if threads > 1 { at.for_all(&mut room).map_err(raise)? } else { at };
                     act(hashed, at, &mut answers[keys]).map_err(E::into_exception)
@@ -170,9 +173,9 @@ impl Batch {
         detached(py, run).map_err(Stopped::before_all)?
     }
 
-    /// [`run`](Self::run) with `width` answers a key, and a state per thread that `begin` makes. `act` also gets the
-    /// block's range of keys in the batch.
-    pub fn run_with<T: Zeroable + Send, S, E: Failure>(
+    /// Runs `act` as [`run`](Self::run) does, with `width` answers for each key. Its arguments are also a state of the
+    /// thread, which `begin` creates, and the range of the block's keys in the batch.
+    pub fn run_with<T: Zeroable + Send, S, E: BatchError>(
         &self,
         py: Python<'_>,
         threads: usize,
@@ -184,10 +187,10 @@ impl Batch {
             let len = self.keys.len();
             let answers = len.checked_mul(width).ok_or(Error::Memory { bytes: u64::MAX });
             let mut answers = answers.and_then(fallible::zeroed).map_err(|error| Stopped::before_all(raise(error)))?;
-            for start in (0..len).step_by(PATIENCE) {
-                let end = len.min(start + PATIENCE);
+            for start in (0..len).step_by(SIGNAL_INTERVAL) {
+                let end = len.min(start + SIGNAL_INTERVAL);
                 let part = &mut answers[start * width..end * width];
-                let done = look_at_signals(start).map_err(|error| (start, error)).and_then(|()| {
+                let done = check_signals_between(start).map_err(|error| (start, error)).and_then(|()| {
                     self.blocks(start, width, part, threads, &begin, &act)
                         .map_err(|(done, error)| (done, error.into_exception()))
                 });
@@ -201,9 +204,9 @@ impl Batch {
         detached(py, run).map_err(Stopped::before_all)?
     }
 
-    /// [`run_with`](Self::run_with) for the keys from `start` on, as many as there are answers. An error comes with the
-    /// first key of its block.
-    fn blocks<T: Send, S, E: Failure>(
+    /// Runs `act` as [`run_with`](Self::run_with) does, for the keys from `start` on that `answers` has room for. An
+    /// error is returned with the first key of its block.
+    fn blocks<T: Send, S, E: BatchError>(
         &self,
         start: usize,
         width: usize,
@@ -224,13 +227,13 @@ impl Batch {
     }
 }
 
-/// Lets Ctrl-C end a batch, except at its very beginning.
-pub fn look_at_signals(start: usize) -> PyResult<()> {
+/// Runs signal handlers between two blocks of a batch, so that Ctrl-C stops it. Does nothing before the first block.
+fn check_signals_between(start: usize) -> PyResult<()> {
     if start == 0 {
         return Ok(());
     }
-    // Nobody holds the filter's lock here. Where all cores are busy, threads that wait for it would hardly get a turn
-    // between two blocks: `f.inserted` once waited for a minute.
+    // This thread does not hold the filter's lock here. Where all cores are busy, threads that wait for the lock would
+    // seldom get it between two blocks: `f.inserted` once waited for a minute.
     std::thread::yield_now();
     Python::attach(|py| py.check_signals())
 }

@@ -1,4 +1,4 @@
-//! Builds filters: reads the arguments of the classes in `lately.filters` for the
+//! Builds and plans filters: reads the keyword arguments of their classes, by the
 //! [table of families](lately::filter::FAMILIES).
 
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
+use super::arguments::SeedArgument;
 use super::calls::detached;
 use super::figures::{accesses, cache_lines, parameters, slack};
-use super::seeds::GivenSeed;
-use super::spans::read_span;
-use super::times;
-use super::unclaimed::Unclaimed;
+use super::filter::state::FilterState;
+use super::time::span::read_span;
+use super::time::window;
 use super::whole::Whole;
 use crate::errors::raise;
 use lately::clock::Window;
@@ -21,40 +21,41 @@ use lately::filter::{AnyFilter, Family, Form, Layout, Request, Variant, Windows}
 use lately::shape::growing::Grow;
 use lately::shape::{Budget, Parameters, Shape};
 
-/// The option of a filter that grows: a flag where the family has a parameter of this name, and a rule elsewhere.
+/// The option `grow`: a flag if the family has a parameter of this name, otherwise the name of a rule.
 const GROW: &str = "grow";
 
-/// Keys per window of time where the caller gives no capacity and the filter grows with them: a few dozen KiB.
-const FIRST_GUESS: i128 = 10_000;
+/// Keys of a window of time for which a filter that grows is planned without a capacity: a few dozen KiB.
+const DEFAULT_CAPACITY: i128 = 10_000;
 
-/// A filter of a family: to a request, which holds `fpr`, or of the parameters of its paper.
+/// Build a filter of a family: by a request, which contains `fpr`, or by the parameters of the paper.
 ///
 /// Parameters
 /// ----------
 /// family : str
-///     Its name, without a layout.
+///     Name of the family, without a layout.
 /// **given
-///     What the class was called with.
+///     Arguments of the class.
 ///
 /// Returns
 /// -------
-/// Unclaimed
-///     For `Filter.__new__`.
+/// FilterState
+///     The argument of `Filter.__new__`.
 #[pyfunction]
 #[pyo3(signature = (family, /, **given))]
-pub fn build(py: Python<'_>, family: &str, given: Option<&Bound<'_, PyDict>>) -> PyResult<Unclaimed> {
-    let given = Given::of(py, given);
-    let GivenSeed(seed) = given.needed("seed")?;
+pub fn build(py: Python<'_>, family: &str, given: Option<&Bound<'_, PyDict>>) -> PyResult<FilterState> {
+    let given = Keywords::of(py, given);
+    let SeedArgument(seed) = given.needed("seed")?;
     let ((shape, window), ahead) = (given.shape(family)?, given.max_ahead()?);
-    // Detached from the interpreter, since memory takes its time.
+    // Detached from the interpreter, because memory may take long to allocate.
     let built = detached(py, || AnyFilter::of(shape, window, seed))?.map_err(raise)?;
-    Ok(Unclaimed::new(match ahead {
+    let built = match ahead {
         Some(ahead) => built.with_max_ahead(ahead),
         None => built,
-    }))
+    };
+    Ok(FilterState::new(built, None))
 }
 
-/// The figures of the filter that `build` makes of the same, by the names of its attributes. No cells are allocated.
+/// Plan the filter that `build` builds from the same arguments. No cells are allocated.
 ///
 /// Parameters
 /// ----------
@@ -65,10 +66,11 @@ pub fn build(py: Python<'_>, family: &str, given: Option<&Bound<'_, PyDict>>) ->
 /// Returns
 /// -------
 /// dict
+///     The figures of the filter, by the names of its attributes.
 #[pyfunction]
 #[pyo3(signature = (family, /, **given))]
 pub fn plan<'py>(py: Python<'py>, family: &str, given: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyDict>> {
-    let (shape, window) = Given::of(py, given).shape(family)?;
+    let (shape, window) = Keywords::of(py, given).shape(family)?;
     figures(py, &*shape, window)
 }
 
@@ -89,15 +91,16 @@ pub(super) fn figures<'py>(py: Python<'py>, shape: &dyn Shape, window: Window) -
     Ok(figures)
 }
 
-/// The arguments of a call, by name.
-pub(super) struct Given<'py>(Bound<'py, PyDict>);
+/// The keyword arguments of a class.
+pub(super) struct Keywords<'py>(Bound<'py, PyDict>);
 
-impl<'py> Given<'py> {
+impl<'py> Keywords<'py> {
     pub(super) fn of(py: Python<'py>, given: Option<&Bound<'py, PyDict>>) -> Self {
         Self(given.cloned().unwrap_or_else(|| PyDict::new(py)))
     }
 
-    /// Plans or reads the shape, and reads the window. The search for a shape runs detached from the interpreter.
+    /// Plans the shape for a request, or reads it from parameters, and reads the window. The search for a shape runs
+    /// detached from the interpreter.
     pub(super) fn shape(&self, family: &str) -> PyResult<(Arc<dyn Shape>, Window)> {
         let (family, fine) = row(family)?;
         let (py, window) = (self.0.py(), self.window(family)?);
@@ -112,7 +115,7 @@ impl<'py> Given<'py> {
         Ok((shape, window))
     }
 
-    /// An argument that must be there; an error names it, as one of a signature's would.
+    /// Reads a required argument. An error names it, as errors of PyO3 do.
     pub(super) fn needed<T: FromPyObjectOwned<'py>>(&self, name: &str) -> PyResult<T> {
         self.object(name)?.extract().map_err(Into::into).map_err(|error: PyErr| {
             let note = format!("while processing '{name}'");
@@ -120,11 +123,12 @@ impl<'py> Given<'py> {
         })
     }
 
-    /// An argument that may be missing, or None.
+    /// Reads an argument that may be missing or None.
     fn optional<T: FromPyObjectOwned<'py>>(&self, name: &str) -> PyResult<Option<T>> {
         if self.has(name)? { self.needed(name).map(Some) } else { Ok(None) }
     }
 
+    /// Returns whether an argument is given and not None.
     fn has(&self, name: &str) -> PyResult<bool> {
         Ok(self.0.get_item(name)?.is_some_and(|value| !value.is_none()))
     }
@@ -133,12 +137,12 @@ impl<'py> Given<'py> {
         self.0.get_item(name)?.ok_or_else(|| PyTypeError::new_err(format!("{name} is missing")))
     }
 
-    /// A whole number.
+    /// Reads a required whole number.
     fn number<T: TryFrom<i128>>(&self, name: &str) -> PyResult<T> {
         self.needed::<Whole>(name)?.within(name)
     }
 
-    /// Reads a flag: a bool, or the 1 that `parameters` contain.
+    /// Reads a flag: a bool, or the number that `parameters` contain.
     fn flag(&self, name: &str) -> PyResult<bool> {
         self.needed(name).or_else(|error| match self.number::<u8>(name) {
             Ok(number @ 0..=1) => Ok(number == 1),
@@ -146,12 +150,12 @@ impl<'py> Given<'py> {
         })
     }
 
-    /// A whole number that may be missing, or None.
+    /// Reads a whole number that may be missing or None.
     fn optional_number<T: TryFrom<i128>>(&self, name: &str) -> PyResult<Option<T>> {
         self.optional::<Whole>(name)?.map(|value| value.within(name)).transpose()
     }
 
-    /// The window, of a kind that the family has.
+    /// Reads the window, in a unit that the family supports.
     fn window(&self, family: &Family) -> PyResult<Window> {
         let windows = family.windows;
         if windows == Windows::Endless {
@@ -159,27 +163,30 @@ impl<'py> Given<'py> {
         }
         let window = self.object("window")?;
         if windows == Windows::Insertions {
-            return times::insertions(&window);
+            return window::insertions(&window);
         }
         let (capacity, lateness) = (self.optional("capacity")?, self.optional::<Bound<'py, PyAny>>("lateness")?);
         let window = match windows {
-            Windows::Time => times::span_window(&window, capacity.or(Some(Whole::new(FIRST_GUESS))), lateness.as_ref()),
-            _ => times::window(&window, capacity, lateness.as_ref()),
+            Windows::Time => {
+                let capacity = capacity.or(Some(Whole::new(DEFAULT_CAPACITY)));
+                window::of_time(&window, capacity, lateness.as_ref())
+            }
+            _ => window::read(&window, capacity, lateness.as_ref()),
         };
         window?.check().map_err(raise)
     }
 
-    /// The rate, if there is one.
+    /// Reads `fpr`, if it is given.
     fn rate(&self) -> PyResult<Option<f64>> {
         let Some(rate) = self.optional::<Bound<'py, PyAny>>("fpr")? else { return Ok(None) };
         let number = (!rate.is_instance_of::<PyString>()).then(|| rate.extract().ok()).flatten();
-        let refused =
+        let error =
             || PyTypeError::new_err(format!("fpr must be a number between 0 and 1, got {:?}", rate.to_string()));
-        number.map(Some).ok_or_else(refused)
+        number.map(Some).ok_or_else(error)
     }
 
-    /// How far times may lie ahead of the system's clock, of a family that has windows of time; nothing is too far if
-    /// it is None.
+    /// Reads `max_ahead`, if the class has it: how far event times may lie ahead of the system's clock, or `None`
+    /// without a limit.
     pub(super) fn max_ahead(&self) -> PyResult<Option<Option<u64>>> {
         let Some(ahead) = self.0.get_item("max_ahead")? else { return Ok(None) };
         if ahead.is_none() {
@@ -188,11 +195,11 @@ impl<'py> Given<'py> {
         Ok(Some(Some(read_span(&ahead, "max_ahead")?)))
     }
 
-    /// Reads the request for a filter of a family.
+    /// Reads the request for a filter of this family.
     fn request(&self, window: Window, family: &Family) -> PyResult<Request> {
         let (slack, budget) = (self.slack(window)?, self.budget()?);
         let grow = match family.has(GROW) {
-            true if self.flag(GROW)? => goes_with_rate(budget).map(|()| Some(Grow::Cardinality))?,
+            true if self.flag(GROW)? => check_grow(budget).map(|()| Some(Grow::Cardinality))?,
             true => None,
             false => self.optional::<String>(GROW)?.map(|grow| growth(&grow, budget)).transpose()?,
         };
@@ -207,14 +214,14 @@ impl<'py> Given<'py> {
         })
     }
 
-    /// Reads the window and the request of a filter whose family is not named.
+    /// Reads the window and the request of a filter whose family is to be chosen.
     pub(super) fn free_request(&self) -> PyResult<(Window, Request)> {
         let given = self.object("window")?;
         let (capacity, lateness) = (self.optional("capacity")?, self.optional::<Bound<'py, PyAny>>("lateness")?);
-        let unknown_rate = capacity.is_none() && !times::counts(&given)?;
-        if times::counts(&given)? {
-            for (name, stray) in [("capacity", capacity.is_some()), ("lateness", lateness.is_some())] {
-                if stray {
+        let unknown_rate = capacity.is_none() && !window::is_count(&given)?;
+        if window::is_count(&given)? {
+            for (name, is_given) in [("capacity", capacity.is_some()), ("lateness", lateness.is_some())] {
+                if is_given {
                     let message = format!("{name} is for windows of time; this one counts insertions");
                     return Err(PyValueError::new_err(message));
                 }
@@ -225,8 +232,8 @@ impl<'py> Given<'py> {
                 "a window of time without capacity needs fpr, and no nbytes: its memory follows the rate of keys",
             ));
         }
-        let capacity = if unknown_rate { Some(Whole::new(FIRST_GUESS)) } else { capacity };
-        let window = times::window(&given, capacity, lateness.as_ref())?.check().map_err(raise)?;
+        let capacity = if unknown_rate { Some(Whole::new(DEFAULT_CAPACITY)) } else { capacity };
+        let window = window::read(&given, capacity, lateness.as_ref())?.check().map_err(raise)?;
         let (slack, budget) = (self.slack(window)?, self.budget()?);
         Ok((
             window,
@@ -236,15 +243,15 @@ impl<'py> Given<'py> {
 
     fn slack(&self, window: Window) -> PyResult<Option<u64>> {
         let slack = self.optional::<Bound<'py, PyAny>>("slack")?;
-        slack.map(|slack| times::length("slack", &slack, window)).transpose()
+        slack.map(|slack| window::length("slack", &slack, window)).transpose()
     }
 
-    /// Reads the rate or the number of bytes.
+    /// Reads `fpr` or `nbytes`.
     fn budget(&self) -> PyResult<Budget> {
         match (self.rate()?, self.optional::<Whole>("nbytes")?) {
             (Some(fpr), None) => Ok(Budget::Rate(fpr)),
             (None, Some(nbytes)) => Ok(Budget::Bytes(nbytes.within("nbytes")?)),
-            // A class without `nbytes` needs its rate.
+            // A class without `nbytes` needs `fpr`.
             _ if !self.0.contains("nbytes")? => {
                 Err(PyTypeError::new_err("fpr must be a number between 0 and 1, got None"))
             }
@@ -255,7 +262,7 @@ impl<'py> Given<'py> {
         }
     }
 
-    /// Reads the layout. Only the sliced one has blocks, or grows.
+    /// Reads the layout. Only the sliced layout has blocks and can grow.
     fn layout(&self, family: &Family, request: &Request) -> PyResult<Layout> {
         if !self.0.contains("layout")? {
             return Ok(Layout::Sliced);
@@ -274,11 +281,11 @@ impl<'py> Given<'py> {
             }
         }
         let has = family.forms.iter().any(|form| form.layout == layout);
-        let error = || PyValueError::new_err(format!("layout='{given}' is not one of this filter's layouts"));
+        let error = || PyValueError::new_err(format!("layout='{given}' is not a layout of this family"));
         if has { Ok(layout) } else { Err(error()) }
     }
 
-    /// Returns the form of a family whose sizes are given; an error if parameters are given that only other forms have.
+    /// Returns the form of a family whose sizes are given. An error if a parameter is given that this form lacks.
     fn form_of_sizes(&self, family: &'static Family) -> PyResult<&'static Form> {
         let sets: Vec<&[&str]> = family.forms.iter().flat_map(|form| form.sizes).copied().collect();
         let Some(last) = family.forms.last().filter(|_| sets.is_empty()) else { return self.sized(family, &sets) };
@@ -286,6 +293,7 @@ impl<'py> Given<'py> {
         Ok(last)
     }
 
+    /// Returns the form with exactly one of these sets of sizes.
     fn sized(&self, family: &'static Family, sets: &[&[&str]]) -> PyResult<&'static Form> {
         let mut given = Vec::new();
         for name in sets.concat() {
@@ -302,7 +310,7 @@ impl<'py> Given<'py> {
         Ok(form)
     }
 
-    /// Reads the parameters of a form: of its sizes those that are given.
+    /// Reads the parameters of a form. Sizes that are not given are left out.
     fn parameters(&self, family: &Family, form: &Form) -> PyResult<Vec<(&'static str, u64)>> {
         let mut parameters = Vec::new();
         if family.has(GROW) && self.flag(GROW)? {
@@ -318,14 +326,14 @@ impl<'py> Given<'py> {
     }
 }
 
-/// Returns the family of this name, or of this variant, and whether the variant has fine tags.
+/// Returns the family that a name or a variant has, and whether the variant has fine tags.
 fn row(name: &str) -> PyResult<(&'static Family, bool)> {
     let variant = || Variant::named(name).map(|variant| (variant.row(), variant.fine));
     let row = Family::named(name).map(|family| (family, false)).or_else(variant);
-    row.ok_or_else(|| PyValueError::new_err(format!("there is no family {name:?}")))
+    row.ok_or_else(|| PyValueError::new_err(format!("family must be one that lately.plan lists, got {name:?}")))
 }
 
-/// The error where none of these sets is given, or several are.
+/// Returns the error for arguments that match none or several of these sets.
 fn one_of(sets: &[&[&str]]) -> PyErr {
     let names: Vec<String> = sets.iter().map(|set| set.join(" and ")).collect();
     match &names[..] {
@@ -338,19 +346,19 @@ fn one_of(sets: &[&[&str]]) -> PyErr {
     }
 }
 
-/// Memory that follows the keys has no bound to be held to.
-fn goes_with_rate(budget: Budget) -> PyResult<()> {
+/// Rejects `grow` with `nbytes`, because memory that grows with the keys has no bound.
+fn check_grow(budget: Budget) -> PyResult<()> {
     match budget {
         Budget::Rate(_) => Ok(()),
-        Budget::Bytes(_) => {
-            Err(PyTypeError::new_err("grow goes with fpr: nbytes bounds the memory, which is then left to the keys"))
-        }
+        Budget::Bytes(_) => Err(PyTypeError::new_err(
+            "grow goes with fpr, not with nbytes: the memory of a filter that grows has no bound",
+        )),
     }
 }
 
-/// Returns the rule of this name by which a part is full.
+/// Parses the name of the rule by which a part is full.
 fn growth(grow: &str, budget: Budget) -> PyResult<Grow> {
-    goes_with_rate(budget)?;
+    check_grow(budget)?;
     match grow {
         "cardinality" => Ok(Grow::Cardinality),
         "density" => Ok(Grow::Density),

@@ -1,7 +1,7 @@
-//! Calls into the core: detaching from the interpreter, locks that are free after `fork`, and a last safety net.
+//! Calls into the core: detaching from the interpreter, locks that are free after `fork`, and caught panics.
 //!
-//! No panic reaches Python, where it would be no `Exception`. A panic is a bug in lately, and the net turns it into an
-//! [`InternalError`]. If it strikes during a write, the lock is poisoned, and every later call says so.
+//! No panic reaches Python, where it would not be an `Exception`. A panic is a bug in lately; it is raised as
+//! [`InternalError`]. A panic during a write poisons the lock, and every later call raises `InternalError` too.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -18,18 +18,18 @@ create_exception!(
     lately,
     InternalError,
     PyRuntimeError,
-    "A mistake of lately itself, not of its caller: please report it, with the message."
+    "A bug in lately, not in the code that called it. Please report it, with the message."
 );
 
-/// Does `work` detached from the interpreter.
+/// Runs `work` detached from the interpreter.
 pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
     caught(|| Ok(py.detach(work)))
 }
 
-/// Does `work`; a panic is an error.
+/// Runs `work`, and returns a panic as an [`InternalError`].
 #[inline]
 pub fn caught<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
-    // Anything being written during a panic is behind a lock, which is now poisoned.
+    // What was being written during the panic is behind a lock, which is now poisoned.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(internal_error(&*panic)))
 }
 
@@ -37,82 +37,83 @@ pub fn caught<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
 fn internal_error(panic: &(dyn Any + Send)) -> PyErr {
     let message = match panic.downcast_ref::<String>() {
         Some(message) => message,
-        None => panic.downcast_ref::<&str>().copied().unwrap_or("no reason was given"),
+        None => panic.downcast_ref::<&str>().copied().unwrap_or("unknown error"),
     };
     let version = env!("CARGO_PKG_VERSION");
-    InternalError::new_err(format!("{message} (a mistake in lately {version}: please report it, with this message)"))
+    InternalError::new_err(format!("{message} (a bug in lately {version}: please report it, with this message)"))
 }
 
-/// A lock that no thread holds while the process forks: in the child no thread would release it.
+/// A read-write lock that no thread holds while the process forks, because no thread of the child would release it.
 pub struct Lock<T>(RwLock<T>);
 
-/// A thread with a lock holds this for reading; a thread that forks holds it for writing.
+/// Read-locked by every thread that holds a [`Lock`], write-locked by a thread that forks.
 static FORKS: RwLock<()> = RwLock::new(());
 
-/// Keeps the process from forking until it is dropped. A thread takes it once, since a second time would wait for a
-/// thread that waits to fork.
-pub struct NoFork(#[expect(dead_code, reason = "a guard")] RwLockReadGuard<'static, ()>);
+/// Prevents a fork until it is dropped. A thread must not hold two: the second would wait for a thread that waits to
+/// fork.
+pub struct ForkGuard(#[expect(dead_code, reason = "a guard")] RwLockReadGuard<'static, ()>);
 
-impl NoFork {
-    /// Waits for a thread that forks, which takes no longer than the fork.
+impl ForkGuard {
+    /// Waits until no thread is forking.
     pub fn new() -> Self {
         Self(FORKS.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 thread_local! {
-    /// Held by the thread that forks, in the parent and in the child.
+    /// The write lock on [`FORKS`] of a thread that forks, in the parent and in the child.
     static FORKING: RefCell<Option<RwLockWriteGuard<'static, ()>>> = const { RefCell::new(None) };
 }
 
-/// A lock that is held, released before the process may fork.
-pub struct Held<G> {
+/// A held [`Lock`]. The process may fork after it is released.
+pub struct LockGuard<G> {
     guard: G,
-    _fork: NoFork,
+    _fork: ForkGuard,
 }
 
 impl<T> Lock<T> {
+    /// Creates an unlocked lock.
     pub const fn new(inner: T) -> Self {
         Self(RwLock::new(inner))
     }
 
-    /// Waits for the lock, to read. Only called detached from the interpreter, so that no thread waits for the lock
-    /// while it holds the GIL, and by no thread that holds another lock.
-    pub fn read(&self) -> Held<RwLockReadGuard<'_, T>> {
-        let fork = NoFork::new();
-        Held { guard: self.0.read().unwrap_or_else(torn), _fork: fork }
+    /// Locks for reading. The caller is detached from the interpreter and holds no other lock; otherwise two threads
+    /// could wait for each other.
+    pub fn read(&self) -> LockGuard<RwLockReadGuard<'_, T>> {
+        let fork = ForkGuard::new();
+        LockGuard { guard: self.0.read().unwrap_or_else(poisoned), _fork: fork }
     }
 
-    /// Waits for the lock, to write; see [`read`](Self::read).
-    pub fn write(&self) -> Held<RwLockWriteGuard<'_, T>> {
-        self.write_without_fork(NoFork::new())
+    /// Locks for writing, under the conditions of [`read`](Self::read).
+    pub fn write(&self) -> LockGuard<RwLockWriteGuard<'_, T>> {
+        self.write_without_fork(ForkGuard::new())
     }
 
-    /// [`write`](Self::write) for a thread that keeps the process from forking already.
-    pub fn write_without_fork(&self, fork: NoFork) -> Held<RwLockWriteGuard<'_, T>> {
-        Held { guard: self.0.write().unwrap_or_else(torn), _fork: fork }
+    /// Locks for writing, as [`write`](Self::write) does, in a thread that already prevents a fork.
+    pub fn write_without_fork(&self, fork: ForkGuard) -> LockGuard<RwLockWriteGuard<'_, T>> {
+        LockGuard { guard: self.0.write().unwrap_or_else(poisoned), _fork: fork }
     }
 
-    /// Takes the lock at once, to read, or returns an error. Called and released without detaching from the
-    /// interpreter, which a thread that forks needs.
+    /// Locks for reading, or returns an error without waiting. The caller stays attached to the interpreter until it
+    /// releases the lock. A thread that forks needs the interpreter, so no [`ForkGuard`] is needed.
     #[inline]
     pub fn try_read(&self) -> TryLockResult<RwLockReadGuard<'_, T>> {
         self.0.try_read()
     }
 
-    /// Takes the lock at once, to write, or returns an error; see [`try_read`](Self::try_read).
+    /// Locks for writing, or returns an error without waiting, under the conditions of [`try_read`](Self::try_read).
     #[inline]
     pub fn try_write(&self) -> TryLockResult<RwLockWriteGuard<'_, T>> {
         self.0.try_write()
     }
 }
 
-/// Handles a poisoned lock.
-fn torn<G>(_: PoisonError<G>) -> G {
-    resume_unwind(Box::new("an earlier call failed while it wrote to this object, which is no longer to be trusted"))
+/// Panics, because a call failed while it wrote behind this lock.
+fn poisoned<G>(_: PoisonError<G>) -> G {
+    resume_unwind(Box::new("an earlier call failed while it wrote to this object; open or build it again"))
 }
 
-impl<G: Deref> Deref for Held<G> {
+impl<G: Deref> Deref for LockGuard<G> {
     type Target = G::Target;
 
     fn deref(&self) -> &G::Target {
@@ -120,13 +121,13 @@ impl<G: Deref> Deref for Held<G> {
     }
 }
 
-impl<G: DerefMut> DerefMut for Held<G> {
+impl<G: DerefMut> DerefMut for LockGuard<G> {
     fn deref_mut(&mut self) -> &mut G::Target {
         &mut self.guard
     }
 }
 
-/// Makes `os.fork` wait until no lock is held, which takes no longer than a block of keys.
+/// Makes `os.fork` wait until no thread holds a [`Lock`]. A lock is held for one block of keys at most.
 pub fn register_at_fork(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     let Some(register) = py.import("os")?.getattr_opt("register_at_fork")? else { return Ok(()) };

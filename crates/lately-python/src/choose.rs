@@ -1,30 +1,30 @@
-//! The table of variants and the choice among them, as Python calls the [core's](lately::filter::choose).
+//! Lists the variants of families and chooses among them, by the [core's rule](lately::filter::choose).
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::build::{Given, figures};
+use super::build::{Keywords, figures};
 use super::calls::detached;
 use crate::errors::raise;
 use lately::clock::Window;
 use lately::filter::{self, Choice, Prefer, VARIANTS, Variant, Windows};
 use lately::shape::growing::Grow;
 
-/// Lists the variants of all families: those that the planner compares, in its order, and then the others.
+/// List the variants of all families: those that the planner compares, in its order, then the others.
 ///
 /// Returns
 /// -------
 /// list of dict
-///     With `name`, `kind` (the class, by its path within the package), `family`, `layout` (what the class is called
-///     with beside the request), `windows`, `promise`, `baseline`, `note` and `listed`.
+///     The keys are `name`, `kind` (path of the class within the package), `family`, `layout` (arguments of the class
+///     beside the request), `windows`, `promise`, `baseline`, `note` and `listed`.
 #[pyfunction]
 pub fn variants(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
-    VARIANTS.iter().map(|variant| described(py, variant)).collect()
+    VARIANTS.iter().map(|variant| description(py, variant)).collect()
 }
 
-fn described<'py>(py: Python<'py>, variant: &Variant) -> PyResult<Bound<'py, PyDict>> {
-    let (row, given, layout) = (variant.row(), PyDict::new(py), PyDict::new(py));
+fn description<'py>(py: Python<'py>, variant: &Variant) -> PyResult<Bound<'py, PyDict>> {
+    let (row, entry, layout) = (variant.row(), PyDict::new(py), PyDict::new(py));
     if let Some(name) = variant.layout {
         layout.set_item("layout", name.name())?;
     }
@@ -45,22 +45,22 @@ fn described<'py>(py: Python<'py>, variant: &Variant) -> PyResult<Bound<'py, PyD
         Windows::Either => "any",
     };
     let name = variant.name();
-    given.set_item("family", if variant.fine { &name } else { row.name })?;
-    given.set_item("name", &name)?;
-    given.set_item("kind", row.class)?;
-    given.set_item("layout", layout)?;
-    given.set_item("windows", windows)?;
-    given.set_item("promise", row.promises)?;
-    given.set_item("baseline", row.is_baseline())?;
-    given.set_item("note", variant.note)?;
-    given.set_item("listed", variant.listed)?;
-    Ok(given)
+    entry.set_item("family", if variant.fine { &name } else { row.name })?;
+    entry.set_item("name", &name)?;
+    entry.set_item("kind", row.class)?;
+    entry.set_item("layout", layout)?;
+    entry.set_item("windows", windows)?;
+    entry.set_item("promise", row.promises)?;
+    entry.set_item("baseline", row.is_baseline())?;
+    entry.set_item("note", variant.note)?;
+    entry.set_item("listed", variant.listed)?;
+    Ok(entry)
 }
 
-/// A variant, the slack requested of it (None for its own default), and its figures.
+/// Name of a variant, the slack to request (None for its default), and its figures.
 type Planned<'py> = (String, Option<Bound<'py, PyAny>>, Bound<'py, PyDict>);
 
-/// Chooses the variant that meets a request best. No cells are allocated.
+/// Choose the variant that meets a request best. No cells are allocated.
 ///
 /// Parameters
 /// ----------
@@ -71,7 +71,7 @@ type Planned<'py> = (String, Option<Bound<'py, PyAny>>, Bound<'py, PyDict>);
 /// Returns
 /// -------
 /// tuple
-///     Name of the variant, slack requested of it or None, and figures as `plan` returns them.
+///     Name of the variant, slack to request or None, and figures as `plan` returns them.
 #[pyfunction]
 #[pyo3(signature = (prefer, /, **given))]
 pub fn choose<'py>(
@@ -79,18 +79,18 @@ pub fn choose<'py>(
     prefer: Option<&str>,
     given: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Planned<'py>> {
-    let (prefer, (window, request)) = (preference(prefer)?, Given::of(py, given).free_request()?);
+    let (prefer, (window, request)) = (preference(prefer)?, Keywords::of(py, given).free_request()?);
     let choice = detached(py, || filter::choose(window, &request, prefer))?.map_err(raise)?;
     planned(py, window, &choice)
 }
 
-/// Plans every listed variant for a request, which `choose` describes. No cells are allocated.
+/// Plan every listed variant for a request, as `choose` describes it. No cells are allocated.
 ///
 /// Returns
 /// -------
 /// tuple
-///     Name of the variant to take; a list of what `choose` returns for each variant that can meet the request; and a
-///     dict of the names of the others, with the reasons why they cannot.
+///     Name of the best variant; a list of what `choose` returns, for each variant that can meet the request; and a
+///     dict from the names of the others to the reasons why they cannot.
 #[pyfunction]
 #[pyo3(signature = (prefer, /, **given))]
 pub fn compare<'py>(
@@ -98,7 +98,7 @@ pub fn compare<'py>(
     prefer: Option<&str>,
     given: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<(String, Vec<Planned<'py>>, Bound<'py, PyDict>)> {
-    let (prefer, (window, request)) = (preference(prefer)?, Given::of(py, given).free_request()?);
+    let (prefer, (window, request)) = (preference(prefer)?, Keywords::of(py, given).free_request()?);
     let comparison = detached(py, || filter::compare(window, &request, prefer))?.map_err(raise)?;
     let (mut able, rejected) = (Vec::new(), PyDict::new(py));
     for (variant, choice) in comparison.rows {

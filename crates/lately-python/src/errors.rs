@@ -1,4 +1,4 @@
-//! Errors of the core as Python exceptions.
+//! Converts errors of the core into Python exceptions.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -10,7 +10,12 @@ use pyo3::prelude::*;
 use lately::Error;
 use lately::format::SaveError;
 
-create_exception!(lately, FormatError, PyValueError, "The bytes are no filter that this version can read.");
+create_exception!(
+    lately,
+    FormatError,
+    PyValueError,
+    "The bytes are not a filter, are damaged, or come from a version of lately that this one cannot read."
+);
 
 /// Converts an error of the core into the Python exception of its kind.
 pub fn raise(error: Error) -> PyErr {
@@ -23,7 +28,7 @@ pub fn raise(error: Error) -> PyErr {
     }
 }
 
-/// `EINVAL`, the same on all systems.
+/// `EINVAL` on every system.
 const INVALID_ARGUMENT: i32 = 22;
 
 /// Converts a failure with a file into the Python exception of its kind, which names the file.
@@ -40,7 +45,7 @@ pub fn file_error(error: SaveError, path: &Path) -> PyErr {
             None if error.kind() == ErrorKind::TimedOut => {
                 PyTimeoutError::new_err(format!("{}: {error}", path.display()))
             }
-            // The message is ours; a Python error, from a signal, passes as it is.
+            // The message comes from lately. A Python error, raised by a signal handler, is passed on as it is.
             None if error.get_ref().is_some_and(|cause| !cause.is::<PyErr>()) => {
                 PyOSError::new_err((INVALID_ARGUMENT, error.to_string(), path.display().to_string()))
             }

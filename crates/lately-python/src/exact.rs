@@ -8,17 +8,16 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use super::arguments::{Missing, SeedArgument, parse_refresh, public_seed, random_secret};
 use super::batch::{Batch, Stopped};
 use super::calls::{Lock, caught, detached};
 use super::errors::file_error;
-use super::figures::in_units;
-use super::files::Place;
+use super::figures;
+use super::files::FileArgument;
 use super::keys::{Hashes, hash_key};
-use super::missing::Missing;
-use super::moments::{OwnedMoments, now};
-use super::seeds::{GivenSeed, secret, shown};
-use super::spans::read_span;
-use super::times;
+use super::time::moments::{OwnedMoments, now};
+use super::time::span::read_span;
+use super::time::window;
 use super::whole::{Threads, Whole};
 use crate::errors::raise;
 use lately::Error;
@@ -30,45 +29,38 @@ use lately::format;
 use lately::format::exact::Saved;
 use lately::key::{KeyHasher, Keys, Seed};
 
-const NEEDS_AT: &str = "a window of time needs at: when each key was seen";
-
-/// The exact window of `lately.ExactFilter`, and of the one-liners: which keys were seen lately, without slack and
-/// without a rate, but for keys of one 64-bit hash.
-#[pyclass(frozen, subclass, module = "lately._core")]
-pub struct Exact {
+/// The exact window of `lately.ExactFilter` and of the one-liners. It has no slack and no false positives, except for
+/// keys with equal 64-bit hashes.
+#[pyclass(name = "ExactFilter", frozen, subclass, module = "lately._core")]
+pub struct PyExactFilter {
     inner: Lock<exact::Exact>,
     window: Window,
     max_ahead: Option<u64>,
     missing: Missing,
     hasher: KeyHasher,
-    /// The hash of keys that equal no other.
-    unlike: Option<u64>,
+    /// The hash of keys that equal no other key.
+    unequal: Option<u64>,
 }
 
-/// An exact window that no object owns yet: opened, or copied.
+/// The state of an exact window that was opened or copied, for one call of `ExactFilter.__new__`.
 #[pyclass(frozen, module = "lately._core")]
-pub struct UnclaimedExact(Mutex<Option<Saved>>);
+pub struct ExactState(Mutex<Option<Saved>>);
 
-impl UnclaimedExact {
-    pub fn new(saved: Saved) -> Self {
-        Self(Mutex::new(Some(saved)))
-    }
-}
-
-impl Exact {
+impl PyExactFilter {
     fn of(saved: Saved) -> Self {
         let missing = if saved.distinct { Missing::Distinct } else { Missing::Same };
-        let (hasher, unlike) = missing.hashing(KeyHasher::new(saved.seed));
+        let (hasher, unequal) = missing.hashing(KeyHasher::new(saved.seed));
         let (window, max_ahead) = (saved.exact.window(), saved.max_ahead);
-        Self { inner: Lock::new(saved.exact), window, max_ahead, missing, hasher, unlike }
+        Self { inner: Lock::new(saved.exact), window, max_ahead, missing, hasher, unequal }
     }
 
-    fn saved(&self) -> Saved {
+    /// Returns a copy of the state.
+    fn state(&self) -> Saved {
         let (max_ahead, distinct) = (self.max_ahead, self.missing == Missing::Distinct);
         Saved { exact: self.inner.read().clone(), max_ahead, distinct, seed: self.hasher.seed() }
     }
 
-    /// Reads keys, and moments that its clock accepts.
+    /// Reads keys and moments, and checks the moments against the clock. With `new` they are to be inserted.
     fn batch(
         &self,
         py: Python<'_>,
@@ -89,18 +81,20 @@ impl Exact {
         refresh: Refresh,
         threads: Threads,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
-        let act = |hashes: &[u64], at: Moments<'_>, seen: &mut [bool]| {
-            self.duplicated_now(&mut self.inner.write(), hashes, at, refresh, seen)
+        let duplicated = |hashes: &[u64], at: Moments<'_>, seen: &mut [bool]| {
+            self.duplicated_in(&mut self.inner.write(), hashes, at, refresh, seen)
         };
         let seen: Result<Vec<bool>, Stopped<bool>> = match threads.0 {
-            1 => batch.run(py, 1, act),
-            threads => batch.run_in_order(py, threads, |keys: &mut Chunk<'_>, at, seen| act(keys.hashes()?, at, seen)),
+            1 => batch.run(py, 1, duplicated),
+            threads => {
+                batch.run_in_order(py, threads, |keys: &mut Chunk<'_>, at, seen| duplicated(keys.hashes()?, at, seen))
+            }
         };
         Ok(seen.map_err(|stopped| stopped.with_answers(py))?.into_pyarray(py))
     }
 
-    /// Inserts a block of keys, unless other threads have moved the clock past its times meanwhile.
-    fn duplicated_now(
+    /// Looks up and inserts a block of keys. Returns an error if another thread moved the clock past their times.
+    fn duplicated_in(
         &self,
         exact: &mut exact::Exact,
         hashes: &[u64],
@@ -111,7 +105,7 @@ impl Exact {
         if matches!(self.window, Window::Time { .. }) {
             self.clock_at(exact.latest()).check(at, true)?;
         }
-        exact.duplicated(hashes, at, refresh, self.unlike, seen)
+        exact.duplicated(hashes, at, refresh, self.unequal, seen)
     }
 
     fn clock(&self, py: Python<'_>) -> PyResult<Clock> {
@@ -125,8 +119,12 @@ impl Exact {
         Clock::new(self.window, 1).with_max_ahead(self.max_ahead).resumed(0, latest)
     }
 
-    /// Does short work on the window at once, or waits for it detached from the interpreter.
-    fn now<T: Send>(&self, py: Python<'_>, work: impl Fn(&mut exact::Exact) -> Result<T, Error> + Sync) -> PyResult<T> {
+    /// Runs short work on the window. If another thread has the lock, this one waits detached from the interpreter.
+    fn write_few<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl Fn(&mut exact::Exact) -> Result<T, Error> + Sync,
+    ) -> PyResult<T> {
         caught(|| match self.inner.try_write() {
             Ok(mut exact) => work(&mut exact).map_err(raise),
             tried => {
@@ -136,37 +134,8 @@ impl Exact {
         })
     }
 
-    fn seen_as(
-        &self,
-        py: Python<'_>,
-        key: &Bound<'_, PyAny>,
-        at: Option<&Bound<'_, PyAny>>,
-        refresh: Refresh,
-    ) -> PyResult<bool> {
-        let (hash, moments) = self.one(py, key, at, true)?;
-        self.now(py, |exact| {
-            let mut seen = [false];
-            self.duplicated_now(exact, &[hash], moments.of(0..1), refresh, &mut seen)?;
-            Ok(seen[0])
-        })
-    }
-
-    fn one(
-        &self,
-        py: Python<'_>,
-        key: &Bound<'_, PyAny>,
-        at: Option<&Bound<'_, PyAny>>,
-        new: bool,
-    ) -> PyResult<(u64, OwnedMoments)> {
-        let hash = hash_key(key, &self.hasher)?;
-        let moments = OwnedMoments::read(at, self.window, 1)?;
-        if at.is_some() {
-            moments.check(py, &self.clock(py)?, new)?;
-        }
-        Ok((hash, moments))
-    }
-
-    fn system(&self) -> Moments<'static> {
+    /// Returns the moment of a query without event time.
+    fn present(&self) -> Moments<'static> {
         match self.window {
             Window::Count { .. } => Moments::Untimed,
             Window::Time { .. } => Moments::Now(now()),
@@ -175,7 +144,7 @@ impl Exact {
 }
 
 #[pymethods]
-impl Exact {
+impl PyExactFilter {
     #[new]
     #[pyo3(signature = (window, *, lateness=None, max_ahead=None, missing=Missing::Same, seed=None),
         text_signature = "(window, *, lateness=None, max_ahead=None, missing='same', seed=0)")]
@@ -184,14 +153,15 @@ impl Exact {
         lateness: Option<&Bound<'_, PyAny>>,
         max_ahead: Option<&Bound<'_, PyAny>>,
         missing: Missing,
-        seed: Option<GivenSeed>,
+        seed: Option<SeedArgument>,
     ) -> PyResult<Self> {
-        if let Ok(unclaimed) = window.cast::<UnclaimedExact>() {
-            let saved = unclaimed.get().0.lock().unwrap_or_else(PoisonError::into_inner).take();
-            return saved.map(Self::of).ok_or_else(|| PyValueError::new_err("the window is claimed already"));
+        if let Ok(state) = window.cast::<ExactState>() {
+            let state = state.get().0.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let owned = || PyValueError::new_err("another object owns this exact window already; copy() that one");
+            return state.map(Self::of).ok_or_else(owned);
         }
-        let capacity = if times::counts(window)? { None } else { Some(Whole::new(1)) };
-        let window = times::window(window, capacity, lateness)?;
+        let capacity = if window::is_count(window)? { None } else { Some(Whole::new(1)) };
+        let window = window::read(window, capacity, lateness)?;
         let max_ahead = max_ahead.map(|ahead| read_span(ahead, "max_ahead")).transpose()?;
         let exact = exact::Exact::new(window).map_err(raise)?;
         let seed = seed.map_or(Seed::Public(0), |seed| seed.0);
@@ -205,14 +175,23 @@ impl Exact {
         py: Python<'_>,
         key: &Bound<'_, PyAny>,
         at: Option<&Bound<'_, PyAny>>,
-        #[pyo3(from_py_with = crate::refresh::parse)] refresh: Refresh,
+        #[pyo3(from_py_with = parse_refresh)] refresh: Refresh,
     ) -> PyResult<bool> {
-        self.seen_as(py, key, at, refresh)
+        let hash = hash_key(key, &self.hasher)?;
+        let moments = OwnedMoments::read(at, self.window, 1)?;
+        if at.is_some() {
+            moments.check(py, &self.clock(py)?, true)?;
+        }
+        self.write_few(py, |exact| {
+            let mut seen = [false];
+            self.duplicated_in(exact, &[hash], moments.of(0..1), refresh, &mut seen)?;
+            Ok(seen[0])
+        })
     }
 
     #[pyo3(signature = (key, *, at=None))]
     fn add(&self, py: Python<'_>, key: &Bound<'_, PyAny>, at: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-        self.seen_as(py, key, at, Refresh::Always).map(|_| ())
+        self.seen(py, key, at, Refresh::Always).map(|_| ())
     }
 
     #[pyo3(signature = (keys, *, at=None, refresh=Refresh::Always, threads=Threads::default()),
@@ -222,7 +201,7 @@ impl Exact {
         py: Python<'py>,
         keys: &Bound<'_, PyAny>,
         at: Option<&Bound<'_, PyAny>>,
-        #[pyo3(from_py_with = crate::refresh::parse)] refresh: Refresh,
+        #[pyo3(from_py_with = parse_refresh)] refresh: Refresh,
         threads: Threads,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
         let batch = self.batch(py, keys, at, true)?;
@@ -253,22 +232,22 @@ impl Exact {
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
         let batch = self.batch(py, keys, at, false)?;
         let seen: Vec<bool> = batch.run(py, threads.0, |hashes: &[u64], at, seen: &mut [bool]| {
-            self.inner.read().query(hashes, at, self.unlike, seen)
+            self.inner.read().query(hashes, at, self.unequal, seen)
         })?;
         Ok(seen.into_pyarray(py))
     }
 
     fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let hash = hash_key(key, &self.hasher)?;
-        self.now(py, |exact| {
+        self.write_few(py, |exact| {
             let mut seen = [false];
-            exact.query(&[hash], self.system(), self.unlike, &mut seen)?;
+            exact.query(&[hash], self.present(), self.unequal, &mut seen)?;
             Ok(seen[0])
         })
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        detached(py, || self.inner.read().count(self.system()))
+        detached(py, || self.inner.read().count(self.present()))
     }
 
     fn clear(&self, py: Python<'_>) -> PyResult<()> {
@@ -281,30 +260,22 @@ impl Exact {
 
     #[getter]
     fn window<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let (Window::Count { insertions: window } | Window::Time { span: window, .. }) = self.window;
-        in_units(py, self.window, window)
+        figures::length(py, self.window, self.window.length())
     }
 
     #[getter]
     fn lateness(&self) -> Option<f64> {
-        match self.window {
-            Window::Count { .. } => None,
-            Window::Time { lateness, .. } => Some(lateness as f64 / 1e9),
-        }
+        figures::lateness(self.window)
     }
 
     #[getter]
     fn max_ahead(&self) -> Option<f64> {
-        match self.window {
-            Window::Count { .. } => None,
-            Window::Time { .. } => self.max_ahead.map(|ahead| ahead as f64 / 1e9),
-        }
+        figures::max_ahead(&self.clock_at(None))
     }
 
     #[getter]
     fn latest<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let latest = self.clock(py)?.latest();
-        latest.map(|latest| py.import("numpy")?.getattr("datetime64")?.call1((latest, "ns"))).transpose()
+        figures::latest(py, &self.clock(py)?)
     }
 
     #[getter]
@@ -324,42 +295,44 @@ impl Exact {
 
     #[getter]
     fn seed(&self) -> Option<u64> {
-        shown(self.hasher.seed())
+        public_seed(self.hasher.seed())
     }
 
     fn save(&self, py: Python<'_>, file: &Bound<'_, PyAny>) -> PyResult<()> {
-        let place = Place::of(file, "write")?;
-        detached(py, || match place {
-            Place::Path(path) => format::exact::save(&self.saved(), &path).map_err(|error| file_error(error, &path)),
-            Place::File(mut file) => Ok(file.write_all(&format::exact::to_bytes(&self.saved()))?),
+        let file = FileArgument::read(file, "write")?;
+        detached(py, || match file {
+            FileArgument::Path(path) => {
+                format::exact::save(&self.state(), &path).map_err(|error| file_error(error, &path))
+            }
+            FileArgument::Object(mut file) => Ok(file.write_all(&format::exact::to_bytes(&self.state()))?),
         })?
     }
 
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &detached(py, || format::exact::to_bytes(&self.saved()))?))
+        Ok(PyBytes::new(py, &detached(py, || format::exact::to_bytes(&self.state()))?))
     }
 
-    /// Returns a copy that no object owns yet.
-    fn _unclaimed_copy(&self, py: Python<'_>) -> PyResult<UnclaimedExact> {
-        detached(py, || UnclaimedExact::new(self.saved()))
+    /// Returns a copy of the state, for another object.
+    fn _state_copy(&self, py: Python<'_>) -> PyResult<ExactState> {
+        detached(py, || ExactState(Mutex::new(Some(self.state()))))
     }
 }
 
-/// Wraps a window that was opened in its Python class.
+/// Creates the Python object of an exact window that was opened.
 pub fn wrap(py: Python<'_>, saved: Saved) -> PyResult<Py<PyAny>> {
     let class = py.import("lately.filters")?.getattr("ExactFilter")?;
-    let base = py.get_type::<Exact>();
-    Ok(base.call_method1("__new__", (class, UnclaimedExact::new(saved)))?.unbind())
+    let base = py.get_type::<PyExactFilter>();
+    Ok(base.call_method1("__new__", (class, ExactState(Mutex::new(Some(saved)))))?.unbind())
 }
 
-/// Computes `lately.duplicated` without a filter. Window and lateness are those of these keys.
+/// Computes `lately.duplicated` with an exact window, whose lateness and greatest size come from these keys.
 #[pyfunction]
 #[pyo3(signature = (keys, window, *, at, refresh, missing, seed, threads))]
 pub fn duplicated_exactly<'py>(
     keys: &Bound<'py, PyAny>,
     window: &Bound<'_, PyAny>,
     at: Option<&Bound<'_, PyAny>>,
-    #[pyo3(from_py_with = crate::refresh::parse)] refresh: Refresh,
+    #[pyo3(from_py_with = parse_refresh)] refresh: Refresh,
     missing: Missing,
     seed: &Bound<'_, PyAny>,
     threads: Threads,
@@ -367,43 +340,43 @@ pub fn duplicated_exactly<'py>(
     let py = keys.py();
     let hashes = keys.cast::<Hashes>().ok();
     let seed = match hashes {
-        Some(hashes) if seed.eq("random").unwrap_or(false) => hashes.get().seed_of(),
-        _ => seed.extract::<GivenSeed>()?.0,
+        Some(hashes) if seed.eq("random").unwrap_or(false) => hashes.get().key_seed(),
+        _ => seed.extract::<SeedArgument>()?.0,
     };
     let span = match at {
         Some(_) => Some(read_span(window, "window")?),
-        None if times::counts(window)? => None,
+        None if window::is_count(window)? => None,
         None => {
             read_span(window, "window")?;
-            return Err(PyTypeError::new_err(NEEDS_AT));
+            return Err(PyTypeError::new_err("a window of time needs at: when each key was seen"));
         }
     };
     let mut read = missing.read_keys(keys, missing.hashing(KeyHasher::new(seed)).0)?;
     if hashes.is_some() {
-        read = spread(read)?;
+        read = scatter_hashes(read)?;
     }
     let (window, moments) = match span {
-        // The column is the most that there is to remember.
+        // No more keys than these need to be stored.
         None if window.gt(read.len())? => {
             (Window::Count { insertions: read.len().max(1) as u64 }, OwnedMoments::Untimed)
         }
-        None => (times::window(window, None, None)?, OwnedMoments::Untimed),
+        None => (window::read(window, None, None)?, OwnedMoments::Untimed),
         Some(span) => {
             let timed = Window::Time { span, lateness: 0, capacity: 1 };
             let moments = OwnedMoments::read(at, timed, read.len())?;
             moments.warn_of_dates(py)?;
-            (Window::Time { span, lateness: moments.steps_back(), capacity: 1 }, moments)
+            (Window::Time { span, lateness: moments.largest_step_back(), capacity: 1 }, moments)
         }
     };
     let exact = exact::Exact::new(window).map_err(raise)?;
-    let exact = Exact::of(Saved { exact, max_ahead: None, distinct: missing == Missing::Distinct, seed });
+    let exact = PyExactFilter::of(Saved { exact, max_ahead: None, distinct: missing == Missing::Distinct, seed });
     exact.run(py, &Batch { keys: read, moments }, refresh, threads)
 }
 
-/// Spreads hashes by a secret. The table places keys by their hashes. Hashes that a caller made may lie close together,
-/// by chance or because an attacker chose them, and would crowd there.
-fn spread(keys: Keys) -> PyResult<Keys> {
-    let [first, second] = secret()?.map(|word| word | 1);
+/// Scatters hashes by a secret. The table places keys by their hashes. Hashes of a caller may lie close together, by
+/// chance or because an attacker chose them, and would fill a part of the table.
+fn scatter_hashes(keys: Keys) -> PyResult<Keys> {
+    let [first, second] = random_secret()?.map(|word| word | 1);
     // Each step is reversible, so different hashes stay different.
     Ok(keys.mapped(move |hash| {
         let mixed = hash.wrapping_mul(first);

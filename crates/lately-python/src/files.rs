@@ -1,4 +1,4 @@
-//! Files as users pass them: paths, and binary files of Python, whatever is behind them.
+//! The argument `file`: a path, or a binary file of Python.
 
 use std::io::{Read, Result, Write};
 use std::path::PathBuf;
@@ -11,18 +11,18 @@ use pyo3::types::PyBytes;
 use crate::errors::raise;
 use lately::format::SaveError;
 
-/// Bytes passed at a time: signals are seen between two pieces, and a piece is copied.
+/// Most bytes that are read or written in one call of Python. Signals are handled between two calls.
 const PIECE: usize = 1 << 20;
 
-/// Where a filter is saved, or opened from.
-pub enum Place {
+/// The argument `file`: where a filter is saved, or opened from.
+pub enum FileArgument {
     Path(PathBuf),
-    File(PythonFile),
+    Object(PythonFile),
 }
 
-impl Place {
-    /// Reads an argument. A file must have the method `needed`: `read` or `write`.
-    pub fn of(file: &Bound<'_, PyAny>, needed: &str) -> PyResult<Self> {
+impl FileArgument {
+    /// Reads the argument. An object must have the method `needed`: `read` or `write`.
+    pub fn read(file: &Bound<'_, PyAny>, needed: &str) -> PyResult<Self> {
         if let Ok(path) = file.extract() {
             return Ok(Self::Path(path));
         }
@@ -32,15 +32,13 @@ impl Place {
             return Err(PyTypeError::new_err(message));
         }
         if file.is_instance(&file.py().import("io")?.getattr("TextIOBase")?)? {
-            return Err(PyTypeError::new_err(
-                "file must be binary, and this one holds text: open it with \"rb\" or \"wb\"",
-            ));
+            return Err(PyTypeError::new_err("file must be binary, got a text file: open it with \"rb\" or \"wb\""));
         }
-        Ok(Self::File(PythonFile { file: file.clone().unbind(), moved: 0 }))
+        Ok(Self::Object(PythonFile { file: file.clone().unbind(), moved: 0 }))
     }
 }
 
-/// A binary file of Python, used detached from the interpreter. It may move fewer bytes at a time than it is asked to.
+/// A binary file of Python, for use detached from the interpreter. A call may read or write fewer bytes than requested.
 pub struct PythonFile {
     file: Py<PyAny>,
     /// Bytes read or written so far.
@@ -48,41 +46,41 @@ pub struct PythonFile {
 }
 
 impl PythonFile {
-    /// The exception for a failure; one of Python itself passes as it is.
+    /// Converts an error into an exception. An exception that the file raised is returned as it is.
     pub fn error(&self, error: SaveError) -> PyErr {
         match error {
             SaveError::Io(error) => error.into(),
             SaveError::Filter(_) if self.moved == 0 => PyEOFError::new_err(
-                "the file is at its end, with no filter to read; after writing to it, seek(0) first",
+                "the file is at its end, so there is no filter to read: seek(0) first if it was just written",
             ),
             SaveError::Filter(error) => raise(error),
         }
     }
 
-    /// Moves a piece of at most `most` bytes.
-    fn moved(&mut self, most: usize, piece: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<usize>) -> Result<usize> {
+    /// Calls `piece`, which reads or writes at most `most` bytes, and returns their number.
+    fn transfer(&mut self, most: usize, piece: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<usize>) -> Result<usize> {
         let moved = Python::attach(|py| {
             py.check_signals()?;
             piece(self.file.bind(py))
         })?;
         if moved > most {
-            return Err(PyOSError::new_err(format!("the file moved {moved} bytes of the {most} requested")).into());
+            return Err(PyOSError::new_err(format!("the file returned {moved} bytes for a request of {most}")).into());
         }
         self.moved += moved;
         Ok(moved)
     }
 }
 
-/// Returns the error of a file that has no bytes, or no room, for now.
+/// Returns the error for a non-blocking file that is not ready.
 fn would_block() -> PyErr {
     PyBlockingIOError::new_err("the file is non-blocking and not ready: make it blocking")
 }
 
 impl Read for PythonFile {
     fn read(&mut self, bytes: &mut [u8]) -> Result<usize> {
-        let asked = bytes.len().min(PIECE);
-        self.moved(asked, |file| {
-            let given = file.call_method1(intern!(file.py(), "read"), (asked,))?;
+        let most = bytes.len().min(PIECE);
+        self.transfer(most, |file| {
+            let given = file.call_method1(intern!(file.py(), "read"), (most,))?;
             if given.is_none() {
                 return Err(would_block());
             }
@@ -98,7 +96,7 @@ impl Read for PythonFile {
 impl Write for PythonFile {
     fn write(&mut self, bytes: &[u8]) -> Result<usize> {
         let piece = &bytes[..bytes.len().min(PIECE)];
-        self.moved(piece.len(), |file| {
+        self.transfer(piece.len(), |file| {
             let py = file.py();
             let taken = file.call_method1(intern!(py, "write"), (PyBytes::new(py, piece),))?;
             if !taken.is_none() {

@@ -1,4 +1,4 @@
-//! `FilterSpec`: a filter without its cells, for a producer that sends keys to sites.
+//! `FilterSpec`: the attributes of a filter without cells, for a plan and for producers that send keys to sites.
 
 use std::sync::Arc;
 
@@ -6,34 +6,34 @@ use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use super::arguments::{SeedArgument, public_seed};
 use super::arrays::Values;
-use super::build::Given;
+use super::build::Keywords;
 use super::calls::detached;
-use super::figures::{ReprFields, in_units, parameters, slack};
-use super::moments::{OwnedMoments, now};
-use super::seeds::{GivenSeed, shown};
+use super::figures::{self, ReprFields};
+use super::time::moments::{OwnedMoments, now};
 use super::whole::Whole;
 use crate::errors::raise;
-use lately::clock::{Clock, Moments, Window};
+use lately::clock::{Clock, Moments};
 use lately::filter::Family;
 use lately::key::Seed;
 use lately::memory::fallible;
 use lately::shape::Shape;
 use lately::shard::Row;
 
-/// What an empty filter is, by the names of its attributes; no cells are allocated.
+/// The attributes of an empty filter. No cells are allocated.
 ///
 /// Parameters
 /// ----------
 /// family : str
-///     Its name, without a layout.
+///     Name of the family, without a layout.
 /// **given
-///     What the class would pass on to make it, of a request or of parameters.
+///     Arguments of the class: a request, or the parameters of the paper.
 ///
 /// Raises
 /// ------
 /// TypeError, ValueError
-///     As the class.
+///     As the class of the family.
 ///
 /// Examples
 /// --------
@@ -48,16 +48,9 @@ pub struct FilterSpec {
 }
 
 impl FilterSpec {
-    /// Returns the numbering of cells, if the family can be sliced.
+    /// Returns the numbering of cells. An error if filters of this family cannot be sliced.
     pub fn row(&self) -> PyResult<Row> {
         Row::of_shape(&*self.shape, self.clock).map_err(raise)
-    }
-
-    fn window_of_time(&self) -> Option<(u64, u64)> {
-        match self.clock.window() {
-            Window::Count { .. } => None,
-            Window::Time { span, lateness, .. } => Some((span, lateness)),
-        }
     }
 }
 
@@ -66,8 +59,8 @@ impl FilterSpec {
     #[new]
     #[pyo3(signature = (family, /, **given))]
     fn new(py: Python<'_>, family: &str, given: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        let given = Given::of(py, given);
-        let GivenSeed(seed) = given.needed("seed")?;
+        let given = Keywords::of(py, given);
+        let SeedArgument(seed) = given.needed("seed")?;
         let ((shape, window), ahead) = (given.shape(family)?, given.max_ahead()?);
         shape.check(window).map_err(raise)?;
         let clock = Clock::new(window, shape.retained());
@@ -75,7 +68,7 @@ impl FilterSpec {
         Ok(Self { shape, clock, seed })
     }
 
-    /// str: the class of such filters, by its path within the package.
+    /// str: path of the class within the package.
     #[getter]
     fn kind(&self) -> &'static str {
         Family::of(&*self.shape).class
@@ -84,52 +77,50 @@ impl FilterSpec {
     /// dict of str to int: the parameters of the paper, by the names of `from_parameters`.
     #[getter]
     fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        parameters(py, self.shape.parameters())
+        figures::parameters(py, self.shape.parameters())
     }
 
-    /// int: keys that it is planned for.
+    /// int: keys that the filter is planned for.
     #[getter]
     fn capacity(&self) -> u64 {
         self.clock.window().capacity()
     }
 
-    /// float, int or None: seconds, or insertions; None if nothing is forgotten.
+    /// float, int or None: the window in seconds, or in insertions. None if nothing is forgotten.
     #[getter]
     fn window<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let window = self.clock.window();
-        let shown = || in_units(py, window, window.length());
-        (!self.clock.endless()).then(shown).transpose()
+        figures::window(py, &self.clock)
     }
 
-    /// float or None: how far, in seconds, times may step back; None where there is no window of time.
+    /// float or None: how far, in seconds, event times may step back. None for a window of insertions.
     #[getter]
     fn lateness(&self) -> Option<f64> {
-        self.window_of_time().map(|(_, lateness)| lateness as f64 / 1e9)
+        figures::lateness(self.clock.window())
     }
 
-    /// float or None: how far, in seconds, times may lie ahead of the system's clock; None where nothing is too far.
+    /// float or None: how far, in seconds, event times may lie ahead of the system's clock. None without a limit.
     #[getter]
     fn max_ahead(&self) -> Option<f64> {
-        self.window_of_time().and(self.clock.max_ahead()).map(|ahead| ahead as f64 / 1e9)
+        figures::max_ahead(&self.clock)
     }
 
-    /// int or None: the seed; None if it is a secret.
+    /// int or None: seed of the key hashes. None for a secret, which is not shown.
     #[getter]
     fn seed(&self) -> Option<u64> {
-        shown(self.seed)
+        public_seed(self.seed)
     }
 
-    /// float: chance that a key never inserted is reported, at the worst phase.
+    /// float: probability that a key never inserted is reported, at the worst phase.
     #[getter]
     fn fpr(&self, py: Python<'_>) -> PyResult<f64> {
         detached(py, || self.shape.fpr(self.clock.window()))
     }
 
-    /// float: how long after leaving the window a key may still be reported.
+    /// float: how long after the window a key may still be reported.
     #[getter]
     fn slack<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let window = self.clock.window();
-        slack(py, window, self.shape.slack(window))
+        figures::slack(py, window, self.shape.slack(window))
     }
 
     /// int: bytes of the cells.
@@ -138,13 +129,13 @@ impl FilterSpec {
         self.shape.bytes(self.clock.window())
     }
 
-    /// int: generations that a cell counts beside its own.
+    /// int: full generations that a cell retains, beside the one in which it was set.
     #[getter]
     fn retained(&self) -> PyResult<i64> {
         Ok(self.row()?.retained())
     }
 
-    /// The cells of keys, by their hashes: ndarray of uint64, shape (n, k).
+    /// Return the cells of keys by their hashes: ndarray of uint64, shape (n, k).
     fn cells<'py>(&self, py: Python<'py>, hashes: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyArray2<u64>>> {
         let (row, Values { values: hashes, .. }) = (self.row()?, Values::read("hashes", hashes)?);
         let cells = detached(py, || {
@@ -156,7 +147,7 @@ impl FilterSpec {
         cells.into_pyarray(py).reshape([hashes.len(), row.k()])
     }
 
-    /// The generations of n moments, nanoseconds since 1970; of now where there are none.
+    /// Return the generations of n moments, in nanoseconds since 1970. Without moments, of the present.
     #[pyo3(signature = (moments, n))]
     fn generations<'py>(
         &self,
@@ -174,8 +165,8 @@ impl FilterSpec {
         Ok(generations.into_pyarray(py))
     }
 
-    /// Reads `at` for n keys: nanoseconds since 1970, shape (n,), or None if it is not given. They are refused as the
-    /// filter would that has seen `latest`, if `new` as those of keys to insert.
+    /// Read `at` for n keys: nanoseconds since 1970, shape (n,), or None without `at`. Raises what a filter whose
+    /// latest time is `latest` would raise; if `new`, for keys to insert.
     #[pyo3(signature = (at, n, *, latest, new))]
     fn moments<'py>(
         &self,
@@ -188,7 +179,7 @@ impl FilterSpec {
         let (Some(at), n) = (at, n.within("n")?) else { return Ok(None) };
         let moments = OwnedMoments::read(Some(at), self.clock.window(), n)?;
         moments.check(py, &self.clock.resumed(0, latest), new)?;
-        Ok(moments.all(n).map_err(raise)?.map(|moments| moments.into_pyarray(py)))
+        Ok(moments.into_vec(n).map_err(raise)?.map(|moments| moments.into_pyarray(py)))
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
@@ -199,6 +190,6 @@ impl FilterSpec {
             parameters: self.shape.parameters(),
             nbytes: self.nbytes(),
         };
-        Ok(format!("<{} {}>", self.kind(), fields.shown(py)?))
+        Ok(format!("<{} {}>", self.kind(), fields.text(py)?))
     }
 }

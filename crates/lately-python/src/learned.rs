@@ -1,4 +1,4 @@
-//! `Learned`: a prior that learns from the stream.
+//! `lately.Learned`: a prior that is learned from the stream.
 
 use numpy::prelude::*;
 use numpy::{Element, IntoPyArray, PyArray1, PyArrayDyn};
@@ -7,10 +7,10 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyFloat, PyTuple, PyType};
 
-use super::batch::{Batch, PATIENCE, look_at_signals};
+use super::batch::Batch;
 use super::calls::{Lock, detached};
 use super::keys::read_keys;
-use super::moments::OwnedMoments;
+use super::time::moments::OwnedMoments;
 use super::whole::Whole;
 use crate::errors::raise;
 use lately::clock::Window;
@@ -18,7 +18,7 @@ use lately::key::KeyHasher;
 use lately::memory::fallible;
 use lately::prior::learned;
 
-/// Numbers of insertions, of any shape; ValueError if one is negative or NaN.
+/// Read numbers of insertions, of any shape. Raises ValueError if one is negative or NaN.
 #[pyfunction]
 pub fn read_insertions<'py>(values: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
     let py = values.py();
@@ -31,19 +31,21 @@ pub fn read_insertions<'py>(values: &Bound<'py, PyAny>) -> PyResult<Bound<'py, P
     Ok(array)
 }
 
-/// A prior that learns from the stream itself how likely each key is to come.
+/// A prior that is learned from the stream: how likely each key is to arrive next.
 ///
-/// At equal memory of both together it does not pay: its bytes, some 16 for each key of a half-life, are better spent
-/// on a larger filter with one number for a prior. It is for a filter whose size is given, and for many that share it.
+/// At equal memory of filter and prior it does not pay. Its bytes, some 16 for each key of a half-life, are better
+/// spent on a larger filter with one number as prior. Use it for a filter whose size is fixed, or for many filters that
+/// share one prior.
 ///
-/// Insert the keys that the filter is given, after asking the filter, and pass this object to `posterior` and its
-/// sister calls. It needs no knowledge of the stream; keys may come in bursts and change their frequencies.
+/// Query the filter first, then insert the same keys here and there. Pass this object as `prior` to `posterior`,
+/// `decide`, `age` and `age_probability`. Nothing about the stream must be known; keys may arrive in bursts and change
+/// their frequencies.
 ///
 /// Parameters
 /// ----------
 /// half_life : int
-///     Insertions after which a sighting counts half, 1 to 2**62. The prior is calibrated at this age: take the window
-///     of the filter, `f.capacity`, or the longest window to be asked for.
+///     Insertions after which an occurrence counts half, 1 to 2**62. The prior is calibrated at this age: choose the
+///     window of the filter, `f.capacity`, or the longest window of a query.
 /// nbytes : int, default 2**20
 ///     Most bytes to use, 8192 or more.
 /// seed : int, default 0
@@ -54,29 +56,29 @@ pub fn read_insertions<'py>(values: &Bound<'py, PyAny>) -> PyResult<Bound<'py, P
 /// ValueError
 ///     If a parameter is out of range; the message names it.
 /// MemoryError
-///     If the memory cannot be had.
+///     If the memory cannot be allocated.
 ///
 /// Notes
 /// -----
 /// A count-min sketch of decayed counts takes about three quarters of the memory: four 16-bit cells for each key,
-/// shared with other keys. A quarter remembers when keys were last inserted, all keys or a sample that fits, at 16
-/// bytes each; 4480 bytes hold ages by class of count. `p` follows from the share of keys of the same class that were
-/// no older than one half-life. So it tells how lately a key was here rather than how often it will come: the two
-/// differ where keys come in bursts. Collisions make `p` less sharp, and too high below some 16 bytes for each key of a
-/// half-life: keys never seen take on the counts of others. Few sampled keys make it less accurate: a class with n of
-/// them is known to within about 1/(2 sqrt(n)). Keys of more than 2048 sightings are not told apart: p is 1420 /
-/// half_life for all of them.
+/// shared with other keys. A quarter stores when keys were last inserted, for all keys or a sample that fits, at 16
+/// bytes each. 4480 bytes contain ages by class of count. `p` is computed from the share of keys of the same class that
+/// were at most one half-life old. It therefore measures how lately a key arrived rather than how often it will arrive;
+/// the two differ if keys arrive in bursts. Collisions make `p` less precise, and too high with fewer than 16 bytes for
+/// each key of a half-life, because new keys inherit the counts of others. A small sample makes it less accurate: a
+/// class of n sampled keys has an error of about 1/(2 sqrt(n)). Keys of more than 2048 occurrences have one `p`, 1420 /
+/// half_life.
 ///
-/// Counts fade by half in each half-life, and the ages by class in each half-life or 65,536 insertions, whichever is
-/// longer. A half-life shorter than the window asked about forgets keys that are in it, and can be worse than no prior:
-/// with a quarter of the window, answers cost up to 2.4 times as much on real streams; with four times the window at
-/// most 0.83.
+/// Counts are halved in each half-life, and the ages by class in each half-life or 65,536 insertions, whichever is
+/// longer. A half-life shorter than the window forgets keys of the window, and can be worse than no prior. On real
+/// streams, decisions cost up to 2.4 times as much with a quarter of the window, and at most 0.83 times as much with
+/// four windows.
 ///
-/// A call costs about as much as the filter's. Each half-life ends with a pass over all cells, so give a short one
-/// little memory.
+/// A call costs about as much as one of the filter. Each half-life ends with a pass over all cells, so choose little
+/// memory for a short half-life.
 ///
-/// It is itself a memory of which keys came lately, so it can know more than a small filter beside it. Compare at equal
-/// memory of both together; `tune` says how much the prior takes.
+/// The prior itself stores which keys arrived lately, so it may contain more than a small filter. Compare both at equal
+/// total memory; `tune` includes the memory of the prior.
 ///
 /// Examples
 /// --------
@@ -96,37 +98,21 @@ impl Learned {
         Self { hasher: KeyHasher::new(inner.seed()), inner: Lock::new(inner) }
     }
 
-    /// `ask`'s answer, detached from the interpreter.
-    fn with<T: Send>(&self, py: Python<'_>, ask: impl FnOnce(&learned::Learned) -> T + Send) -> PyResult<T> {
-        detached(py, || ask(&self.inner.read()))
+    /// Calls `read` with the prior, detached from the interpreter.
+    fn with<T: Send>(&self, py: Python<'_>, read: impl FnOnce(&learned::Learned) -> T + Send) -> PyResult<T> {
+        detached(py, || read(&self.inner.read()))
     }
 
-    /// Hashes a batch of keys, then answers for each; `None` if `ask` cannot.
-    fn answer<'py>(
+    /// Returns a number for each key of a batch, which `compute` writes.
+    fn numbers<'py>(
         &self,
         py: Python<'py>,
         keys: &Bound<'_, PyAny>,
-        ask: impl Fn(&learned::Learned, &[u64], &mut [f64]) -> Option<()> + Send + Sync,
-    ) -> PyResult<Option<Bound<'py, PyArray1<f64>>>> {
-        let keys = read_keys(keys, &self.hasher)?;
-        let answers = detached(py, || {
-            let (mut answers, mut room) = (
-                fallible::zeroed(keys.len()).map_err(raise)?,
-                fallible::zeroed(keys.len().min(PATIENCE)).map_err(raise)?,
-            );
-            // At least once, even without keys.
-            for start in (0..keys.len().max(1)).step_by(PATIENCE) {
-                look_at_signals(start)?;
-                let answers = &mut answers[start..keys.len().min(start + PATIENCE)];
-                let hashes = &mut room[..answers.len()];
-                keys.fill(start, hashes);
-                if ask(&self.inner.read(), hashes, answers).is_none() {
-                    return Ok(None);
-                }
-            }
-            Ok::<_, PyErr>(Some(answers))
-        })??;
-        Ok(answers.map(|answers| answers.into_pyarray(py)))
+        compute: impl Fn(&learned::Learned, &[u64], &mut [f64]) -> PyResult<()> + Sync,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let batch = Batch::untimed(read_keys(keys, &self.hasher)?);
+        let numbers: Vec<f64> = batch.run(py, 1, |hashes, _, numbers| compute(&self.inner.read(), hashes, numbers))?;
+        Ok(numbers.into_pyarray(py))
     }
 }
 
@@ -148,14 +134,14 @@ impl Learned {
     /// keys : array-like, Series, column or frame
     ///     A batch of n keys; a row of a frame or of a 2-D array is one key. See `lately.hash_keys`.
     /// at : time or n times, optional
-    ///     When they were seen: numbers are Unix seconds, or datetimes. Only `rate` needs it.
+    ///     Event times: Unix seconds, or datetimes. Only `rate` needs them.
     ///
     /// Raises
     /// ------
     /// TypeError
-    ///     If a key is of a type that has no canonical form; the message names it. Nothing was learned then.
+    ///     If the type of a key has no canonical form; the message names it. Nothing is learned then.
     /// ValueError
-    ///     If `at` is missing a time or does not fit `keys`. Nothing was learned then.
+    ///     If a time is missing or `at` does not fit `keys`. Nothing is learned then.
     ///
     /// Examples
     /// --------
@@ -166,7 +152,7 @@ impl Learned {
     #[pyo3(signature = (keys, *, at=None))]
     fn insert(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, at: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let keys = read_keys(keys, &self.hasher)?;
-        // The window is one of insertions, so without `at` there are no times.
+        // As for a window of insertions, keys without `at` have no times.
         let moments = OwnedMoments::read(at, Window::Count { insertions: 1 }, keys.len())?;
         Batch { keys, moments }.run(py, 1, |hashes, at, _: &mut [()]| {
             self.inner.write().insert(hashes, at);
@@ -175,7 +161,7 @@ impl Learned {
         Ok(())
     }
 
-    /// The chance that the next insertion is this key.
+    /// Compute the probability that the next insertion is this key.
     ///
     /// Parameters
     /// ----------
@@ -185,7 +171,7 @@ impl Learned {
     /// Returns
     /// -------
     /// ndarray of float64, shape (n,)
-    ///     The p of a geometric law of ages that is calibrated at the age `half_life`; in (0, 1], never 0.
+    ///     The p of a geometric law of ages, calibrated at the age `half_life`; in (0, 1], never 0.
     ///
     /// Raises
     /// ------
@@ -200,14 +186,13 @@ impl Learned {
     /// >>> bool(often > once > 0)
     /// True
     fn probability<'py>(&self, py: Python<'py>, keys: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let probability = |inner: &learned::Learned, hashes: &[u64], out: &mut [f64]| {
-            inner.probability(hashes, out);
-            Some(())
-        };
-        Ok(self.answer(py, keys, probability)?.expect("it always knows"))
+        self.numbers(py, keys, |prior, hashes, numbers| {
+            prior.probability(hashes, numbers);
+            Ok(())
+        })
     }
 
-    /// Insertions of each key per second.
+    /// Compute the insertions of each key per second.
     ///
     /// Parameters
     /// ----------
@@ -217,15 +202,15 @@ impl Learned {
     /// Returns
     /// -------
     /// ndarray of float64, shape (n,)
-    ///     The rate per insertion behind `probability`, times the stream's mean insertions per second, which fades as
-    ///     the ages by class do.
+    ///     The rate per insertion behind `probability`, times the mean insertions of the stream per second, whose older
+    ///     part is halved as the ages by class are.
     ///
     /// Raises
     /// ------
     /// TypeError
     ///     As `insert`.
     /// ValueError
-    ///     If no time has passed between insertions: `insert` was not given `at`.
+    ///     If no time passed between insertions: pass `at` to every `insert`.
     ///
     /// Examples
     /// --------
@@ -234,11 +219,16 @@ impl Learned {
     /// >>> bool(prior.rate(["a"])[0] > 0)
     /// True
     fn rate<'py>(&self, py: Python<'py>, keys: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let rates = self.answer(py, keys, learned::Learned::rate)?;
-        rates.ok_or_else(|| PyValueError::new_err("rate needs times that pass: give at to every insert"))
+        let rate = |prior: &learned::Learned, hashes: &[u64], numbers: &mut [f64]| {
+            let error = || PyValueError::new_err("rate needs event times: pass at= to every insert");
+            prior.rate(hashes, numbers).ok_or_else(error)
+        };
+        // An empty batch needs times too.
+        self.with(py, |prior| rate(prior, &[], &mut []))??;
+        self.numbers(py, keys, rate)
     }
 
-    /// Expected number of distinct keys among n successive insertions, D(j) of paper 5.
+    /// Compute the expected number of distinct keys among n successive insertions, D(j) of paper 5.
     ///
     /// Parameters
     /// ----------
@@ -248,14 +238,14 @@ impl Learned {
     /// Returns
     /// -------
     /// ndarray of float64, of the same shape
-    ///     From the ages of sampled keys when they came again, bursts included; eq. 18 interpolates. Beyond the oldest
-    ///     age seen, at most 16 half-lives, it is a straight line. Until a key comes again, every insertion counts as
-    ///     distinct.
+    ///     Computed from the ages of sampled keys at their repeats, bursts included; eq. 18 interpolates. A straight
+    ///     line beyond the greatest age in the sample, which is at most 16 half-lives. Before the first repeat every
+    ///     insertion counts as distinct.
     ///
     /// Raises
     /// ------
     /// ValueError
-    ///     If one is negative or NaN.
+    ///     If a number is negative or NaN.
     ///
     /// Examples
     /// --------
@@ -271,13 +261,13 @@ impl Learned {
         distinct.into_pyarray(py).call_method1(intern!(py, "reshape"), (array.getattr(intern!(py, "shape"))?,))
     }
 
-    /// int: insertions after which a sighting counts half, and the age at which the prior is calibrated.
+    /// int: insertions after which an occurrence counts half, and the age at which the prior is calibrated.
     #[getter]
     fn half_life(&self, py: Python<'_>) -> PyResult<u64> {
         self.with(py, learned::Learned::half_life)
     }
 
-    /// int: bytes of counts, sightings and ages together, the whole of what it takes.
+    /// int: bytes of counts, last insertions and ages, which is all the memory of the prior.
     #[getter]
     fn nbytes(&self, py: Python<'_>) -> PyResult<u64> {
         self.with(py, learned::Learned::nbytes)
@@ -289,13 +279,13 @@ impl Learned {
         self.with(py, learned::Learned::inserted)
     }
 
-    /// int: seed the keys are hashed with.
+    /// int: seed of the key hashes.
     #[getter]
     fn seed(&self, py: Python<'_>) -> PyResult<u64> {
         self.with(py, learned::Learned::seed)
     }
 
-    /// All of it as bytes; `Learned.from_bytes` reads them.
+    /// Return the prior as bytes, which `Learned.from_bytes` reads.
     ///
     /// Returns
     /// -------
@@ -310,7 +300,7 @@ impl Learned {
         Ok(PyBytes::new(py, &self.with(py, learned::Learned::to_bytes)?.map_err(raise)?))
     }
 
-    /// Read a prior from the bytes that `to_bytes` gave.
+    /// Read a prior from the bytes that `to_bytes` returned.
     ///
     /// Parameters
     /// ----------
@@ -319,12 +309,12 @@ impl Learned {
     /// Returns
     /// -------
     /// Learned
-    ///     It goes on exactly where it stopped.
+    ///     The prior in the state in which it was saved.
     ///
     /// Raises
     /// ------
     /// FormatError
-    ///     If the bytes are no prior, are damaged, or were written by a version this one cannot read.
+    ///     If the bytes are not a prior, are damaged, or were written by a version that this one cannot read.
     ///
     /// Examples
     /// --------
@@ -332,11 +322,11 @@ impl Learned {
     /// 0
     #[classmethod]
     fn from_bytes(class: &Bound<'_, PyType>, data: &[u8]) -> PyResult<Self> {
-        // Bytes never change, so they can be read without holding the interpreter.
+        // A bytes object never changes, so it can be read detached from the interpreter.
         Ok(Self::wrap(detached(class.py(), || learned::Learned::from_bytes(data))?.map_err(raise)?))
     }
 
-    /// What pickle and copy call, and with which arguments.
+    /// Return what pickle and copy call, and its arguments.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let py = slf.py();
         Ok((slf.get_type().getattr("from_bytes")?, (slf.get().to_bytes(py)?,).into_pyobject(py)?))

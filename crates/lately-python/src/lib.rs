@@ -1,16 +1,15 @@
 //! The Python module `lately._core`: conversions, locks and signals around the core crate.
 
-#![allow(unsafe_code, reason = "buffers of other libraries")]
+#![deny(unsafe_code)]
 
+mod arguments;
 mod arrays;
-mod attributes;
 mod batch;
 mod build;
 mod calls;
+#[expect(unsafe_code, reason = "exports cells by the buffer protocol")]
 mod cells;
 mod choose;
-mod classes;
-mod copies;
 mod deal;
 mod errors;
 mod exact;
@@ -20,33 +19,22 @@ mod filter;
 mod filter_spec;
 mod hash_keys;
 mod inference;
-mod instants;
 mod keys;
 mod learned;
-mod missing;
-mod moments;
-mod numbers;
-mod objects;
+#[expect(unsafe_code, reason = "reads filters in the buffers of Python objects")]
 mod opening;
-mod output;
-mod overfull;
 mod reader;
 mod records;
-mod refresh;
-mod seeds;
-mod sets;
 mod settle;
 mod shared;
 mod slice;
 mod slicing;
-mod spans;
-mod times;
-mod unclaimed;
+mod time;
 mod whole;
 
 use pyo3::prelude::*;
 
-/// What the classes of `lately` are made of; import from there.
+/// The native part of the package `lately`, which exports what users import.
 #[pymodule]
 mod _core {
     #[pymodule_export]
@@ -60,41 +48,39 @@ mod _core {
     #[pymodule_export]
     use super::errors::FormatError;
     #[pymodule_export]
-    use super::exact::{Exact, UnclaimedExact, duplicated_exactly};
+    use super::exact::{ExactState, PyExactFilter, duplicated_exactly};
     #[pymodule_export]
-    use super::filter::{Filter, fail};
+    use super::filter::output::{count, distinct, missed, missed_by_block, overfull, parts, retained, slice_bits};
+    #[pymodule_export]
+    use super::filter::overfull::OverfullWarning;
+    #[pymodule_export]
+    use super::filter::state::FilterState;
+    #[pymodule_export]
+    use super::filter::{PyFilter, fail};
     #[pymodule_export]
     use super::filter_spec::FilterSpec;
     #[pymodule_export]
     use super::hash_keys::hash_keys;
     #[pymodule_export]
-    use super::instants::read_moment;
-    #[pymodule_export]
     use super::keys::Hashes;
     #[pymodule_export]
     use super::learned::{Learned, read_insertions};
     #[pymodule_export]
-    use super::moments::read_moments;
+    use super::opening::{from_bytes, from_parts, open, open_shared, shared_path};
     #[pymodule_export]
-    use super::opening::{from_bytes, from_parts, open, open_shared};
-    #[pymodule_export]
-    use super::output::{count, distinct, missed, missed_by_block, overfull, parts, retained, slice_bits};
-    #[pymodule_export]
-    use super::overfull::OverfullWarning;
-    #[pymodule_export]
-    use super::records::{Hashed, Lines, RecordReader};
+    use super::records::{RecordHashes, RecordReader, Records};
     #[pymodule_export]
     use super::settle::{settle, since};
-    #[pymodule_export]
-    use super::shared::shared_path;
     #[pymodule_export]
     use super::slice::{Slice, cells, generations};
     #[pymodule_export]
     use super::slicing::{expected_messages, failure_rates, least_sites, slice_capacity, sliced_rate};
     #[pymodule_export]
-    use super::spans::read_span;
+    use super::time::instant::read_moment;
     #[pymodule_export]
-    use super::unclaimed::Unclaimed;
+    use super::time::moments::read_moments;
+    #[pymodule_export]
+    use super::time::span::read_span;
 
     use super::*;
 

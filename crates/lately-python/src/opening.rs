@@ -1,4 +1,4 @@
-//! Opening what was saved or pickled. Cells are lent by Python, and copied only where necessary.
+//! Opens what was saved or pickled. Cells are read in place from Python's buffers where possible.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -11,14 +11,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 use super::calls::detached;
-use super::classes;
 use super::errors::file_error;
 use super::exact;
-use super::files::{Place, PythonFile};
-use super::objects::{holding, object, wrap};
-use super::shared::{self, look};
-use super::spans::read_span;
-use super::unclaimed::Unclaimed;
+use super::files::{FileArgument, PythonFile};
+use super::filter::PyFilter;
+use super::filter::object::{class_of, create, wrap};
+use super::filter::state::FilterState;
+use super::shared::{self, check_signals};
+use super::time::span::read_span;
 use crate::errors::raise;
 use lately::Error;
 use lately::format;
@@ -30,41 +30,42 @@ use lately::shared::TIMEOUT;
 /// Parameters
 /// ----------
 /// file : path-like or binary file
-///     What `Filter.save` wrote: a path, or anything with a method ``read`` that gives bytes. Not a byte beyond the
-///     filter is read, so that several may follow one another.
+///     What `Filter.save` wrote: a path, or an object with a method ``read`` that returns bytes. No byte after the
+///     filter is read, so a file may contain several filters in a row.
 /// mmap : bool, default False
-///     Leave the cells in the file until the filter is first written to: many processes that only query then share one
-///     copy of them. The file must not be changed in place meanwhile; `Filter.save` replaces it, which is safe. Only
-///     with a path.
+///     Leave the cells in the file until the filter is first written to. Processes that only query then share one copy
+///     of them. Needs a path. The file must not be changed in place meanwhile; `Filter.save` replaces it, which is
+///     safe.
 /// verify : bool, default True
-///     Compare the cells with their checksum, for which all of them are read: a tenth of a second for a gigabyte. Only
-///     with `mmap` may this be False. The file then answers at once, whatever its size, and is read as it is asked; but
-///     damage goes unnoticed, and a key may be missed for it. Open the file once more, with `verify`, before you trust
-///     it, in a thread for example. An `AgedQuotientFilter` is read in any case.
+///     Compare the cells with their checksum. This reads all cells, a tenth of a second for a gigabyte. False is for
+///     `mmap` only: the file then opens at once, whatever its size, and cells are read when they are needed. Damage
+///     goes unnoticed, and may make the filter miss keys; open the file once more with `verify`, for example in a
+///     thread, before you trust it. The cells of an `AgedQuotientFilter` are read in any case.
 /// shared : bool, default False
-///     One filter for several processes, each of which opens it so: what one inserts, all see. Only with a path, which
-///     is then written to, and for filters whose insertions only set bits: `AgePartitionedBloomFilter`,
-///     `GuardedEpochBloomFilter` and `BloomFilter`. See :doc:`/how-to/processes`.
+///     Share one filter among all processes that open it like this: what one inserts, all report. Needs a path, to
+///     which all of them write, and a filter whose insertions only set bits: `AgePartitionedBloomFilter`,
+///     `GuardedEpochBloomFilter` or `BloomFilter`. See :doc:`/how-to/processes`.
 /// timeout : span of time, default "10s"
-///     How long a call waits for another process that has the lock of a shared file: this call, and every later one
-///     that writes to the filter. A longer wait raises `TimeoutError`, which names the process.
+///     How long this call, and every later one that writes, waits for a process that has the lock of a shared file. A
+///     longer wait raises `TimeoutError`, which names the process.
 ///
 /// Returns
 /// -------
 /// Filter
-///     Of the class it was saved from; it goes on exactly where it stopped.
+///     A filter of the class that was saved, in the state in which it was saved.
 ///
 /// Raises
 /// ------
 /// FormatError
-///     If the file is no filter, is damaged, or was saved by a version this one cannot read.
+///     If the file is not a filter, is damaged, or was saved by a version that this one cannot read.
 /// OSError
-///     If it cannot be read; `TimeoutError` if another process has the lock of a shared file for longer than `timeout`.
+///     If the file cannot be read. `TimeoutError` if a process holds the lock of a shared file for longer than
+///     `timeout`.
 /// EOFError
 ///     If a binary file is at its end.
 /// TypeError, ValueError
-///     If it is neither a path nor a binary file, or no path with `mmap` or `shared`, or if processes cannot share it,
-///     or if it is to be read without `verify`.
+///     If `file` is neither a path nor a binary file, or not a path although `mmap` or `shared` needs one, if filters
+///     of this family cannot be shared, or if `verify` is False without `mmap`.
 ///
 /// Examples
 /// --------
@@ -88,37 +89,39 @@ pub fn open(
 ) -> PyResult<Py<PyAny>> {
     let timeout = timeout.map_or(Ok(TIMEOUT.as_nanos() as u64), |timeout| read_span(timeout, "timeout"))?;
     if mmap && shared {
-        return Err(PyValueError::new_err("mmap=True is for files that nobody writes to, and shared=True for others"));
+        return Err(PyValueError::new_err(
+            "give mmap=True or shared=True, and not both: a mapped file must not change",
+        ));
     }
     if !verify && !mmap {
-        return Err(PyValueError::new_err("verify=False is for mmap=True: else all cells are read anyway"));
+        return Err(PyValueError::new_err("verify=False needs mmap=True; without it all cells are read anyway"));
     }
-    let place = Place::of(file, "read")?;
-    if let Place::Path(path) = &place
+    let file = FileArgument::read(file, "read")?;
+    if let FileArgument::Path(path) = &file
         && let Some(exact) = exact_at(py, path, mmap || shared)?
     {
         return Ok(exact);
     }
-    let filter = match place {
-        Place::Path(path) if shared => return open_shared(py, path, timeout, None),
-        Place::Path(path) => detached(py, || {
+    let filter = match file {
+        FileArgument::Path(path) if shared => return open_shared(py, path, timeout, None),
+        FileArgument::Path(path) => detached(py, || {
             let opened = match mmap {
                 true => format::map(&path, verify),
-                false => format::open_within(&path, Duration::from_nanos(timeout), &mut look),
+                false => format::open_within(&path, Duration::from_nanos(timeout), &mut check_signals),
             };
             opened.map_err(|error| file_error(error, &path))
         })??,
-        Place::File(_) if mmap => return Err(PyValueError::new_err("mmap=True needs the path of a file")),
-        Place::File(_) if shared => return Err(PyValueError::new_err("shared=True needs the path of a file")),
-        Place::File(file) => return read_from(py, file),
+        FileArgument::Object(_) if mmap => return Err(PyValueError::new_err("mmap=True needs the path of a file")),
+        FileArgument::Object(_) if shared => return Err(PyValueError::new_err("shared=True needs the path of a file")),
+        FileArgument::Object(file) => return read_from(py, file),
     };
     wrap(py, filter)
 }
 
-/// Opens an exact window by its path, if that is what the file contains.
+/// Opens an exact window by its path. Returns `None` if the file contains something else.
 fn exact_at(py: Python<'_>, path: &Path, mapped: bool) -> PyResult<Option<Py<PyAny>>> {
     let saved = detached(py, || {
-        // Whatever is wrong with the file, opening a filter reports it.
+        // An unreadable file is reported where it is opened as a filter.
         let Ok(true) = std::fs::metadata(path).map(|file| file.is_file()) else { return Ok(None) };
         let Ok(mut file) = File::open(path) else { return Ok(None) };
         let (head, n) = head_of(&mut file).map_err(|error| file_error(error.into(), path))?;
@@ -127,7 +130,7 @@ fn exact_at(py: Python<'_>, path: &Path, mapped: bool) -> PyResult<Option<Py<PyA
         }
         if mapped {
             return Err(PyValueError::new_err(
-                "an ExactFilter grows in memory: mmap=True and shared=True are for filters",
+                "an ExactFilter grows in memory: open it without mmap=True and shared=True",
             ));
         }
         let saved = format::exact::read(&mut (&head[..n]).chain(&mut file)).map_err(|error| file_error(error, path))?;
@@ -139,7 +142,7 @@ fn exact_at(py: Python<'_>, path: &Path, mapped: bool) -> PyResult<Option<Py<PyA
     saved.map(|saved| exact::wrap(py, saved)).transpose()
 }
 
-/// Reads a filter or an exact window from a binary file, and not a byte beyond it.
+/// Reads a filter or an exact window from a binary file, and no byte after it.
 fn read_from(py: Python<'_>, mut file: PythonFile) -> PyResult<Py<PyAny>> {
     let (head, n) = detached(py, || head_of(&mut file))??;
     let mut source = (&head[..n]).chain(&mut file);
@@ -151,7 +154,8 @@ fn read_from(py: Python<'_>, mut file: PythonFile) -> PyResult<Py<PyAny>> {
     wrap(py, read.map_err(|error| file.error(error))?)
 }
 
-/// Reads the first bytes of a file, by which its kind is recognised, and their number.
+/// Reads the first 12 bytes of a file, or as many as it has, and returns them with their number. They identify a filter
+/// and an exact window.
 fn head_of(file: &mut impl Read) -> std::io::Result<([u8; 12], usize)> {
     let (mut head, mut n) = ([0; 12], 0);
     while n < head.len() {
@@ -165,22 +169,22 @@ fn head_of(file: &mut impl Read) -> std::io::Result<([u8; 12], usize)> {
     Ok((head, n))
 }
 
-/// Read a filter from the bytes that `Filter.to_bytes` gave.
+/// Read a filter from the bytes that `Filter.to_bytes` returned.
 ///
 /// Parameters
 /// ----------
 /// data : bytes-like
-///     If it is read-only, the cells stay in it until the filter is first written to.
+///     The saved form. The cells of a read-only buffer are read in place until the filter is first written to.
 ///
 /// Returns
 /// -------
 /// Filter
-///     Of the class it was saved from; it goes on exactly where it stopped.
+///     A filter of the class that was saved, in the state in which it was saved.
 ///
 /// Raises
 /// ------
 /// FormatError
-///     If the bytes are no filter, are damaged, or were written by a version this one cannot read.
+///     If the bytes are not a filter, are damaged, or were written by a version that this one cannot read.
 ///
 /// Examples
 /// --------
@@ -190,7 +194,7 @@ fn head_of(file: &mut impl Read) -> std::io::Result<([u8; 12], usize)> {
 /// True
 #[pyfunction]
 pub fn from_bytes(py: Python<'_>, data: PyBuffer<u8>) -> PyResult<Py<PyAny>> {
-    let data = lender(py, data)?;
+    let data = memory(py, data)?;
     if format::exact::is_exact((*data).as_ref()) {
         let saved = detached(py, || {
             let mut bytes: &[u8] = (*data).as_ref();
@@ -205,7 +209,7 @@ pub fn from_bytes(py: Python<'_>, data: PyBuffer<u8>) -> PyResult<Py<PyAny>> {
     wrap(py, detached(py, || format::from_bytes(data))?.map_err(raise)?)
 }
 
-/// What pickle calls: the filter of this preamble and these cells, of its own class or a user's subclass.
+/// Creates a filter of this preamble and these cells, of its family's class or a subclass. Pickle calls it.
 #[pyfunction(name = "_from_parts")]
 #[pyo3(signature = (preamble, cells, class=None))]
 pub fn from_parts(
@@ -214,16 +218,16 @@ pub fn from_parts(
     cells: PyBuffer<u8>,
     class: Option<&Bound<'_, PyType>>,
 ) -> PyResult<Py<PyAny>> {
-    let cells = lender(py, cells)?;
+    let cells = memory(py, cells)?;
     let filter = detached(py, || format::from_parts(&preamble, cells))?.map_err(raise)?;
     match class {
         None => wrap(py, filter),
-        Some(class) => object(class, filter),
+        Some(class) => create(class, FilterState::new(filter, None)),
     }
 }
 
-/// Opens the filter at a path, shared by all processes that open it so, as an object of its own class or of a user's
-/// subclass. Pickle calls it too. `timeout` is in nanoseconds.
+/// Opens the shared filter at a path, as an object of its family's class or a subclass. Pickle calls it too. `timeout`
+/// is in nanoseconds.
 #[pyfunction(name = "_open_shared")]
 #[pyo3(signature = (path, timeout, class=None))]
 pub fn open_shared(
@@ -234,26 +238,33 @@ pub fn open_shared(
 ) -> PyResult<Py<PyAny>> {
     let (filter, file) = shared::open(py, &path, timeout)?;
     let class = match class {
-        None => classes::class(py, filter.family())?,
+        None => class_of(py, filter.family())?,
         Some(class) => class.clone(),
     };
-    holding(&class, Unclaimed::shared(filter, file))
+    create(&class, FilterState::new(filter, Some(file)))
 }
 
-/// A Python buffer, lent as memory while it is held.
+/// Returns the path of the file of a shared filter, without links, or `None` for a private filter.
+#[pyfunction]
+pub fn shared_path(filter: &Bound<'_, PyFilter>) -> Option<PathBuf> {
+    let path = filter.get().shared.as_ref()?.path();
+    Some(path.canonicalize().unwrap_or_else(|_| path.to_owned()))
+}
+
+/// A Python buffer that is read in place.
 struct LentBuffer(PyBuffer<u8>);
 
 impl AsRef<[u8]> for LentBuffer {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: `lender` took it contiguous and read-only, and the buffer keeps it in place while it is held. Its
-        // owner has promised not to change it. If a read-only view is written to elsewhere, answers change with it, but
-        // every pattern of cells is legal, so nothing is read out of bounds.
+        // SAFETY: `memory` checked that the buffer is contiguous and read-only. The buffer keeps its memory alive and
+        // in place while this object exists. If the owner writes to the memory behind a read-only view, answers change;
+        // every pattern of cells is valid, so nothing is read out of bounds.
         unsafe { std::slice::from_raw_parts(self.0.buf_ptr().cast(), self.0.len_bytes()) }
     }
 }
 
-/// Memory to read a filter from: the buffer itself if nobody may write to it, else a copy.
-fn lender(py: Python<'_>, buffer: PyBuffer<u8>) -> PyResult<Lender> {
+/// Returns the memory of a buffer, to read a filter from: in place if the buffer is read-only, otherwise a copy.
+fn memory(py: Python<'_>, buffer: PyBuffer<u8>) -> PyResult<Lender> {
     if buffer.readonly() && buffer.is_c_contiguous() && buffer.len_bytes() > 0 {
         Ok(Box::new(LentBuffer(buffer)))
     } else {

@@ -1,8 +1,8 @@
-//! A filter that several processes share: its file, and the lock of the file while one of them writes.
+//! The file of a filter that several processes share, and its lock while one of them writes.
 
 use std::io::{Error as IoError, Result as IoResult};
 use std::ops::{Deref, DerefMut};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, LazyLock, RwLockWriteGuard, Weak};
@@ -11,23 +11,22 @@ use std::time::{Duration, Instant};
 use pyo3::prelude::*;
 use pyo3::types::IntoPyDict;
 
-use super::calls::{Held, Lock, NoFork, detached};
+use super::calls::{ForkGuard, Lock, LockGuard, detached};
 use super::errors::file_error;
-use super::filter::Filter;
-use lately::filter;
+use lately::filter::AnyFilter;
 use lately::shared::{self, Locked, SharedFile};
 
-/// The file of a shared filter, and how long a call waits for its lock.
+/// The open file of a shared filter.
 pub struct Shared {
     file: Arc<SharedFile>,
-    /// In nanoseconds.
+    /// How long a call waits for the lock, in nanoseconds.
     pub timeout: u64,
-    /// When the path was last known to lead to the file, by [`milliseconds`].
+    /// When the path was last checked, by [`milliseconds`].
     checked: AtomicU64,
 }
 
-/// How long a query relies on the last check of the path, in milliseconds.
-const CHECKS_EVERY: u64 = 100;
+/// How long queries rely on a check of the path, in milliseconds.
+const CHECK_INTERVAL: u64 = 100;
 
 /// Returns the milliseconds since the first shared filter of this process was opened.
 fn milliseconds() -> u64 {
@@ -35,7 +34,7 @@ fn milliseconds() -> u64 {
     START.elapsed().as_millis() as u64
 }
 
-/// The files that are open here. A child closes those it has inherited.
+/// The shared files that this process has open. A child closes the ones it inherits.
 static OPEN: Lock<Vec<Weak<SharedFile>>> = Lock::new(Vec::new());
 
 impl Shared {
@@ -44,20 +43,20 @@ impl Shared {
         self.file.path()
     }
 
-    /// Raises an error if the path leads to another file by now: other processes may write to that one. Checks at most
-    /// ten times a second, because a check takes several times as long as the query of a key.
-    pub fn check_place(&self) -> PyResult<()> {
+    /// Raises an error if the path now leads to another file, to which other processes may write. Checks at most ten
+    /// times a second, because a check takes several times as long as the query of a key.
+    pub fn check_path(&self) -> PyResult<()> {
         let now = milliseconds();
-        if now.saturating_sub(self.checked.load(Relaxed)) < CHECKS_EVERY {
+        if now.saturating_sub(self.checked.load(Relaxed)) < CHECK_INTERVAL {
             return Ok(());
         }
-        self.check_place_now()?;
+        self.check_path_now()?;
         self.checked.store(now, Relaxed);
         Ok(())
     }
 
-    /// [`check_place`](Self::check_place), however recent the last check is.
-    pub fn check_place_now(&self) -> PyResult<()> {
+    /// Raises an error if the path now leads to another file, without relying on an earlier check.
+    pub fn check_path_now(&self) -> PyResult<()> {
         self.file.check_place().map_err(|error| self.error(error))
     }
 
@@ -66,24 +65,24 @@ impl Shared {
     }
 }
 
-/// A filter to write to, while no other thread and no other process does. The file is released before the filter.
-pub struct Writing<'a> {
+/// A filter that is locked for writing against other threads, and if shared against other processes. The lock of the
+/// file is released first.
+pub struct WriteGuard<'a> {
     _file: Option<Locked<'a>>,
-    filter: Held<RwLockWriteGuard<'a, filter::AnyFilter>>,
+    filter: LockGuard<RwLockWriteGuard<'a, AnyFilter>>,
 }
 
-impl<'a> Writing<'a> {
-    /// Waits for other processes if the filter is shared, then for other threads. Called detached from the interpreter.
-    ///
-    /// While it waits for other processes it holds no lock of this one, so that other threads can query, and fork.
-    pub fn new(filter: &'a Lock<filter::AnyFilter>, shared: Option<&'a Shared>) -> PyResult<Self> {
+impl<'a> WriteGuard<'a> {
+    /// Waits for other processes if the filter is shared, then for other threads. The caller is detached from the
+    /// interpreter. While this thread waits for other processes it holds no lock: other threads can query and fork.
+    pub fn new(filter: &'a Lock<AnyFilter>, shared: Option<&'a Shared>) -> PyResult<Self> {
         let Some(shared) = shared else { return Ok(Self { _file: None, filter: filter.write() }) };
         let timeout = Duration::from_nanos(shared.timeout);
         let attempt = || {
-            let fork = NoFork::new();
+            let fork = ForkGuard::new();
             Ok(shared.file.try_lock()?.map(|file| (file, fork)))
         };
-        match shared::wait(timeout, &mut look, attempt) {
+        match shared::wait(timeout, &mut check_signals, attempt) {
             Ok(Some((file, fork))) => Ok(Self { _file: Some(file), filter: filter.write_without_fork(fork) }),
             Ok(None) => Err(shared.error(shared.file.timed_out(timeout))),
             Err(error) => Err(shared.error(error)),
@@ -91,29 +90,29 @@ impl<'a> Writing<'a> {
     }
 }
 
-impl Deref for Writing<'_> {
-    type Target = filter::AnyFilter;
+impl Deref for WriteGuard<'_> {
+    type Target = AnyFilter;
 
-    fn deref(&self) -> &filter::AnyFilter {
+    fn deref(&self) -> &AnyFilter {
         &self.filter
     }
 }
 
-impl DerefMut for Writing<'_> {
-    fn deref_mut(&mut self) -> &mut filter::AnyFilter {
+impl DerefMut for WriteGuard<'_> {
+    fn deref_mut(&mut self) -> &mut AnyFilter {
         &mut self.filter
     }
 }
 
-/// Lets handlers of signals run; an exception that one of them raises is the error.
-pub fn look() -> IoResult<()> {
+/// Runs signal handlers, and returns an exception that one of them raises.
+pub fn check_signals() -> IoResult<()> {
     Ok(Python::attach(|py| py.check_signals())?)
 }
 
-/// Opens the filter at a path, shared by all processes that open it so.
-pub fn open(py: Python<'_>, path: &Path, timeout: u64) -> PyResult<(filter::AnyFilter, Shared)> {
+/// Opens the filter at a path, shared with all processes that open it like this. `timeout` is in nanoseconds.
+pub fn open(py: Python<'_>, path: &Path, timeout: u64) -> PyResult<(AnyFilter, Shared)> {
     detached(py, || {
-        let opened = shared::open_within(path, Duration::from_nanos(timeout), &mut look);
+        let opened = shared::open_within(path, Duration::from_nanos(timeout), &mut check_signals);
         let (filter, file) = opened.map_err(|error| file_error(error, path))?;
         let file = Arc::new(file);
         let mut all = OPEN.write();
@@ -123,8 +122,8 @@ pub fn open(py: Python<'_>, path: &Path, timeout: u64) -> PyResult<(filter::AnyF
     })?
 }
 
-/// Makes a child close what it inherits: else it would hold locks for a parent that dies. Called after
-/// [`calls::register_at_fork`](super::calls::register_at_fork), whose locks are then free.
+/// Makes a child process close the files it inherits; otherwise it would hold locks for a parent that dies. Call it
+/// after [`calls::register_at_fork`](super::calls::register_at_fork), so that locks are free when a child runs this.
 pub fn register_at_fork(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     let Some(register) = py.import("os")?.getattr_opt("register_at_fork")? else { return Ok(()) };
@@ -136,11 +135,4 @@ pub fn register_at_fork(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyfunction]
 fn close_inherited(py: Python<'_>) -> PyResult<()> {
     detached(py, || OPEN.read().iter().filter_map(Weak::upgrade).for_each(|file| file.close_inherited()))
-}
-
-/// Returns the path of the file by which processes share a filter, without links, or `None` for a private one.
-#[pyfunction]
-pub fn shared_path(filter: &Bound<'_, Filter>) -> Option<PathBuf> {
-    let path = filter.get().shared.as_ref()?.path();
-    Some(path.canonicalize().unwrap_or_else(|_| path.to_owned()))
 }

@@ -8,8 +8,8 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use super::arrays::{Values, Width};
-use super::calls::{Held, Lock, detached};
-use super::filter::Filter;
+use super::calls::{Lock, LockGuard, detached};
+use super::filter::PyFilter;
 use super::filter_spec::FilterSpec;
 use super::whole::Whole;
 use crate::errors::raise;
@@ -69,7 +69,7 @@ impl Slice {
     }
 
     /// To read. Like the lock of a filter, only taken detached from the interpreter.
-    fn inner(&self) -> Held<RwLockReadGuard<'_, shard::Shard>> {
+    fn inner(&self) -> LockGuard<RwLockReadGuard<'_, shard::Shard>> {
         self.inner.read()
     }
 }
@@ -84,7 +84,7 @@ fn to_python((ages, base): (Ages, i64), py: Python<'_>) -> (Bound<'_, PyAny>, i6
 }
 
 /// The cells of a filter as one row.
-fn row(filter: &Bound<'_, Filter>) -> PyResult<Row> {
+fn row(filter: &Bound<'_, PyFilter>) -> PyResult<Row> {
     let base = filter.get();
     detached(filter.py(), || base.with(Row::of))?.map_err(raise)
 }
@@ -101,7 +101,7 @@ pub fn row_like(like: &Bound<'_, PyAny>) -> PyResult<Row> {
 
 /// `BloomFilter.cells` and `TimingBloomFilter.cells`.
 #[pyfunction]
-pub fn cells<'py>(filter: &Bound<'py, Filter>, keys: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyArray2<u64>>> {
+pub fn cells<'py>(filter: &Bound<'py, PyFilter>, keys: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyArray2<u64>>> {
     let (py, row) = (filter.py(), row(filter)?);
     let batch = filter.get().keys(keys)?;
     let write = |(): &mut (), hashes: &[u64], _, _: Moments<'_>, cells: &mut [u64]| {
@@ -115,7 +115,7 @@ pub fn cells<'py>(filter: &Bound<'py, Filter>, keys: &Bound<'_, PyAny>) -> PyRes
 #[pyfunction]
 #[pyo3(signature = (filter, at, n))]
 pub fn generations<'py>(
-    filter: &Bound<'py, Filter>,
+    filter: &Bound<'py, PyFilter>,
     at: Option<&Bound<'_, PyAny>>,
     n: Whole,
 ) -> PyResult<Bound<'py, PyArray1<i64>>> {

@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing, nullcontext
 from itertools import chain
 from pathlib import Path
 
-from lately._core import Hashed
+from lately._core import RecordHashes
 from lately._progress import progress
 from lately.cli.errors import CliError, DamagedError
 from lately.cli.filters import contradiction, open_filter
@@ -220,10 +220,10 @@ def _fitting(batch: Batch, seen: lately.Filter, malformed: Malformed) -> Iterato
 
 def _hashed(batch: Batch, seen: lately.Filter) -> Batch:
     """Return a batch with the hashes of its keys, which both the filter and the report use."""
-    if isinstance(batch.keys, Hashed):
+    if isinstance(batch.keys, RecordHashes):
         return batch
     try:
-        return batch.replace(keys=Hashed(seen, batch.keys))
+        return batch.replace(keys=RecordHashes(seen, batch.keys))
     except (TypeError, ValueError) as error:
         raise CliError(f"{batch.source}: {error}") from None
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from contextlib import closing
 from itertools import compress
 
-from lately._core import Lines
+from lately._core import Records
 from lately.cli.errors import CliError, DamagedError
 from lately.cli.inputs import Input, blocks
 
@@ -37,7 +37,7 @@ class Batch:
     records : Any
         The records as they were read, to write them again.
     numbers : sequence of int or None
-        Numbers of their lines; None if the records are `Lines`, which have them.
+        Numbers of their lines; None if the records are `Records`, which have them.
     head : bytes
         Bytes to write before the first record: the header of CSV.
     unit : str
@@ -254,7 +254,7 @@ class LineWriter:
     def write(self, batch: Batch, kept: Marks) -> None:
         """Write the kept lines of a batch, and flush them."""
         records = batch.records
-        chosen = records.chosen(kept) if isinstance(records, Lines) else b"".join(compress(records, kept))
+        chosen = records.chosen(kept) if isinstance(records, Records) else b"".join(compress(records, kept))
         lines = batch.head + chosen
         if lines:
             self._output.stream.write(b"\n" + lines if self._unended else lines)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     import lately
-    from lately._core import Hashed
+    from lately._core import RecordHashes
     from lately.cli.records import Marks
 
 # Most keys of the sample. If the slack drops a hundred repeats, the error of the estimate is about a tenth, times the
@@ -61,7 +61,7 @@ class InSlack:
         """Whether only some keys are followed."""
         return self._zeros > 0
 
-    def count(self, keys: Hashed, times: Any, new: Marks) -> None:
+    def count(self, keys: RecordHashes, times: Any, new: Marks) -> None:
         """Count the records of a batch, in order, after the filter has marked them."""
         if not self._counts or not len(new):
             return

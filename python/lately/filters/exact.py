@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @complete
-class ExactFilter(_core.Exact):
+class ExactFilter(_core.ExactFilter):
     """Exact window: no slack and no false positives, in memory that holds every key.
 
     It has the calls of `Filter`, but is not a subclass of it: it has no rate, no prior and no generations. A window of
@@ -337,7 +337,7 @@ class ExactFilter(_core.Exact):
 
     def copy(self) -> Self:
         """Return an independent copy."""
-        made = _core.Exact.__new__(type(self), self._unclaimed_copy())
+        made = _core.ExactFilter.__new__(type(self), self._state_copy())
         if hasattr(self, "__dict__"):
             made.__dict__.update(self.__dict__)
         return made
@@ -369,4 +369,4 @@ class ExactFilter(_core.Exact):
 def _restored(kind: type[ExactFilter], data: bytes) -> ExactFilter:
     """Make the filter that a pickle contains."""
     made: Any = _core.from_bytes(data)
-    return made if kind is ExactFilter else _core.Exact.__new__(kind, made._unclaimed_copy())
+    return made if kind is ExactFilter else _core.ExactFilter.__new__(kind, made._state_copy())

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import lately
-from lately._core import Exact
+from lately._core import ExactFilter
 from lately.integrations._missing import missing as _missing
 
 try:
@@ -110,7 +110,7 @@ class new:  # noqa: N801
     def _begin(self) -> None:
         """Begin a pass over the dataset, without keys."""
         # A secret seed: texts may come from an attacker.
-        self._seen: Any = Exact(**self._window, seed="random") if self._filter is None else self._filter.copy()
+        self._seen: Any = ExactFilter(**self._window, seed="random") if self._filter is None else self._filter.copy()
         self._next = 0
 
     def __getstate__(self) -> dict[str, Any]:

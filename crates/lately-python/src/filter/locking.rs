@@ -1,106 +1,113 @@
-//! How a filter is asked and changed: at once for one key or a few, detached and block by block for a batch.
+//! Reads and writes under the filter's lock: at once for a few keys, detached and block by block for a batch.
 
 use std::sync::atomic::Ordering::Relaxed;
 
 use bytemuck::Zeroable;
 use pyo3::prelude::*;
 
-use super::Filter;
+use super::PyFilter;
 use crate::batch::{Batch, Stopped};
 use crate::calls::caught;
 use crate::errors::raise;
-use crate::moments::{OwnedMoments, now};
+use crate::time::moments::{OwnedMoments, now};
 use crate::whole::Threads;
 use lately::Error;
 use lately::clock::Moments;
 use lately::engine::Refresh;
 use lately::engine::threads::Chunk;
-use lately::filter;
+use lately::filter::AnyFilter;
 
-/// Bytes of cells up to which one key may be inserted without letting go of the interpreter. The worst that it may do
-/// is to copy or clear them all, which takes some 2 ms; a thread that waits for the interpreter gives others 5.
+/// Most bytes of cells of a filter that is written to without detaching from the interpreter. At worst an insertion
+/// copies or clears them all, which takes some 2 ms; the interpreter itself switches threads every 5 ms.
 const SMALL: usize = 8 << 20;
 
-impl Filter {
-    /// Asks about one key or a few: at once where the cells are few and nobody writes to them, since to detach and come
-    /// back takes longer, some 50 ns, and much more while other threads compute; else detached.
-    pub(super) fn ask_now<T: Send>(
+impl PyFilter {
+    /// Reads the answers to a few keys. If the cells are few and no thread writes to them, it stays attached to the
+    /// interpreter: to detach and attach again takes some 50 ns, and much more while other threads compute.
+    pub(super) fn read_few<T: Send>(
         &self,
         py: Python<'_>,
-        ask: impl Fn(&filter::AnyFilter) -> Result<T, Error> + Sync,
+        read: impl Fn(&AnyFilter) -> Result<T, Error> + Sync,
     ) -> PyResult<T> {
-        self.check_place()?;
+        self.check_path()?;
         caught(|| match self.inner.try_read() {
-            Ok(filter) if is_small(&filter) => Ok(ask(&filter).map_err(raise)?),
+            Ok(filter) if is_small(&filter) => Ok(read(&filter).map_err(raise)?),
             tried => {
                 drop(tried);
-                Ok(py.detach(|| ask(&self.read())).map_err(raise)?)
+                Ok(py.detach(|| read(&self.read())).map_err(raise)?)
             }
         })
     }
 
-    /// Changes one key or a few, as [`ask_now`](Self::ask_now) asks.
-    pub(super) fn change_now<T: Send>(
+    /// Writes a few keys, and stays attached to the interpreter as [`read_few`](Self::read_few) does.
+    pub(super) fn write_few<T: Send>(
         &self,
         py: Python<'_>,
-        change: impl Fn(&mut filter::AnyFilter) -> Result<T, Error> + Sync,
+        write: impl Fn(&mut AnyFilter) -> Result<T, Error> + Sync,
     ) -> PyResult<T> {
         caught(|| match self.inner.try_write() {
-            // No other process is waited for here.
-            Ok(mut filter) if is_small(&filter) && self.shared.is_none() => change(&mut filter).map_err(raise),
+            // A shared filter waits for other processes, which is done detached.
+            Ok(mut filter) if is_small(&filter) && self.shared.is_none() => write(&mut filter).map_err(raise),
             tried => {
                 drop(tried);
-                py.detach(|| change(&mut *self.write()?).map_err(raise))
+                py.detach(|| write(&mut *self.write()?).map_err(raise))
             }
         })
     }
 
-    /// Asks about a batch.
-    pub(super) fn ask_batch<T: Zeroable + Send>(
+    /// Reads the answers to a batch.
+    pub(super) fn read_batch<T: Zeroable + Send>(
         &self,
         py: Python<'_>,
         batch: &Batch,
         threads: usize,
-        ask: impl Fn(&filter::AnyFilter, &[u64], Moments<'_>, &mut [T]) -> Result<(), Error> + Sync,
+        read: impl Fn(&AnyFilter, &[u64], Moments<'_>, &mut [T]) -> Result<(), Error> + Sync,
     ) -> PyResult<Vec<T>> {
         match batch.is_short() {
-            true => self.ask_now(py, |filter| batch.at_once(|hashes, at, answers| ask(filter, hashes, at, answers))),
+            true => {
+                self.read_few(py, |filter| batch.run_short(|hashes, at, answers| read(filter, hashes, at, answers)))
+            }
             false => {
-                self.check_place()?;
-                Ok(batch.run(py, threads, |hashes, at, answers| ask(&self.read(), hashes, at, answers))?)
+                self.check_path()?;
+                Ok(batch.run(py, threads, |hashes, at, answers| read(&self.read(), hashes, at, answers))?)
             }
         }
     }
 
-    /// Changes the keys of a batch, in order.
-    pub(super) fn change_batch<T: Zeroable + Send>(
+    /// Writes the keys of a batch in order, and returns the answers.
+    pub(super) fn write_batch<T: Zeroable + Send>(
         &self,
         py: Python<'_>,
         batch: &Batch,
-        change: impl Fn(&mut filter::AnyFilter, &[u64], Moments<'_>, &mut [T]) -> Result<(), Error> + Sync,
+        write: impl Fn(&mut AnyFilter, &[u64], Moments<'_>, &mut [T]) -> Result<(), Error> + Sync,
     ) -> Result<Vec<T>, Stopped<T>> {
         match batch.is_short() {
             true => {
-                let change = |filter: &mut filter::AnyFilter| {
-                    batch.at_once(|hashes, at, answers| change(filter, hashes, at, answers))
-                };
-                self.change_now(py, change).map_err(Stopped::before_all)
+                let write =
+                    |filter: &mut AnyFilter| batch.run_short(|hashes, at, answers| write(filter, hashes, at, answers));
+                self.write_few(py, write).map_err(Stopped::before_all)
             }
             false => {
-                batch.run(py, 1, |hashes, at, answers| change(&mut *self.write()?, hashes, at, answers).map_err(raise))
+                batch.run(py, 1, |hashes, at, answers| write(&mut *self.write()?, hashes, at, answers).map_err(raise))
             }
         }
     }
 
-    /// What `duplicated` answers.
-    pub fn judge(&self, py: Python<'_>, batch: &Batch, refresh: Refresh, threads: Threads) -> PyResult<Vec<bool>> {
+    /// Returns for each key in order whether it was inserted within the window, and inserts it.
+    pub fn duplicated_batch(
+        &self,
+        py: Python<'_>,
+        batch: &Batch,
+        refresh: Refresh,
+        threads: Threads,
+    ) -> PyResult<Vec<bool>> {
         let seen: Result<Vec<bool>, Stopped<bool>> = if threads.0 > 1 {
             let engine = |keys: &mut Chunk<'_>, at: Moments<'_>, seen: &mut [bool]| {
                 self.write()?.engine_mut().duplicated_shared(keys, at, refresh, seen).map_err(raise)
             };
             batch.run_in_order(py, threads.0, engine)
         } else {
-            self.change_batch(py, batch, |filter, hashes, at, seen| {
+            self.write_batch(py, batch, |filter, hashes, at, seen| {
                 filter.engine_mut().duplicated(hashes, at, refresh, seen)
             })
         };
@@ -111,21 +118,21 @@ impl Filter {
         }
     }
 
-    /// Refuses the time of one key if it lies too far ahead of the system's clock, which is looked at no more often
-    /// than it has to be: it takes a quarter of the time of a key.
-    pub(super) fn check_one(&self, py: Python<'_>, moments: &OwnedMoments) -> PyResult<()> {
+    /// Rejects the time of one key if it lies too far ahead of the system's clock. Earlier times than an accepted one
+    /// are accepted without reading the clock, which would take a quarter of the time of a key.
+    pub(super) fn check_ahead(&self, py: Python<'_>, moments: &OwnedMoments) -> PyResult<()> {
         let &OwnedMoments::At(moment) = moments else { return Ok(()) };
-        if moment <= self.not_ahead.load(Relaxed) {
+        if moment <= self.accepted_until.load(Relaxed) {
             return Ok(());
         }
         let clock = self.clock(py)?;
         let now = now();
         clock.check_new(Moments::At(moment), now).map_err(raise)?;
-        self.not_ahead.store(clock.until(now), Relaxed);
+        self.accepted_until.store(clock.until(now), Relaxed);
         Ok(())
     }
 }
 
-fn is_small(filter: &filter::AnyFilter) -> bool {
+fn is_small(filter: &AnyFilter) -> bool {
     filter.engine().words().as_slice().len() <= SMALL / 8
 }

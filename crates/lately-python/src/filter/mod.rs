@@ -1,7 +1,14 @@
-//! The base class of all filters, which does the work; a family's class in Python constructs it.
+//! The base class of all filters. The class of a family, in Python, adds its constructor and what it alone can answer.
 
+mod attributes;
+mod batches;
 mod locking;
-mod methods;
+mod merge;
+pub mod object;
+pub mod output;
+pub mod overfull;
+mod saving;
+pub mod state;
 
 use std::sync::RwLockReadGuard;
 use std::sync::atomic::AtomicI64;
@@ -11,64 +18,58 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 use super::batch::Batch;
-use super::calls::{Held, Lock, detached};
+use super::calls::{Lock, LockGuard, detached};
 use super::keys::read_keys;
-use super::moments::OwnedMoments;
-use super::overfull::LoadMonitor;
-use super::shared::{Shared, Writing};
-use super::times;
-use super::unclaimed::Unclaimed;
+use super::shared::{Shared, WriteGuard};
+use super::time::moments::OwnedMoments;
+use super::time::window;
 use crate::errors::raise;
 use lately::clock::{Clock, Window};
-use lately::filter;
+use lately::filter::AnyFilter;
 use lately::key::{KeyHasher, Keys};
+use overfull::LoadMonitor;
+use state::FilterState;
 
 /// How often a shared filter is copied without the lock of its file, before the lock is taken.
 const ATTEMPTS: usize = 4;
 
 /// What every filter does; `lately.Filter` is its class for users.
-#[pyclass(subclass, frozen, module = "lately._core")]
-pub struct Filter {
-    inner: Lock<filter::AnyFilter>,
-    /// Its file, where processes share it.
-    pub(super) shared: Option<Shared>,
-    /// Hasher and window never change, so nobody needs the lock for them.
-    pub(super) hasher: KeyHasher,
-    pub(super) window: Window,
-    /// A time that was not too far ahead when the system's clock was last asked for one key.
-    not_ahead: AtomicI64,
-    pub(super) watch: LoadMonitor,
+#[pyclass(name = "Filter", subclass, frozen, module = "lately._core")]
+pub struct PyFilter {
+    inner: Lock<AnyFilter>,
+    /// The file of a shared filter.
+    pub shared: Option<Shared>,
+    /// Hasher and window never change, so they are read without the lock.
+    pub hasher: KeyHasher,
+    window: Window,
+    /// The latest event time that a comparison with the system's clock has accepted.
+    accepted_until: AtomicI64,
+    load: LoadMonitor,
 }
 
-impl Filter {
-    fn new((filter, shared): (filter::AnyFilter, Option<Shared>)) -> Self {
-        let (hasher, window) = (KeyHasher::new(filter.seed()), filter.window());
-        let watch = LoadMonitor::new(&filter);
-        Self { inner: Lock::new(filter), shared, hasher, window, not_ahead: AtomicI64::new(i64::MIN), watch }
-    }
-
-    /// To read; see [`Lock::read`].
-    pub fn read(&self) -> Held<RwLockReadGuard<'_, filter::AnyFilter>> {
+impl PyFilter {
+    /// Locks the filter for reading, under the conditions of [`Lock::read`].
+    pub fn read(&self) -> LockGuard<RwLockReadGuard<'_, AnyFilter>> {
         self.inner.read()
     }
 
-    /// To write; see [`read`](Self::read).
-    pub(super) fn write(&self) -> PyResult<Writing<'_>> {
-        Writing::new(&self.inner, self.shared.as_ref())
+    /// Locks the filter for writing, and its file if it is shared, under the conditions of [`Lock::read`].
+    fn write(&self) -> PyResult<WriteGuard<'_>> {
+        WriteGuard::new(&self.inner, self.shared.as_ref())
     }
 
-    /// Returns a copy of this moment; called as [`read`](Self::read).
-    pub(super) fn snapshot(&self) -> PyResult<filter::AnyFilter> {
+    /// Returns a copy of the present state, under the conditions of [`Lock::read`].
+    pub fn snapshot(&self) -> PyResult<AnyFilter> {
         match &self.shared {
             None => Ok(self.read().clone()),
             Some(shared) => self.shared_snapshot(shared),
         }
     }
 
-    /// Copies a filter that processes share: without the lock of the file unless they write to it all the while.
+    /// Copies a shared filter. The lock of its file is taken only if other processes write during every attempt.
     #[cold]
-    fn shared_snapshot(&self, shared: &Shared) -> PyResult<filter::AnyFilter> {
-        shared.check_place_now()?;
+    fn shared_snapshot(&self, shared: &Shared) -> PyResult<AnyFilter> {
+        shared.check_path_now()?;
         for _ in 0..ATTEMPTS {
             if let Some(copy) = self.read().snapshot().map_err(raise)? {
                 return Ok(copy);
@@ -78,103 +79,96 @@ impl Filter {
         copy.ok_or_else(|| PyRuntimeError::new_err("a process writes to the file of this filter without its lock"))
     }
 
-    /// Raises an error if this filter is shared, and its path leads to another file by now.
+    /// Raises an error if the path of a shared filter now leads to another file.
     #[inline]
-    pub(super) fn check_place(&self) -> PyResult<()> {
-        self.shared.as_ref().map_or(Ok(()), Shared::check_place)
+    fn check_path(&self) -> PyResult<()> {
+        self.shared.as_ref().map_or(Ok(()), Shared::check_path)
     }
 
-    /// Reads keys without moments, for a subclass.
-    pub(super) fn keys(&self, keys: &Bound<'_, PyAny>) -> PyResult<Batch> {
+    /// Reads keys without moments.
+    pub fn keys(&self, keys: &Bound<'_, PyAny>) -> PyResult<Batch> {
         Ok(Batch::untimed(read_keys(keys, &self.hasher)?))
     }
 
-    /// Reads n moments, which lie within its window or not.
-    pub(super) fn moments(&self, at: Option<&Bound<'_, PyAny>>, n: usize) -> PyResult<OwnedMoments> {
+    /// Reads n moments. They are not compared with the window.
+    pub fn moments(&self, at: Option<&Bound<'_, PyAny>>, n: usize) -> PyResult<OwnedMoments> {
         OwnedMoments::read(at, self.window, n)
     }
 
-    /// The length of a window to ask for: a part of its own, or all of it.
-    pub(super) fn part(&self, window: Option<&Bound<'_, PyAny>>) -> PyResult<u64> {
-        let asked = |window| self.window.part(times::length("window", window, self.window)?).map_err(raise);
-        window.map_or(Ok(self.window.length()), asked)
+    /// Reads the `window=` of a query: at most the filter's own, which is the default.
+    fn query_window(&self, window: Option<&Bound<'_, PyAny>>) -> PyResult<u64> {
+        let read = |window| self.window.part(window::length("window", window, self.window)?).map_err(raise);
+        window.map_or(Ok(self.window.length()), read)
     }
 
-    /// What a subclass alone can ask of its filter; called detached, as [`read`](Self::read).
-    pub(super) fn with<T>(&self, ask: impl FnOnce(&filter::AnyFilter) -> T) -> T {
-        ask(&self.read())
+    /// Calls `read` with the filter, under the conditions of [`Lock::read`].
+    pub fn with<T>(&self, read: impl FnOnce(&AnyFilter) -> T) -> T {
+        read(&self.read())
     }
 
-    pub(super) fn clock(&self, py: Python<'_>) -> PyResult<Clock> {
+    /// Returns a copy of the filter's clock.
+    fn clock(&self, py: Python<'_>) -> PyResult<Clock> {
         match self.inner.try_read() {
             Ok(filter) => Ok(filter.engine().clock()),
             Err(_) => detached(py, || self.read().engine().clock()),
         }
     }
 
-    /// Reads keys and moments, which are refused here or not at all.
-    pub(super) fn batch(
+    /// Reads keys and moments, and checks the moments against the filter's clock. With `new` they are to be inserted.
+    pub fn batch(
         &self,
         py: Python<'_>,
         keys: &Bound<'_, PyAny>,
         at: Option<&Bound<'_, PyAny>>,
         new: bool,
     ) -> PyResult<Batch> {
-        self.timed(py, read_keys(keys, &self.hasher)?, at, new)
+        self.batch_of(py, read_keys(keys, &self.hasher)?, at, new)
     }
 
-    /// [`batch`](Self::batch) of keys that are read already.
-    pub(super) fn timed(
-        &self,
-        py: Python<'_>,
-        keys: Keys,
-        at: Option<&Bound<'_, PyAny>>,
-        new: bool,
-    ) -> PyResult<Batch> {
+    /// Reads and checks the moments of keys, as [`batch`](Self::batch) does.
+    pub fn batch_of(&self, py: Python<'_>, keys: Keys, at: Option<&Bound<'_, PyAny>>, new: bool) -> PyResult<Batch> {
         let moments = OwnedMoments::read(at, self.window, keys.len())?;
         let clock = self.clock(py)?;
         moments.check(py, &clock, new)?;
         if new {
-            self.watch.begin_if_old(&clock, moments.first());
+            self.load.restart_if_expired(&clock, moments.first());
         }
         Ok(Batch { keys, moments })
     }
 
-    /// Warns, if the filter has just been found to be overfull.
+    /// Warns once if the filter holds more keys than it was planned for.
     fn warn_if_overfull(&self, py: Python<'_>) -> PyResult<()> {
-        if self.watch.is_over() || !self.watch.is_due(self.clock(py)?.inserted()) {
+        if self.load.is_idle() || !self.load.is_due(self.clock(py)?.inserted()) {
             return Ok(());
         }
-        let message = detached(py, || self.watch.look(&self.read()))?;
-        message.map_or(Ok(()), |message| self.watch.say(py, message))
+        let message = detached(py, || self.load.check(&self.read()))?;
+        message.map_or(Ok(()), |message| self.load.report(py, message))
     }
 
-    /// What its keys are counted by.
-    pub fn watch(&self) -> &LoadMonitor {
-        &self.watch
-    }
-
-    /// Asks the system's clock again, since the times of before are forgotten.
-    pub(super) fn forget_times(&self) {
-        self.not_ahead.store(i64::MIN, Relaxed);
+    /// Forgets which event times were accepted, so that the next is compared with the system's clock.
+    fn forget_times(&self) {
+        self.accepted_until.store(i64::MIN, Relaxed);
     }
 }
 
 #[pymethods]
-impl Filter {
+impl PyFilter {
     #[new]
     #[pyo3(signature = (built, /))]
-    fn made(built: &Unclaimed) -> PyResult<Self> {
-        built.take().map(Self::new)
+    fn new(built: &FilterState) -> PyResult<Self> {
+        let (filter, shared) = built.take()?;
+        let (hasher, window, load) = (KeyHasher::new(filter.seed()), filter.window(), LoadMonitor::new(&filter));
+        let accepted_until = AtomicI64::new(i64::MIN);
+        Ok(Self { inner: Lock::new(filter), shared, hasher, window, accepted_until, load })
     }
 }
 
-/// Panics, while it writes to the filter if there is one: for the tests of the net.
+/// Panics, during a write to the filter if one is given. The tests of caught panics call it.
 #[pyfunction(name = "_fail", signature = (filter=None))]
-pub fn fail(py: Python<'_>, filter: Option<&Bound<'_, Filter>>) -> PyResult<()> {
+pub fn fail(py: Python<'_>, filter: Option<&Bound<'_, PyFilter>>) -> PyResult<()> {
     let filter = filter.map(Bound::get);
     detached(py, || {
-        let _torn = filter.map(Filter::write);
-        panic!("as the tests ask")
+        let _written = filter.map(PyFilter::write);
+        panic!("requested by a test")
     })
 }

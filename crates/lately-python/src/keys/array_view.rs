@@ -1,4 +1,4 @@
-//! The elements of a NumPy array, read in place.
+//! Reads the elements of a NumPy array in place.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -16,10 +16,10 @@ use lately::instructions::{Instructions, Work};
 use lately::key::{KeyHasher, Strings};
 use lately::memory::prefetch::Address;
 
-/// The elements of an array of one dimension, in place, by a view that nobody else has: its address, length and type
-/// stay as they were when they were checked.
+/// The elements of a one-dimensional array, in place. No other object has the view, so its address, length and type do
+/// not change after they are checked.
 pub struct ArrayView {
-    /// Keeps the memory.
+    /// Keeps the memory alive.
     view: Py<PyUntypedArray>,
     first: *const u8,
     len: usize,
@@ -27,132 +27,137 @@ pub struct ArrayView {
     width: usize,
 }
 
-// SAFETY: the memory is only read, and it lives as long as the view, which only a thread that holds the interpreter can
-// end. Another thread may write to the array meanwhile, as with every NumPy function that detaches from the
-// interpreter: then the hash is that of some bytes, and nothing depends on which.
+// SAFETY: the memory is only read. It lives as long as the view, which only a thread attached to the interpreter drops.
+// Another thread may write to the array meanwhile, as with every NumPy function that detaches from the interpreter. The
+// hash is then that of other bytes, and no memory access depends on it.
 unsafe impl Send for ArrayView {}
 // SAFETY: as above.
 unsafe impl Sync for ArrayView {}
 
 impl ArrayView {
-    /// The elements of `array`; refused unless it has one dimension.
+    /// Creates a view of `array`. An error unless it has one dimension.
     pub fn new(array: &Bound<'_, PyUntypedArray>) -> PyResult<Self> {
         let py = array.py();
-        // SAFETY: a live array, no other type of elements, and the type of plain arrays. The result is a new reference,
-        // or null with an error set. A view of a plain type calls no Python, so nothing happens between the checks
-        // below.
+        // SAFETY: the array is alive, null keeps its type of elements, and `plain` is the type of plain arrays. The
+        // result is a new reference, or null with an error set. A view of a plain type calls no Python, so the array
+        // does not change between the checks below.
         let view = unsafe {
             let plain = get_type_object(py, NpyTypes::PyArray_Type);
             let view = PY_ARRAY_API.PyArray_View(py, array.as_array_ptr(), null_mut(), plain);
             Bound::from_owned_ptr_or_err(py, view)?.cast_into_unchecked::<PyUntypedArray>()
         };
         let (&[len], &[stride]) = (view.shape(), view.strides()) else {
-            return Err(PyValueError::new_err(format!("an array of one dimension is wanted, not of {}", view.ndim())));
+            return Err(PyValueError::new_err(format!("expected an array of one dimension, got {}", view.ndim())));
         };
         // SAFETY: the view is a live array.
         let first = unsafe { (*_PyArray_GET_ITEM_DATA(view.as_array_ptr())).data.cast_const().cast() };
         Ok(Self { first, len, stride, width: view.dtype().itemsize(), view: view.unbind() })
     }
 
-    /// The elements of `array`; refused unless they are as wide as a T.
+    /// Creates a view of `array`. An error unless its elements are as wide as a T.
     pub fn of<T>(array: &Bound<'_, PyUntypedArray>) -> PyResult<Self> {
-        let lane = Self::new(array)?;
-        match lane.width == size_of::<T>() {
-            true => Ok(lane),
-            false => Err(PyTypeError::new_err(format!("an array of {} cannot be read here", lane.dtype(array.py())))),
+        let view = Self::new(array)?;
+        match view.width == size_of::<T>() {
+            true => Ok(view),
+            false => Err(PyTypeError::new_err(format!(
+                "expected elements of {} bytes, got an array of {}",
+                size_of::<T>(),
+                view.dtype(array.py())
+            ))),
         }
     }
 
-    /// How many elements there are.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Bytes of each.
+    /// Returns the bytes of an element.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// The view that they lie in.
+    /// Returns the array that is viewed.
     pub fn view<'a, 'py>(&'a self, py: Python<'py>) -> &'a Bound<'py, PyUntypedArray> {
         self.view.bind(py)
     }
 
-    /// Their type.
+    /// Returns the type of the elements.
     pub fn dtype<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDescr> {
         self.view(py).dtype()
     }
 
-    /// The elements in `range`.
+    /// Returns the elements in `range`.
     #[inline(always)]
     pub fn elements<T: bytemuck::Pod>(&self, range: Range<usize>) -> impl ExactSizeIterator<Item = T> {
         self.elements_by(self.stride, range)
     }
 
-    /// The same, with their stride.
+    /// Returns the elements in `range`. `stride` is the view's, which may be a constant to the compiler.
     #[inline(always)]
     fn elements_by<T: bytemuck::Pod>(&self, stride: isize, range: Range<usize>) -> impl ExactSizeIterator<Item = T> {
-        assert!(size_of::<T>() == self.width, "elements of another width");
-        self.places(stride, range).map(|place| {
-            // SAFETY: an element is at its place, of T's size; any bytes are a T, and they need not be aligned.
-            unsafe { place.cast::<T>().read_unaligned() }
+        assert!(size_of::<T>() == self.width, "the elements have another width");
+        self.addresses(stride, range).map(|address| {
+            // SAFETY: an element of T's size lies at this address. Any bytes are a valid T, and need not be aligned.
+            unsafe { address.cast::<T>().read_unaligned() }
         })
     }
 
-    /// The bytes of the elements in `range`.
+    /// Returns the bytes of the elements in `range`.
     #[inline(always)]
     pub fn bytes(&self, range: Range<usize>) -> impl ExactSizeIterator<Item = &[u8]> {
-        // SAFETY: an element is at its place, and this wide.
-        self.places(self.stride, range).map(|place| unsafe { std::slice::from_raw_parts(place, self.width) })
+        // SAFETY: an element of this width lies at each address.
+        let bytes = |address| unsafe { std::slice::from_raw_parts(address, self.width) };
+        self.addresses(self.stride, range).map(bytes)
     }
 
-    /// The addresses of the elements in `range`, which lies within the array; `stride` is theirs.
+    /// Returns the addresses of the elements in `range`, which is checked. `stride` is the view's.
     #[inline(always)]
-    fn places(&self, stride: isize, range: Range<usize>) -> impl ExactSizeIterator<Item = *const u8> {
-        assert!(range.end <= self.len && stride == self.stride, "elements beyond the end of an array");
+    fn addresses(&self, stride: isize, range: Range<usize>) -> impl ExactSizeIterator<Item = *const u8> {
+        assert!(range.end <= self.len && stride == self.stride, "the range ends after the array");
         let first = self.first;
-        // SAFETY: i is less than the number of elements, so this is within the memory of the array.
+        // SAFETY: i is less than the number of elements, so the address lies within the array's memory.
         range.map(move |i| unsafe { first.offset(i as isize * stride) })
     }
 
-    /// Whether no element is less than the one before it, or is not to be compared.
+    /// Returns whether the elements are in non-decreasing order. NaN is in no order.
     pub fn is_sorted<T: bytemuck::Pod + PartialOrd>(&self) -> bool {
-        Instructions::best().run(IsSorted { lane: self, of: PhantomData::<T> })
+        Instructions::best().run(IsSorted { view: self, of: PhantomData::<T> })
     }
 
-    /// Prefetches element `i`, which may lie beyond the end.
+    /// Prefetches element `i`, which may lie after the end.
     #[inline(always)]
-    pub fn fetch(&self, i: usize) {
+    pub fn prefetch(&self, i: usize) {
         Address::at(self.first.wrapping_offset((i as isize).wrapping_mul(self.stride))).fetch(0);
     }
 
-    /// Element `i`.
+    /// Returns element `i`.
     #[inline(always)]
     pub fn get<T: bytemuck::Pod>(&self, i: usize) -> T {
         self.elements(i..i + 1).next().expect("there is one")
     }
 
-    /// Element `i`, as an object.
+    /// Returns element `i`, which is an object.
     ///
     /// # Safety
     ///
-    /// The elements are objects, and no Python runs as long as this one is lent: the array may change.
+    /// The elements are objects. No Python runs while the object is borrowed, because it may change the array.
     #[inline(always)]
     pub unsafe fn object<'py>(&self, py: Python<'py>, i: usize) -> Borrowed<'_, 'py, PyAny> {
-        let place = self.places(self.stride, i..i + 1).next().expect("there is one");
-        // SAFETY: at its place is a reference that the array holds, or null, which NumPy takes for None.
+        let address = self.addresses(self.stride, i..i + 1).next().expect("there is one");
+        // SAFETY: at this address lies a reference that the array holds, or null, which NumPy reads as None.
         unsafe {
-            let object = place.cast::<*mut ffi::PyObject>().read_unaligned();
+            let object = address.cast::<*mut ffi::PyObject>().read_unaligned();
             Borrowed::from_ptr(py, if object.is_null() { ffi::Py_None() } else { object })
         }
     }
 
-    /// One key per element.
+    /// Returns one key for each element.
     pub fn keys<T: bytemuck::Pod>(self, hash: impl Fn(T) -> u64 + Send + Sync + 'static) -> Keys {
         Keys::new(self.len, move |start, out| self.write(start, out, &hash))
     }
 
-    /// One key per element, which is an integer that fits an i64, of these bits.
+    /// Returns one key for each element, which is an integer. `bits` returns it as an i64's bits.
     pub fn integers<T: bytemuck::Pod>(
         self,
         hasher: KeyHasher,
@@ -164,13 +169,13 @@ impl ArrayView {
         })
     }
 
-    /// Writes a number for each of the elements from `start` on.
+    /// Writes a number for each element from `start` on.
     #[inline(always)]
     fn write<T: bytemuck::Pod>(&self, start: usize, out: &mut [u64], number: &impl Fn(T) -> u64) {
-        let (range, beside) = (start..start + out.len(), size_of::<T>() as isize);
-        // Elements that lie beside each other have a loop of their own, which compilers vectorise.
-        if self.stride == beside {
-            let elements = self.elements_by(beside, range);
+        let (range, contiguous) = (start..start + out.len(), size_of::<T>() as isize);
+        // Contiguous elements have a separate loop, which compilers vectorise.
+        if self.stride == contiguous {
+            let elements = self.elements_by(contiguous, range);
             out.iter_mut().zip(elements).for_each(|(out, element)| *out = number(element));
         } else {
             let elements = self.elements(range);
@@ -179,9 +184,9 @@ impl ArrayView {
     }
 }
 
-/// [`ArrayView::is_sorted`].
+/// The work of [`ArrayView::is_sorted`].
 struct IsSorted<'a, T> {
-    lane: &'a ArrayView,
+    view: &'a ArrayView,
     of: PhantomData<T>,
 }
 
@@ -190,14 +195,14 @@ impl<M, T: bytemuck::Pod + PartialOrd> Work<M> for IsSorted<'_, T> {
 
     #[inline(always)]
     fn run(self, _: M) -> bool {
-        let (lane, beside) = (self.lane, size_of::<T>() as isize);
+        let (view, contiguous) = (self.view, size_of::<T>() as isize);
         let sorted = |stride| {
             let (before, after) =
-                (lane.elements_by::<T>(stride, 0..lane.len - 1), lane.elements_by::<T>(stride, 1..lane.len));
-            // As wide as what is compared, which compilers vectorise.
+                (view.elements_by::<T>(stride, 0..view.len - 1), view.elements_by::<T>(stride, 1..view.len));
+            // A number as wide as the elements, so that compilers vectorise the loop.
             before.zip(after).fold(1, |sorted, (before, after)| sorted & u64::from(before <= after)) == 1
         };
-        if lane.stride == beside { sorted(beside) } else { sorted(lane.stride) }
+        if view.stride == contiguous { sorted(contiguous) } else { sorted(view.stride) }
     }
 }
 

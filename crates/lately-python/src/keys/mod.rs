@@ -1,10 +1,11 @@
-//! Hashes containers of keys: chooses the reader for a container.
+//! Reads containers of keys: chooses the reader of a container, which returns [`Keys`].
 //!
-//! Numbers and strings in the buffers of NumPy and Arrow are hashed in place, when a filter asks for them. Python
-//! objects are hashed at once, while the interpreter is held. Every error is raised here, before a filter has changed.
+//! Numbers and strings in the buffers of NumPy and Arrow are hashed in place, when a filter needs the hashes. Python
+//! objects are hashed while they are read, attached to the interpreter. Every error is raised here, before a filter
+//! changes.
 //!
-//! Keys contain one another: an array of objects has tuples as elements, and a tuple may hold an array. What lies
-//! within is read by the [`Reader`], which counts how deep it is; `DEEPEST` ends that.
+//! Keys are nested: an array of objects may contain tuples, and a tuple may contain a NumPy scalar. A [`KeyReader`]
+//! reads the parts of a key and counts the depth, which is at most [`DEEPEST`].
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -17,49 +18,56 @@ use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyMemoryView, PyString, 
 use super::calls::caught;
 use lately::key::{KeyHasher, Keys};
 
+#[expect(unsafe_code, reason = "reads the memory of NumPy arrays")]
 pub mod array_view;
 mod arrow;
+pub mod calendar;
+pub mod classes;
 mod hashes;
 mod numbers;
-pub mod numpy_array;
+#[expect(unsafe_code, reason = "reads objects of NumPy arrays in place")]
+mod numpy_array;
+#[expect(unsafe_code, reason = "reads the elements of Python's lists in place")]
 mod objects;
 mod other_types;
 mod pandas;
+#[expect(unsafe_code, reason = "reads the value of Python's integers")]
+mod plain;
 mod polars;
-pub mod scalar;
+mod scalar;
 
 pub use hashes::Hashes;
 pub use scalar::hash_key;
 
-/// Reads a batch of keys: array, list, tuple, column, frame or other iterable.
+/// Reads a batch of keys: an array, a list, a tuple, a column, a frame or another iterable.
 ///
-/// Each element is a key; a row of a frame or of a 2-D array is one key, equal to the tuple of its elements.
+/// Each element is a key. A row of a frame or of a 2-D array is one key, equal to the tuple of its elements.
 pub fn read_keys(keys: &Bound<'_, PyAny>, hasher: &KeyHasher) -> PyResult<Keys> {
-    caught(|| read(keys, Reader::new(hasher)))
+    caught(|| read(keys, KeyReader::new(hasher)))
 }
 
-/// Tuples, records and columns may be nested this deep; the stack is limited.
+/// The greatest depth of nested tuples, records and columns, because the stack is limited.
 const DEEPEST: u8 = 32;
 
-/// How keys are read: with which hasher, and how deep they are nested.
+/// Reads keys with a hasher, at a depth of nested keys.
 #[derive(Clone, Copy)]
-struct Reader<'a> {
-    /// Lent: to copy it takes half as long as to hash a key.
+struct KeyReader<'a> {
+    /// Borrowed, because a copy takes half as long as the hash of a key.
     hasher: &'a KeyHasher,
     depth: u8,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> KeyReader<'a> {
     fn new(hasher: &'a KeyHasher) -> Self {
         Self { hasher, depth: 0 }
     }
 
-    /// Hashes a key, which may be part of another.
+    /// Hashes a key, which may be part of another key.
     fn key(self, key: &Bound<'_, PyAny>) -> PyResult<u64> {
         scalar::hash(key, self)
     }
 
-    /// One level deeper.
+    /// Returns the reader for the parts of a key. An error if it is nested too deep.
     fn within(self) -> PyResult<Self> {
         match self.depth {
             DEEPEST => Err(PyValueError::new_err(format!("keys may nest tuples and records at most {DEEPEST} deep"))),
@@ -68,7 +76,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn read(keys: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<Keys> {
+fn read(keys: &Bound<'_, PyAny>, reader: KeyReader<'_>) -> PyResult<Keys> {
     if let Ok(list) = keys.cast::<PyList>() {
         return objects::read_list(list, reader);
     }
@@ -95,7 +103,7 @@ fn read(keys: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<Keys> {
     if is_one_key(keys)? {
         return Err(not_a_batch(keys));
     }
-    // Whoever goes through a frame gets the names of its columns.
+    // Iteration over a frame would yield the names of its columns.
     let (py, class) = (keys.py(), keys.get_type());
     if class.hasattr(intern!(py, "columns"))? || class.hasattr(intern!(py, "__dataframe__"))? {
         return Err(not_a_known_frame(keys));
@@ -105,7 +113,7 @@ fn read(keys: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<Keys> {
     objects::read_list(&list, reader)
 }
 
-/// Whether NumPy is there: nothing is an array before that, and to ask whether it is one would import it.
+/// Returns whether NumPy is imported. Before that no object is an array, and the check for one would import NumPy.
 fn has_numpy(py: Python<'_>) -> PyResult<bool> {
     static HAS: AtomicBool = AtomicBool::new(false);
     if !HAS.load(Ordering::Relaxed) {
@@ -115,48 +123,39 @@ fn has_numpy(py: Python<'_>) -> PyResult<bool> {
     Ok(HAS.load(Ordering::Relaxed))
 }
 
-/// Iterables that are a single key, or no list of keys.
+/// Returns whether an iterable is a single key, or no batch at all.
 fn is_one_key(keys: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(keys.is_instance_of::<PyString>()
         || keys.is_instance_of::<PyBytes>()
         || keys.is_instance_of::<PyByteArray>()
         || keys.is_instance_of::<PyMemoryView>()
         || keys.is_instance_of::<PyDict>()
-        || scalar::is_numpy_scalar(keys)?)
+        || classes::is_numpy_scalar(keys)?)
 }
 
+/// Returns the error for an object that is not a batch of keys.
 fn not_a_batch(keys: &Bound<'_, PyAny>) -> PyErr {
     PyTypeError::new_err(format!(
         "keys must be an array, a list, a column, a frame or another iterable of keys, not {}; \
          for a single key write [key], or use `add` and `in`",
-        scalar::type_name(keys)
+        classes::type_name(keys)
     ))
 }
 
+/// Returns the error for a frame of an unknown package.
 fn not_a_known_frame(keys: &Bound<'_, PyAny>) -> PyErr {
-    let name = scalar::type_name(keys);
+    let name = classes::type_name(keys);
     PyTypeError::new_err(match name.ends_with("LazyFrame") {
         true => format!("keys is a {name}, which has no rows yet: collect() first"),
         false => format!(
-            "keys is a {name}, a frame that is not understood; give one of pandas, polars or pyarrow, or whatever has \
-             the Arrow PyCapsule interface (`compute()` of Dask gives pandas)"
+            "keys is a {name}, which cannot be read: pass a frame of pandas, polars or pyarrow, or one with the Arrow \
+             PyCapsule interface (`compute()` of Dask returns one of pandas)"
         ),
     })
 }
 
-/// Whether this is of a class that another package may have. The package is not imported: if nobody has imported it, or
-/// only half, nothing can be of its classes.
-pub fn is_of(object: &Bound<'_, PyAny>, module: &str, class: &str) -> PyResult<bool> {
-    let modules = object.py().import(intern!(object.py(), "sys"))?.getattr(intern!(object.py(), "modules"))?;
-    let Ok(module) = modules.get_item(module) else { return Ok(false) };
-    match module.getattr_opt(class)? {
-        Some(class) => object.is_instance(&class),
-        None => Ok(false),
-    }
-}
-
-/// The hash of a batch of one key.
-fn first(keys: Keys) -> PyResult<u64> {
+/// Returns the hash of a batch of one key.
+fn single_hash(keys: Keys) -> PyResult<u64> {
     if keys.len() != 1 {
         return Err(PyValueError::new_err(format!("a scalar of {} elements cannot be a key", keys.len())));
     }
@@ -165,8 +164,8 @@ fn first(keys: Keys) -> PyResult<u64> {
     Ok(hash[0])
 }
 
-/// The same error, prefixed with where it happened.
-fn at(py: Python<'_>, place: impl std::fmt::Display, error: PyErr) -> PyErr {
+/// Returns an error of the same type whose message starts with the place of the error.
+fn prefixed(py: Python<'_>, place: impl std::fmt::Display, error: PyErr) -> PyErr {
     let message = format!("{place}: {}", error.value(py));
     match error {
         error if error.get_type(py).is(py.get_type::<PyTypeError>()) => PyTypeError::new_err(message),

@@ -1,12 +1,13 @@
-//! Numbers that need not fit a machine's: integers of any size, and ratios of them.
+//! Hashes integers of any size, and numbers that are ratios of integers.
 
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt};
 
-use super::Reader;
+use super::KeyReader;
 use lately::key::KeyHasher;
 
+/// Hashes an integer of any size.
 pub(super) fn hash_integer(integer: &Bound<'_, PyInt>, hasher: &KeyHasher) -> PyResult<u64> {
     match integer.extract::<i64>() {
         Ok(value) => Ok(hasher.integer(value)),
@@ -14,10 +15,10 @@ pub(super) fn hash_integer(integer: &Bound<'_, PyInt>, hasher: &KeyHasher) -> Py
     }
 }
 
-/// An integer as little-endian two's complement.
+/// Returns an integer as little-endian two's complement.
 fn twos_complement(integer: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     let py = integer.py();
-    // One bit more than the magnitude has, for the sign.
+    // One more bit than the magnitude, for the sign.
     let bits: usize = integer.call_method0(intern!(py, "bit_length"))?.extract()?;
     let signed = PyDict::new(py);
     signed.set_item(intern!(py, "signed"), true)?;
@@ -25,8 +26,8 @@ fn twos_complement(integer: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     Ok(bytes.cast_into::<PyBytes>()?.as_bytes().to_vec())
 }
 
-/// A number that is finite or NaN, and need not be a double: as the double, if it equals one.
-pub(super) fn hash_ratio(key: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<u64> {
+/// Hashes a number that is finite or NaN: as a double if it equals one, otherwise as a ratio of integers.
+pub(super) fn hash_ratio(key: &Bound<'_, PyAny>, reader: KeyReader<'_>) -> PyResult<u64> {
     let (py, hasher) = (key.py(), reader.hasher);
     let float: f64 = key.call_method0(intern!(py, "__float__"))?.extract()?;
     if float.is_nan() || key.eq(float)? {

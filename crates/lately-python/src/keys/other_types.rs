@@ -1,43 +1,45 @@
-//! Python objects that are keys less often: decimals, UUIDs, times of day, lists, members of enumerations, and Arrow's
-//! scalars. Their modules are not imported: if nobody has, nothing can be of their classes.
+//! Hashes objects of less frequent classes: decimals, UUIDs, times of day, lists, members of enumerations, and Arrow's
+//! scalars. Their modules are not imported here.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
+use super::classes::is_instance_of;
 use super::numbers::hash_ratio;
-use super::{Reader, first, is_of};
+use super::{KeyReader, single_hash};
 use lately::key::time::Time;
 
-/// The hash of an object of one of these classes; `None` for anything else.
-pub(super) fn hash(key: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<Option<u64>> {
+/// Hashes an object of one of these classes; `None` for other objects.
+pub(super) fn hash(key: &Bound<'_, PyAny>, reader: KeyReader<'_>) -> PyResult<Option<u64>> {
     Ok(match () {
         _ if key.is_instance_of::<PyList>() => Some(hash_list(key.cast()?, reader)?),
-        _ if is_of(key, "decimal", "Decimal")? => Some(hash_decimal(key, reader)?),
-        _ if is_of(key, "uuid", "UUID")? => {
+        _ if is_instance_of(key, "decimal", "Decimal")? => Some(hash_decimal(key, reader)?),
+        _ if is_instance_of(key, "uuid", "UUID")? => {
             Some(reader.hasher.uuid(key.getattr(intern!(key.py(), "bytes"))?.extract::<[u8; 16]>()?))
         }
-        _ if is_of(key, "datetime", "time")? => Some(hash_time(key, reader)?),
-        _ if is_of(key, "enum", "Enum")? => Some(hash_member(key, reader)?),
-        _ if is_of(key, "pyarrow", "Scalar")? => Some(hash_scalar(key, reader)?),
+        _ if is_instance_of(key, "datetime", "time")? => Some(hash_time(key, reader)?),
+        _ if is_instance_of(key, "enum", "Enum")? => Some(hash_member(key, reader)?),
+        _ if is_instance_of(key, "pyarrow", "Scalar")? => Some(hash_scalar(key, reader)?),
         _ => None,
     })
 }
 
-fn hash_list(list: &Bound<'_, PyList>, reader: Reader<'_>) -> PyResult<u64> {
+fn hash_list(list: &Bound<'_, PyList>, reader: KeyReader<'_>) -> PyResult<u64> {
     let (reader, hasher) = (reader.within()?, reader.hasher);
-    // Reading an element may call code that changes the list, so its length is taken from a copy.
+    // Hashing an element may call code that changes the list, so a copy is read.
     let elements = list.get_slice(0, list.len());
     elements.iter().try_fold(hasher.list_start(elements.len()), |chain, element| {
         Ok(hasher.list_next(chain, reader.key(&element)?))
     })
 }
 
-/// The powers of ten that a decimal may have: those of IEEE's largest, and no number of a gigabyte.
-const FURTHEST: i64 = 6144;
+/// The greatest exponent of a decimal, that of the largest IEEE type. An integer of a much larger one would take
+/// gigabytes.
+const MOST_EXPONENT: i64 = 6144;
 
-fn hash_decimal(key: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<u64> {
+fn hash_decimal(key: &Bound<'_, PyAny>, reader: KeyReader<'_>) -> PyResult<u64> {
     let (py, hasher) = (key.py(), reader.hasher);
     if key.call_method0(intern!(py, "is_nan"))?.extract()? {
         return Ok(hasher.missing());
@@ -46,14 +48,15 @@ fn hash_decimal(key: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<u64> {
         return Ok(hasher.float(key.call_method0(intern!(py, "__float__"))?.extract()?));
     }
     let exponent: i64 = key.call_method0(intern!(py, "as_tuple"))?.getattr(intern!(py, "exponent"))?.extract()?;
-    if exponent.abs() > FURTHEST && !key.eq(0)? {
-        let message = format!("a decimal with the exponent {exponent} cannot be a key: it lies beyond ±{FURTHEST}");
+    if exponent.abs() > MOST_EXPONENT && !key.eq(0)? {
+        let message =
+            format!("a decimal with the exponent {exponent} cannot be a key: it lies beyond ±{MOST_EXPONENT}");
         return Err(PyValueError::new_err(message));
     }
     hash_ratio(key, reader)
 }
 
-fn hash_time(key: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<u64> {
+fn hash_time(key: &Bound<'_, PyAny>, reader: KeyReader<'_>) -> PyResult<u64> {
     let py = key.py();
     if !key.getattr(intern!(py, "tzinfo"))?.is_none() {
         return Err(PyTypeError::new_err("a datetime.time with a time zone cannot be a key"));
@@ -64,8 +67,8 @@ fn hash_time(key: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<u64> {
     Ok(reader.hasher.time_of_day(Time { seconds: seconds.into(), attoseconds }))
 }
 
-/// A member whose class is no number and no text: it equals nothing but itself.
-fn hash_member(key: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<u64> {
+/// Hashes a member of an enumeration that is neither a number nor text. It equals only itself.
+fn hash_member(key: &Bound<'_, PyAny>, reader: KeyReader<'_>) -> PyResult<u64> {
     let py = key.py();
     let class = key.get_type().fully_qualified_name()?;
     let Ok(name) = key.getattr(intern!(py, "name"))?.extract::<String>() else {
@@ -74,9 +77,9 @@ fn hash_member(key: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<u64> {
     Ok(reader.hasher.member(&class.to_string(), &name))
 }
 
-/// A scalar of pyarrow, as the one element of an array.
-fn hash_scalar(key: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<u64> {
+/// Hashes a scalar of pyarrow, as the only element of an array.
+fn hash_scalar(key: &Bound<'_, PyAny>, reader: KeyReader<'_>) -> PyResult<u64> {
     let py = key.py();
     let array = py.import(intern!(py, "pyarrow"))?.call_method1(intern!(py, "repeat"), (key, 1))?;
-    first(super::read(&array, reader.within()?)?)
+    single_hash(super::read(&array, reader.within()?)?)
 }

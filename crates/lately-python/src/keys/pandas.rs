@@ -1,4 +1,4 @@
-//! pandas columns, indexes and frames, by their underlying arrays. pandas itself is never imported.
+//! Reads columns, indexes and frames of pandas by their underlying arrays. pandas is not imported.
 
 use crate::errors::raise;
 use numpy::PyUntypedArray;
@@ -6,37 +6,38 @@ use pyo3::intern;
 use pyo3::prelude::*;
 
 use super::array_view::ArrayView;
+use super::classes::is_instance_of;
 use super::numpy_array;
-use super::{Keys, Reader, at, is_of};
+use super::{KeyReader, Keys, prefixed};
 
-/// Reads pandas' types; `None` for anything else.
-pub fn read(keys: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<Option<Keys>> {
+/// Reads the types of pandas; `None` for other objects.
+pub fn read(keys: &Bound<'_, PyAny>, reader: KeyReader<'_>) -> PyResult<Option<Keys>> {
     let py = keys.py();
     Ok(match () {
-        _ if is_of(keys, "pandas", "DataFrame")? => Some(read_frame(keys, reader)?),
-        _ if is_of(keys, "pandas", "MultiIndex")? => Some(read_levels(keys, reader)?),
-        _ if is_of(keys, "pandas", "Series")? || is_of(keys, "pandas", "Index")? => {
+        _ if is_instance_of(keys, "pandas", "DataFrame")? => Some(read_frame(keys, reader)?),
+        _ if is_instance_of(keys, "pandas", "MultiIndex")? => Some(read_levels(keys, reader)?),
+        _ if is_instance_of(keys, "pandas", "Series")? || is_instance_of(keys, "pandas", "Index")? => {
             Some(read_array(&keys.getattr(intern!(py, "array"))?, reader)?)
         }
-        _ if is_of(keys, "pandas.api.extensions", "ExtensionArray")? => Some(read_array(keys, reader)?),
+        _ if is_instance_of(keys, "pandas.api.extensions", "ExtensionArray")? => Some(read_array(keys, reader)?),
         _ => None,
     })
 }
 
-/// A frame: its rows are the keys.
-fn read_frame(frame: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<Keys> {
+/// Reads a frame, whose rows are the keys.
+fn read_frame(frame: &Bound<'_, PyAny>, reader: KeyReader<'_>) -> PyResult<Keys> {
     let py = frame.py();
     let (len, _): (usize, usize) = frame.getattr(intern!(py, "shape"))?.extract()?;
     let columns = frame.call_method0(intern!(py, "items"))?.try_iter()?.map(|item| {
         let (name, column): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item?.extract()?;
         read_array(&column.getattr(intern!(py, "array"))?, reader)
-            .map_err(|error| at(py, format!("column '{name}'"), error))
+            .map_err(|error| prefixed(py, format!("column '{name}'"), error))
     });
     Keys::rows(len, columns.collect::<PyResult<_>>()?, *reader.hasher).map_err(raise)
 }
 
-/// An index of several levels: its keys are tuples, each level a dictionary.
-fn read_levels(index: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<Keys> {
+/// Reads an index of several levels, whose keys are tuples. Each level is a dictionary.
+fn read_levels(index: &Bound<'_, PyAny>, reader: KeyReader<'_>) -> PyResult<Keys> {
     let py = index.py();
     let levels = index.getattr(intern!(py, "levels"))?.try_iter()?;
     let codes = index.getattr(intern!(py, "codes"))?.try_iter()?;
@@ -44,8 +45,8 @@ fn read_levels(index: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<Keys> {
     Keys::rows(index.len()?, columns.collect::<PyResult<_>>()?, *reader.hasher).map_err(raise)
 }
 
-/// One column, as pandas stores it.
-fn read_array(array: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<Keys> {
+/// Reads a column.
+fn read_array(array: &Bound<'_, PyAny>, reader: KeyReader<'_>) -> PyResult<Keys> {
     let py = array.py();
     let dtype = array.getattr(intern!(py, "dtype"))?;
     if let Some(categories) = array.getattr_opt(intern!(py, "categories"))? {
@@ -67,12 +68,13 @@ fn read_array(array: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<Keys> {
     numpy_array::read(&to_numpy(array)?, reader)
 }
 
+/// Returns a column as a NumPy array.
 fn to_numpy<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyUntypedArray>> {
     Ok(array.call_method0(intern!(array.py(), "to_numpy"))?.cast_into()?)
 }
 
-/// `codes` count from 0 into `values`; a negative one is missing.
-fn read_dictionary(values: &Bound<'_, PyAny>, codes: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<Keys> {
+/// Reads codes, which are positions in `values`, or negative for a missing key.
+fn read_dictionary(values: &Bound<'_, PyAny>, codes: &Bound<'_, PyAny>, reader: KeyReader<'_>) -> PyResult<Keys> {
     let py = codes.py();
     let codes =
         ArrayView::of::<i64>(&codes.call_method1(intern!(py, "astype"), (intern!(py, "int64"),))?.cast_into()?)?;

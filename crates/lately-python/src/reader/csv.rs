@@ -1,51 +1,52 @@
-//! CSV and its kin, as Python's `csv` reads them in strict mode.
+//! Reads CSV and similar formats, as Python's `csv` does in strict mode.
 
 use std::ops::Range;
 
 use memchr::{memchr, memchr2_iter, memchr3_iter};
 
-use super::text::{Encoding, Text, Waiting};
-use super::{Found, Reader, Row};
+use super::text::{BlockText, Encoding, PendingTexts};
+use super::{Reader, RecordBatch, RowHasher};
 use lately::key::KeyHasher;
 
-/// Records of fields.
+/// Reads records whose fields are separated by a delimiter.
 #[derive(Clone, Debug)]
-pub struct Csv {
-    /// What stands between fields: ASCII, and neither a quote nor the end of a line.
+pub struct CsvReader {
+    /// The byte between fields: ASCII, and neither a quote nor the end of a line.
     pub delimiter: u8,
-    /// Whether double quotes enclose fields.
+    /// Whether double quotes may enclose fields.
     pub quotes: bool,
-    /// Fields of a record.
+    /// The number of fields of a record.
     pub width: usize,
-    /// Which of them make the key, in order.
+    /// The fields of the key, in order.
     pub key: Vec<usize>,
-    /// Which is the time.
+    /// The field of the time.
     pub time: Option<usize>,
-    /// Whether lines that begin with `#` are comments.
+    /// Whether lines that start with `#` are comments.
     pub comments: bool,
-    /// How bytes are text.
+    /// How bytes are decoded as text.
     pub encoding: Encoding,
-    /// Longer records are left to others.
+    /// The longest record that is read.
     pub longest: usize,
 }
 
+/// A field of the present record.
 #[derive(Clone, Default)]
-struct Field {
+struct CsvField {
     range: Range<usize>,
     quoted: bool,
-    /// Whether quotes within stand twice.
+    /// Whether the field contains doubled quotes.
     doubled: bool,
 }
 
-impl Reader for Csv {
-    fn read(&self, block: &[u8], start: usize, hasher: &KeyHasher, found: &mut Found) -> usize {
-        let (rest, mut waiting) = (&block[start..], Waiting::new());
+impl Reader for CsvReader {
+    fn read(&self, block: &[u8], start: usize, hasher: &KeyHasher, records: &mut RecordBatch) -> usize {
+        let (rest, mut pending) = (&block[start..], PendingTexts::new());
         let (all, some) = (memchr3_iter(self.delimiter, b'\n', b'"', rest), memchr2_iter(self.delimiter, b'\n', rest));
         let stop = match self.quotes {
-            true => self.take(block, start, all, hasher, &mut waiting, found),
-            false => self.take(block, start, some, hasher, &mut waiting, found),
+            true => self.read_records(block, start, all, hasher, &mut pending, records),
+            false => self.read_records(block, start, some, hasher, &mut pending, records),
         };
-        waiting.finish(hasher, &mut found.hashes);
+        pending.flush(hasher, &mut records.hashes);
         stop
     }
 
@@ -54,24 +55,24 @@ impl Reader for Csv {
     }
 }
 
-impl Csv {
-    /// `marks` are the places, from `start` on, where a field may end.
+impl CsvReader {
+    /// Reads records. `marks` are the positions, counted from `start`, where a field may end.
     #[inline(always)]
-    fn take<'a>(
+    fn read_records<'a>(
         &self,
         block: &'a [u8],
         start: usize,
         marks: impl Iterator<Item = usize>,
         hasher: &KeyHasher,
-        waiting: &mut Waiting<'a>,
-        found: &mut Found,
+        pending: &mut PendingTexts<'a>,
+        records: &mut RecordBatch,
     ) -> usize {
         let mut marks = marks.map(|mark| start + mark);
-        let mut text = Text::new(block, self.encoding);
-        let row = Row::new(hasher, self.key.len());
-        let mut fields = vec![Field::default(); self.width];
+        let mut text = BlockText::new(block, self.encoding);
+        let row = RowHasher::new(hasher, self.key.len());
+        let mut fields = vec![CsvField::default(); self.width];
         let mut scratch = Vec::new();
-        let returns = |from: usize| memchr(b'\r', &block[from..]).map_or(usize::MAX, |place| from + place);
+        let returns = |from: usize| memchr(b'\r', &block[from..]).map_or(usize::MAX, |position| from + position);
         let mut next_return = returns(start);
         let mut record = start;
         while record < block.len() {
@@ -81,31 +82,31 @@ impl Csv {
             }
             let Some(end) = self.fields(block, record, &mut marks, &mut fields) else { return record };
             if next_return < end {
-                let stray = |field: &Field| !field.quoted && memchr(b'\r', &block[field.range.clone()]).is_some();
+                let stray = |field: &CsvField| !field.quoted && memchr(b'\r', &block[field.range.clone()]).is_some();
                 if fields.iter().any(stray) {
                     return record;
                 }
                 next_return = returns(end);
             }
-            if end - record > self.longest || !text.takes(record, end) {
+            if end - record > self.longest || !text.accepts(record, end) {
                 return record;
             }
             if let Some(time) = self.time {
-                let Field { range, doubled, .. } = &fields[time];
+                let CsvField { range, doubled, .. } = &fields[time];
                 if *doubled || !block[range.clone()].is_ascii() {
                     return record;
                 }
-                found.times.push(range.clone());
+                records.times.push(range.clone());
             }
             match self.key[..] {
                 [field] if !fields[field].doubled => {
-                    let Field { range, .. } = &fields[field];
-                    waiting.add(&text, hasher, &block[range.clone()], range.end, &mut found.hashes);
+                    let CsvField { range, .. } = &fields[field];
+                    pending.push(&text, hasher, &block[range.clone()], range.end, &mut records.hashes);
                 }
                 _ => {
-                    waiting.finish(hasher, &mut found.hashes);
+                    pending.flush(hasher, &mut records.hashes);
                     let parts = self.key.iter().map(|&field| {
-                        let Field { range, doubled, .. } = &fields[field];
+                        let CsvField { range, doubled, .. } = &fields[field];
                         let bytes = match doubled {
                             true => undoubled(&block[range.clone()], &mut scratch),
                             false => &block[range.clone()],
@@ -113,41 +114,41 @@ impl Csv {
                         Some(text.hash(hasher, bytes, range.end))
                     });
                     let Some(hash) = row.hash(hasher, parts) else { return record };
-                    found.hashes.push(hash);
+                    records.hashes.push(hash);
                 }
             }
-            found.ends.push(end);
+            records.ends.push(end);
             record = end;
         }
         record
     }
 
-    /// Reads the fields of a record; gives where it ends, if it is one.
+    /// Reads the fields of a record, and returns where it ends. `None` if the record is not read here.
     #[inline(always)]
     fn fields(
         &self,
         block: &[u8],
         record: usize,
         marks: &mut impl Iterator<Item = usize>,
-        fields: &mut [Field],
+        fields: &mut [CsvField],
     ) -> Option<usize> {
         let (mut begin, mut count) = (record, 0);
         loop {
             let field = fields.get_mut(count)?;
             let mut mark = marks.next().unwrap_or(block.len());
-            *field = Field { range: begin..mark, ..Field::default() };
+            *field = CsvField { range: begin..mark, ..CsvField::default() };
             if self.quotes && mark == begin && block.get(mark) == Some(&b'"') {
                 let closing = closing(block, mark, marks, &mut field.doubled)?;
                 (field.range, field.quoted) = (begin + 1..closing, true);
                 mark = marks.next().unwrap_or(block.len());
-                // Behind the closing quote the field ends, or it is none.
+                // After the closing quote the field must end.
                 if mark != closing + 1
                     && !(mark == closing + 2 && block[mark - 1] == b'\r' && block.get(mark) == Some(&b'\n'))
                 {
                     return None;
                 }
             } else {
-                // Quotes within a field mean nothing.
+                // Quotes inside an unquoted field are part of its text.
                 while self.quotes && block.get(mark) == Some(&b'"') {
                     mark = marks.next().unwrap_or(block.len());
                 }
@@ -173,7 +174,7 @@ impl Csv {
     }
 }
 
-/// The place of the quote that closes the field whose quote opens it at `open`.
+/// Returns the position of the quote that closes the field whose opening quote lies at `open`.
 fn closing(block: &[u8], open: usize, marks: &mut impl Iterator<Item = usize>, doubled: &mut bool) -> Option<usize> {
     debug_assert_eq!(block[open], b'"');
     loop {
@@ -186,7 +187,7 @@ fn closing(block: &[u8], open: usize, marks: &mut impl Iterator<Item = usize>, d
     }
 }
 
-/// A field with one quote for each two.
+/// Returns a field with one quote in place of each doubled quote.
 fn undoubled<'a>(field: &[u8], scratch: &'a mut Vec<u8>) -> &'a [u8] {
     scratch.clear();
     let mut rest = field;

@@ -1,53 +1,54 @@
-//! Lines, each of which is its own key.
+//! Reads lines, each of which is its own key.
 
 use memchr::memchr_iter;
 
-use super::text::{Encoding, Text, Waiting};
-use super::{Found, Reader};
+use super::text::{BlockText, Encoding, PendingTexts};
+use super::{Reader, RecordBatch};
 use lately::key::KeyHasher;
 
-/// Lines of text.
+/// Reads lines of text.
 #[derive(Clone, Debug)]
-pub struct Lines {
-    /// How bytes are text.
+pub struct LineReader {
+    /// How bytes are decoded as text.
     pub encoding: Encoding,
-    /// Longer lines are left to others.
+    /// The longest line that is read.
     pub longest: usize,
 }
 
-impl Reader for Lines {
-    fn read(&self, block: &[u8], start: usize, hasher: &KeyHasher, found: &mut Found) -> usize {
-        let (mut text, mut waiting) = (Text::new(block, self.encoding), Waiting::new());
+impl Reader for LineReader {
+    fn read(&self, block: &[u8], start: usize, hasher: &KeyHasher, records: &mut RecordBatch) -> usize {
+        let (mut text, mut pending) = (BlockText::new(block, self.encoding), PendingTexts::new());
         let mut stop = block.len();
         for (line, end) in lines(block, start) {
             let content = without_end(&block[line..end]);
-            // A mark of byte order is no part of the first line, and of any other it is.
+            // A byte order mark is not part of the first line of a file, but part of any other line.
             let marked = content.first() == Some(&0xef) && content.starts_with(b"\xef\xbb\xbf");
-            if end - line > self.longest || marked || !text.takes(line, end) {
+            if end - line > self.longest || marked || !text.accepts(line, end) {
                 stop = line;
                 break;
             }
-            found.ends.push(end);
-            waiting.add(&text, hasher, content, end, &mut found.hashes);
+            records.ends.push(end);
+            pending.push(&text, hasher, content, end, &mut records.hashes);
         }
-        waiting.finish(hasher, &mut found.hashes);
+        pending.flush(hasher, &mut records.hashes);
         stop
     }
 
-    /// A megabyte takes half a millisecond; to start a thread and to take over what it finds takes as long.
+    /// Returns false, because a megabyte takes half a millisecond, and to start a thread and append its records as
+    /// long.
     fn is_shared(&self, _: &[u8]) -> bool {
         false
     }
 }
 
-/// Where each line begins and ends; the last may lack its newline.
+/// Returns the start and the end of each line. The last line may lack its newline.
 pub fn lines(block: &[u8], start: usize) -> impl Iterator<Item = (usize, usize)> {
     let ends = memchr_iter(b'\n', &block[start..]).map(move |newline| start + newline + 1);
     let last = (block.last() != Some(&b'\n')).then_some(block.len());
     ends.chain(last.filter(|_| start < block.len())).scan(start, |line, end| Some((std::mem::replace(line, end), end)))
 }
 
-/// A line without what ends it.
+/// Returns a line without its newline, or carriage return and newline.
 pub fn without_end(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     line.strip_suffix(b"\r").unwrap_or(line)

@@ -1,9 +1,8 @@
-//! Records in a block of bytes: where each ends, and the hash of its key, straight from the bytes.
+//! Reads records from a block of bytes: where each ends, and the hash of its key.
 //!
-//! A reader takes records from a place of the block on, as far as it understands them, and says where it stopped. It
-//! understands what is frequent; what is rare or malformed is left to others, who also say what is wrong with it: the
-//! readers of the command, in Python, that take records one by one. Their answers are the specification: a record that
-//! is taken here has the key that they would give it.
+//! A reader reads frequent forms of records. At a rare or malformed record it stops, and returns where. The command
+//! then reads that record with its own reader, in Python, which also reports what is wrong with it. The Python readers
+//! are the specification: a record that is read here has the same key there.
 
 use std::convert::Infallible;
 use std::ops::Range;
@@ -18,34 +17,35 @@ mod json;
 mod lines;
 mod text;
 
-pub use csv::Csv;
-pub use json::Json;
-#[allow(unused_imports, reason = "a bound that the tests use")]
+pub use csv::CsvReader;
+pub use json::JsonReader;
+#[allow(unused_imports, reason = "the tests use this limit")]
 pub use json::MOST_FIELDS;
-pub use lines::Lines;
+pub use lines::LineReader;
 pub use text::Encoding;
 
-/// What a reader finds.
+/// Reads the records of one format.
 pub trait Reader {
-    /// Takes records from `start` on, and adds them to `found`. Gives the place where it stopped: the end of the block,
-    /// or where a record begins that is not taken.
-    fn read(&self, block: &[u8], start: usize, hasher: &KeyHasher, found: &mut Found) -> usize;
+    /// Reads records from `start` on, and adds them to `records`. Returns where it stopped: at the end of the block, or
+    /// at the start of a record that it does not read.
+    fn read(&self, block: &[u8], start: usize, hasher: &KeyHasher, records: &mut RecordBatch) -> usize;
 
-    /// Whether threads may share these bytes, which begin with a record: none spans lines, and it takes long enough.
+    /// Returns whether several threads may read these bytes, which start with a record: no record has several lines,
+    /// and reading takes long enough.
     fn is_shared(&self, bytes: &[u8]) -> bool;
 }
 
-/// The same by several threads, where each may begin at a line. A few bytes are not shared.
+/// Reads records with several threads, each from the start of a line. A few bytes are read by one thread.
 pub fn read_shared(
     reader: &(dyn Reader + Send + Sync),
     block: &[u8],
     start: usize,
     hasher: &KeyHasher,
     threads: usize,
-) -> (Found, usize) {
+) -> (RecordBatch, usize) {
     let rest = &block[start..];
-    let threads = threads.min(rest.len() / WORTH);
-    let mut all = Found::default();
+    let threads = threads.min(rest.len() / BYTES_PER_THREAD);
+    let mut all = RecordBatch::default();
     if threads <= 1 || !reader.is_shared(rest) {
         let stop = reader.read(block, start, hasher, &mut all);
         return (all, stop);
@@ -58,17 +58,17 @@ pub fn read_shared(
                 Some(newline) if part < threads => near + newline + 1,
                 _ => block.len(),
             };
-            (std::mem::replace(&mut begin, end)..end, Found::default(), 0)
+            (std::mem::replace(&mut begin, end)..end, RecordBatch::default(), 0)
         })
         .collect();
-    let read = |(part, found, stop): &mut (Range<usize>, Found, usize)| {
-        *stop = reader.read(&block[..part.end], part.start, hasher, found);
+    let read = |(part, records, stop): &mut (Range<usize>, RecordBatch, usize)| {
+        *stop = reader.read(&block[..part.end], part.start, hasher, records);
         Ok::<_, Infallible>(())
     };
     let Ok(()) = share(threads, parts.iter_mut(), || (), |(), part| read(part));
     let mut at = start;
-    for (part, found, stop) in parts {
-        all.append(found);
+    for (part, records, stop) in parts {
+        all.append(records);
         at = stop;
         if stop < part.end {
             break;
@@ -77,43 +77,43 @@ pub fn read_shared(
     (all, at)
 }
 
-/// Bytes that take a thread several times as long as it takes to start it, some 30 µs.
-const WORTH: usize = 1 << 16;
+/// Fewest bytes for a thread. To read them takes several times as long as to start the thread, some 30 µs.
+const BYTES_PER_THREAD: usize = 1 << 16;
 
-/// Records that follow one another.
+/// Consecutive records of a block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
-    /// Where each ends.
+pub struct RecordBatch {
+    /// Where each record ends.
     pub ends: Vec<usize>,
-    /// The hash of the key of each.
+    /// The hash of each record's key.
     pub hashes: Vec<u64>,
-    /// Where the time of each stands, if one is asked for: a number or text, in JSON with its quotes.
+    /// Where the time of each record lies, if times are read: a number or text, in JSON with its quotes.
     pub times: Vec<Range<usize>>,
-    /// Which fields of the key some record had, by their bits.
-    pub met: u64,
+    /// A bit for each field of the key, set if a record has the field.
+    pub fields_present: u64,
 }
 
-impl Found {
+impl RecordBatch {
     fn append(&mut self, mut next: Self) {
         self.ends.append(&mut next.ends);
         self.hashes.append(&mut next.hashes);
         self.times.append(&mut next.times);
-        self.met |= next.met;
+        self.fields_present |= next.fields_present;
     }
 }
 
-/// Chains the hashes of the fields of a key; a key of one field is that field.
+/// Combines the hashes of a key's fields. A key of one field is that field.
 #[derive(Clone, Copy)]
-struct Row {
+struct RowHasher {
     start: Option<u64>,
 }
 
-impl Row {
+impl RowHasher {
     fn new(hasher: &KeyHasher, width: usize) -> Self {
         Self { start: (width != 1).then(|| hasher.row_start(width)) }
     }
 
-    /// The hash of a key, or nothing if that of a field cannot be told.
+    /// Returns the hash of a key, or `None` if that of a field is unknown.
     #[inline(always)]
     fn hash(self, hasher: &KeyHasher, mut fields: impl Iterator<Item = Option<u64>>) -> Option<u64> {
         match self.start {

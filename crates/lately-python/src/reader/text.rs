@@ -1,52 +1,54 @@
-//! Text of an encoding, as a key.
+//! Decodes text of an encoding, and hashes it as keys.
 
 use lately::key::{KeyHasher, TOGETHER};
 
-/// How bytes are text.
+/// How bytes are decoded as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
-    /// UTF-8; what is not valid is a key of bytes.
+    /// UTF-8. A key that is not valid is a key of bytes.
     Utf8,
-    /// UTF-8; a record that is not valid is malformed.
+    /// UTF-8. A record that is not valid is malformed.
     StrictUtf8,
-    /// A letter for each byte.
+    /// Latin-1: a letter for each byte.
     Latin1,
-    /// One of which only the printable letters of ASCII are known here.
+    /// Another encoding, of which only printable ASCII is read here.
     Ascii,
 }
 
-/// Bytes looked at at a time: a reader that stops soon has not looked at the whole block.
-const AHEAD: usize = 1 << 14;
+/// Bytes that are validated at a time, so that a reader that stops early does not validate the whole block.
+const VALIDATED_AHEAD: usize = 1 << 14;
 
-/// The text of a block, as far as it has been looked at.
-pub struct Text<'a> {
+/// The text of a block, validated as far as records were read.
+pub struct BlockText<'a> {
     block: &'a [u8],
     encoding: Encoding,
-    /// What lies before this, from the last place on that was not valid, is valid UTF-8.
+    /// The bytes before this position are valid UTF-8, back to the last invalid byte.
     valid: usize,
 }
 
-impl<'a> Text<'a> {
+impl<'a> BlockText<'a> {
+    /// Creates the text of a block, of which nothing is validated.
     pub fn new(block: &'a [u8], encoding: Encoding) -> Self {
         Self { block, encoding, valid: 0 }
     }
 
-    /// Whether a record, or a line, is text that can be read here. It follows those asked for before.
+    /// Returns whether a record is text that is read here. Records are passed in order.
     #[inline(always)]
-    pub fn takes(&mut self, start: usize, end: usize) -> bool {
+    pub fn accepts(&mut self, start: usize, end: usize) -> bool {
         match self.encoding {
             Encoding::Utf8 | Encoding::StrictUtf8 if end <= self.valid => true,
-            _ => self.looks(start, end),
+            _ => self.check(start, end),
         }
     }
 
-    fn looks(&mut self, start: usize, end: usize) -> bool {
+    /// Checks a record, and validates UTF-8.
+    fn check(&mut self, start: usize, end: usize) -> bool {
         match self.encoding {
             Encoding::Utf8 => {
-                self.look(start, end);
+                self.validate(start, end);
                 true
             }
-            Encoding::StrictUtf8 => self.look(start, end),
+            Encoding::StrictUtf8 => self.validate(start, end),
             Encoding::Latin1 => true,
             Encoding::Ascii => {
                 self.block[start..end].iter().all(|byte| matches!(byte, b' '..=b'~' | b'\t' | b'\r' | b'\n'))
@@ -54,10 +56,10 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Whether a part of the block is valid UTF-8.
-    fn look(&mut self, start: usize, end: usize) -> bool {
+    /// Returns whether a part of the block is valid UTF-8.
+    fn validate(&mut self, start: usize, end: usize) -> bool {
         let from = self.valid.max(start);
-        let to = end.max(from + AHEAD).min(self.block.len());
+        let to = end.max(from + VALIDATED_AHEAD).min(self.block.len());
         self.valid = match std::str::from_utf8(&self.block[from..to]) {
             Ok(_) => to,
             Err(error) => from + error.valid_up_to(),
@@ -65,16 +67,16 @@ impl<'a> Text<'a> {
         end <= self.valid
     }
 
-    /// The hash of a field that ends there, or of one made of it without the quotes in it. It is part of what `takes`
-    /// was asked for last.
+    /// Returns the hash of a field, which may differ from the block by removed quotes. In the block it ends at `end`,
+    /// and lies in the record that was accepted last.
     #[inline(always)]
     pub fn hash(&self, hasher: &KeyHasher, field: &[u8], end: usize) -> u64 {
-        if self.is_itself(end) { hasher.text(field) } else { self.hash_rarer(hasher, field) }
+        if self.is_utf8(end) { hasher.text(field) } else { self.hash_decoded(hasher, field) }
     }
 
-    /// Whether the bytes of a field that ends there are the text.
+    /// Returns whether the bytes of a field that ends at `end` are its text in UTF-8.
     #[inline(always)]
-    fn is_itself(&self, end: usize) -> bool {
+    fn is_utf8(&self, end: usize) -> bool {
         match self.encoding {
             Encoding::Utf8 | Encoding::StrictUtf8 => end <= self.valid,
             Encoding::Ascii => true,
@@ -82,8 +84,9 @@ impl<'a> Text<'a> {
         }
     }
 
+    /// Returns the hash of a field that must be decoded, or is a key of bytes.
     #[cold]
-    fn hash_rarer(&self, hasher: &KeyHasher, field: &[u8]) -> u64 {
+    fn hash_decoded(&self, hasher: &KeyHasher, field: &[u8]) -> u64 {
         match (self.encoding, std::str::from_utf8(field)) {
             (Encoding::Latin1, _) => hasher.text(field.iter().map(|&byte| char::from(byte)).collect::<String>()),
             (_, Ok(text)) => hasher.text(text),
@@ -92,41 +95,49 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Keys whose hashes are made together: with a secret that is faster than one by one.
-pub struct Waiting<'a> {
+/// Keys that are hashed together. With a secret, that is faster than single hashes.
+pub struct PendingTexts<'a> {
     texts: [&'a [u8]; TOGETHER],
     count: usize,
 }
 
-impl<'a> Waiting<'a> {
+impl<'a> PendingTexts<'a> {
+    /// Creates an empty group.
     pub fn new() -> Self {
         Self { texts: [[].as_slice(); TOGETHER], count: 0 }
     }
 
-    /// Adds the hash of a key that is a field of the block, now or when [`finish`](Self::finish) is called.
+    /// Adds a key that is a field of the block. Its hash is written at a later [`flush`](Self::flush) at the latest.
     #[inline(always)]
-    pub fn add(&mut self, text: &Text<'_>, hasher: &KeyHasher, field: &'a [u8], end: usize, hashes: &mut Vec<u64>) {
-        if !text.is_itself(end) {
-            self.finish(hasher, hashes);
+    pub fn push(
+        &mut self,
+        text: &BlockText<'_>,
+        hasher: &KeyHasher,
+        field: &'a [u8],
+        end: usize,
+        hashes: &mut Vec<u64>,
+    ) {
+        if !text.is_utf8(end) {
+            self.flush(hasher, hashes);
             return hashes.push(text.hash(hasher, field, end));
         }
         self.texts[self.count] = field;
         self.count += 1;
         if self.count == TOGETHER {
-            self.finish(hasher, hashes);
+            self.flush(hasher, hashes);
         }
     }
 
-    /// Adds the hashes of those that wait.
+    /// Writes the hashes of all keys of the group.
     #[inline(always)]
-    pub fn finish(&mut self, hasher: &KeyHasher, hashes: &mut Vec<u64>) {
+    pub fn flush(&mut self, hasher: &KeyHasher, hashes: &mut Vec<u64>) {
         if self.count > 0 {
-            self.make(hasher, hashes);
+            self.hash(hasher, hashes);
         }
     }
 
     #[inline(never)]
-    fn make(&mut self, hasher: &KeyHasher, hashes: &mut Vec<u64>) {
+    fn hash(&mut self, hasher: &KeyHasher, hashes: &mut Vec<u64>) {
         let first = hashes.len();
         hashes.resize(first + self.count, 0);
         hasher.texts(&self.texts[..self.count], &mut hashes[first..]);

@@ -1,4 +1,5 @@
-//! The Arrow PyCapsule interface: how pyarrow, polars, DuckDB and others hand over columns and frames without a copy.
+//! Reads objects with the Arrow PyCapsule interface, by which pyarrow, polars, DuckDB and other packages export columns
+//! and frames without a copy.
 
 use std::ffi::CStr;
 
@@ -7,13 +8,15 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use super::field::{Field, Refusal};
-use super::structures::{ArrowArray, ArrowArrayStream, ArrowSchema, Failure, Owned};
+use super::column::ArrowColumn;
+use super::field::{ArrowField, SchemaError};
+use super::structures::{ArrowArray, ArrowArrayStream, ArrowSchema, Owned, StreamError};
 use crate::errors::raise;
-use crate::keys::{Keys, scalar};
+use crate::keys::Keys;
+use crate::keys::classes::type_name;
 use lately::key::KeyHasher;
 
-/// Reads objects with this interface; `None` for anything else.
+/// Reads an object with this interface; `None` for other objects.
 pub fn read(keys: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<Option<Keys>> {
     let py = keys.py();
     if let Some(export) = keys.getattr_opt(intern!(py, "__arrow_c_stream__"))? {
@@ -25,21 +28,23 @@ pub fn read(keys: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<Option<Keys>
     Ok(None)
 }
 
+/// Reads the schema and the array that `__arrow_c_array__` returned.
 fn read_array(keys: &Bound<'_, PyAny>, exported: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<Keys> {
     let Ok((schema, array)) = exported.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>() else {
-        return Err(nonsense(keys, "__arrow_c_array__", "a pair of capsules", exported));
+        return Err(wrong_export(keys, "__arrow_c_array__", "a pair of capsules", exported));
     };
     let schema = pointer::<ArrowSchema>(keys, "__arrow_c_array__", &schema, c"arrow_schema")?;
     let array = pointer::<ArrowArray>(keys, "__arrow_c_array__", &array, c"arrow_array")?;
-    // SAFETY: a capsule of this name holds an initialized structure, and the capsule is alive.
+    // SAFETY: a capsule of this name contains an initialized structure, and the capsule is alive.
     let field = field(unsafe { &*schema })?;
-    // SAFETY: as above; this thread holds the interpreter.
+    // SAFETY: as above; this thread is attached to the interpreter.
     import(unsafe { Owned::take(array) }, &field, hasher)
 }
 
+/// Reads all arrays of the stream that `__arrow_c_stream__` returned.
 fn read_stream(keys: &Bound<'_, PyAny>, exported: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<Keys> {
     let stream = pointer::<ArrowArrayStream>(keys, "__arrow_c_stream__", exported, c"arrow_array_stream")?;
-    // SAFETY: a capsule of this name holds an initialized structure, and this thread holds the interpreter.
+    // SAFETY: a capsule of this name contains an initialized structure, and this thread is attached to the interpreter.
     let mut stream = unsafe { Owned::take(stream) }.ok_or_else(|| spent("stream"))?;
     let schema = stream.schema().map_err(failed)?.ok_or_else(|| spent("schema"))?;
     let field = field(&schema)?;
@@ -51,26 +56,29 @@ fn read_stream(keys: &Bound<'_, PyAny>, exported: &Bound<'_, PyAny>, hasher: Key
     Keys::chained(chunks).map_err(raise)
 }
 
-/// Reads the type of the keys to come, which is refused before an array of them is read.
-fn field(schema: &ArrowSchema) -> PyResult<Field> {
+/// Reads the type of the keys. A type that cannot be a key is rejected before an array is read.
+fn field(schema: &ArrowSchema) -> PyResult<ArrowField> {
     if schema.is_released() {
         return Err(spent("schema"));
     }
-    Ok(Field::new(schema.read().map_err(Refusal::Nonsense)?)?)
+    Ok(ArrowField::new(schema.read().map_err(SchemaError::Malformed)?)?)
 }
 
-fn import(array: Option<Owned<ArrowArray>>, field: &Field, hasher: KeyHasher) -> PyResult<Keys> {
-    let column = array.ok_or_else(|| spent("array"))?.read(field).map_err(Refusal::Nonsense)?;
+/// Reads the keys of an array.
+fn import(array: Option<Owned<ArrowArray>>, field: &ArrowField, hasher: KeyHasher) -> PyResult<Keys> {
+    let array = array.ok_or_else(|| spent("array"))?;
+    let column = ArrowColumn::read(array, field).map_err(SchemaError::Malformed)?;
     super::keys(field, &column, 0, column.len, hasher).map_err(raise)
 }
 
-fn failed(Failure(code, message): Failure) -> PyErr {
+/// Returns the error for a stream that failed.
+fn failed(StreamError(code, message): StreamError) -> PyErr {
     PyValueError::new_err(format!("the Arrow stream of keys failed with code {code}: {message}"))
 }
 
-/// Returns the error for a structure that was taken out of its capsule before.
+/// Returns the error for a structure that was already taken out of its capsule.
 fn spent(structure: &str) -> PyErr {
-    PyValueError::new_err(format!("keys hold an Arrow {structure} that has been read already"))
+    PyValueError::new_err(format!("keys contain an Arrow {structure} that has been read already"))
 }
 
 /// Returns the pointer in a capsule of this name.
@@ -78,11 +86,12 @@ fn pointer<T>(keys: &Bound<'_, PyAny>, method: &str, exported: &Bound<'_, PyAny>
     let pointer = exported.cast::<PyCapsule>().ok().and_then(|capsule| capsule.pointer_checked(Some(name)).ok());
     match pointer {
         Some(pointer) => Ok(pointer.as_ptr().cast()),
-        None => Err(nonsense(keys, method, &format!("a capsule named {name:?}"), exported)),
+        None => Err(wrong_export(keys, method, &format!("a capsule named {name:?}"), exported)),
     }
 }
 
-fn nonsense(keys: &Bound<'_, PyAny>, method: &str, wanted: &str, exported: &Bound<'_, PyAny>) -> PyErr {
-    let (owner, got) = (scalar::type_name(keys), scalar::type_name(exported));
-    PyTypeError::new_err(format!("{method} of {owner} must return {wanted}, not {got}"))
+/// Returns the error for an object whose export is not what the interface requires.
+fn wrong_export(keys: &Bound<'_, PyAny>, method: &str, expected: &str, exported: &Bound<'_, PyAny>) -> PyErr {
+    let (owner, got) = (type_name(keys), type_name(exported));
+    PyTypeError::new_err(format!("{method} of {owner} must return {expected}, not {got}"))
 }

@@ -1,4 +1,4 @@
-//! The types that keys have in Arrow, read from the formats of the C data interface.
+//! The types of keys in Arrow, read from a [`Schema`].
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -7,18 +7,18 @@ use super::structures::Schema;
 use lately::key::time::Unit;
 
 /// The type of a column.
-pub struct Field {
-    pub kind: Kind,
-    /// The types that this one is made of.
-    pub children: Vec<Field>,
-    /// The type of the values, if this is that of their codes.
-    pub dictionary: Option<Box<Field>>,
+pub struct ArrowField {
+    pub kind: ArrowKind,
+    /// The types of the children.
+    pub children: Vec<ArrowField>,
+    /// The type of the dictionary's values, if this is the type of codes.
+    pub dictionary: Option<Box<ArrowField>>,
     format: String,
 }
 
-/// How the elements of a column lie in its buffers, and what they mean.
+/// How the elements of a column lie in its buffers, and which keys they are.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Kind {
+pub enum ArrowKind {
     Null,
     Boolean,
     /// Integers of this many bytes.
@@ -26,7 +26,7 @@ pub enum Kind {
     Unsigned(usize),
     /// Floating-point numbers of this many bytes.
     Float(usize),
-    /// Texts by offsets of 4 bytes, or of 8.
+    /// Texts by offsets of 4 bytes, or of 8 if `wide`.
     Strings {
         wide: bool,
     },
@@ -38,13 +38,13 @@ pub enum Kind {
     /// Byte strings of this length.
     FixedBytes(usize),
     Uuid,
-    /// Coefficients of this many bytes, and how many of their digits follow the point.
+    /// Decimals: the bytes of a coefficient, and how many of its digits follow the point.
     Decimal(usize, i8),
-    /// Days.
+    /// Dates in days.
     Days,
-    /// Milliseconds, of which only the day counts.
+    /// Dates in milliseconds. The time within the day is ignored.
     DaysInMilliseconds,
-    /// The time of a day, in this many bytes.
+    /// Times of day, in this many bytes.
     Time(usize, Unit),
     Instant {
         unit: Unit,
@@ -58,12 +58,12 @@ pub enum Kind {
     /// Lists of this length.
     FixedList(usize),
     Struct,
-    /// Runs of equal elements, by where they end.
+    /// Runs of equal elements, by the end of each run.
     Runs,
 }
 
-impl Kind {
-    /// Returns the bytes of an element, where elements lie one after the other.
+impl ArrowKind {
+    /// Returns the bytes of an element, for elements of equal width.
     pub fn width(self) -> usize {
         match self {
             Self::Signed(width) | Self::Unsigned(width) | Self::Float(width) => width,
@@ -75,12 +75,12 @@ impl Kind {
         }
     }
 
-    /// Returns the most bytes of an element in any buffer, for the check that an array fits into memory.
+    /// Returns the most bytes of an element in a buffer, for the check that an array fits into memory.
     pub fn widest(self) -> usize {
         self.width().max(16)
     }
 
-    /// Returns how many buffers an array has, and whether it may have more.
+    /// Returns the number of buffers of an array, and whether it may have more.
     pub fn buffers(self) -> (usize, bool) {
         match self {
             Self::Null | Self::Runs => (0, false),
@@ -91,50 +91,52 @@ impl Kind {
         }
     }
 
-    /// Returns whether the first buffer says which elements are there.
+    /// Returns whether the first buffer marks missing elements.
     pub fn has_validity(self) -> bool {
         !matches!(self, Self::Null | Self::Runs)
     }
 }
 
-/// Why a schema cannot be that of keys: it contradicts itself, or no key is of its type.
-pub enum Refusal {
-    Nonsense(String),
-    Type(String),
+/// The error of a schema of keys.
+pub enum SchemaError {
+    /// The schema contradicts itself.
+    Malformed(String),
+    /// The type cannot be a key.
+    Unsupported(String),
 }
 
-impl From<String> for Refusal {
+impl From<String> for SchemaError {
     fn from(message: String) -> Self {
-        Self::Nonsense(message)
+        Self::Malformed(message)
     }
 }
 
-impl From<Refusal> for PyErr {
-    fn from(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::Nonsense(what) => PyValueError::new_err(format!("keys cannot be read from Arrow: {what}")),
-            Refusal::Type(what) => PyTypeError::new_err(what),
+impl From<SchemaError> for PyErr {
+    fn from(error: SchemaError) -> Self {
+        match error {
+            SchemaError::Malformed(what) => PyValueError::new_err(format!("keys cannot be read from Arrow: {what}")),
+            SchemaError::Unsupported(what) => PyTypeError::new_err(what),
         }
     }
 }
 
-impl Field {
-    /// Reads a schema, which is refused here or not at all.
-    pub fn new(schema: Schema) -> Result<Self, Refusal> {
+impl ArrowField {
+    /// Reads a schema. All errors of a type are found here.
+    pub fn new(schema: Schema) -> Result<Self, SchemaError> {
         let Schema { format, children, dictionary, extension, .. } = schema;
-        let wanted = match format.as_str() {
+        let expected = match format.as_str() {
             "+r" => 2,
             "+s" => children.len(),
             union if union.starts_with("+u") => children.len(),
             nested if nested.starts_with('+') => 1,
             _ => 0,
         };
-        if children.len() != wanted {
+        if children.len() != expected {
             return Err(format!("the format {format} with {} children", children.len()).into());
         }
         match &children[..] {
             [ends, _] if format == "+r" && !matches!(ends.format.as_str(), "s" | "i" | "l") => {
-                return Err("runs that end at no integers".to_owned().into());
+                return Err("runs whose ends are not integers".to_owned().into());
             }
             [pairs] if format == "+m" && (pairs.format.as_str(), pairs.children.len()) != ("+s", 2) => {
                 return Err("a map without pairs".to_owned().into());
@@ -143,17 +145,21 @@ impl Field {
         }
         let kind = match (extension.as_deref(), kind(&format)?) {
             (None, kind) => kind,
-            (Some("arrow.uuid"), Kind::FixedBytes(16)) => Kind::Uuid,
-            (Some(name), _) => return Err(Refusal::Type(format!("Arrow extension type {name} cannot be a key"))),
+            (Some("arrow.uuid"), ArrowKind::FixedBytes(16)) => ArrowKind::Uuid,
+            (Some(name), _) => {
+                return Err(SchemaError::Unsupported(format!("Arrow extension type {name} cannot be a key")));
+            }
         };
-        if dictionary.is_some() && !matches!(kind, Kind::Signed(_) | Kind::Unsigned(_)) {
+        if dictionary.is_some() && !matches!(kind, ArrowKind::Signed(_) | ArrowKind::Unsigned(_)) {
             return Err(format!("a dictionary with codes of the format {format}").into());
         }
         let children = children.into_iter().map(|child| {
             let name = child.name.clone();
-            Self::new(child).map_err(|refusal| match refusal {
-                Refusal::Type(what) if kind == Kind::Struct => Refusal::Type(format!("column '{name}': {what}")),
-                refusal => refusal,
+            Self::new(child).map_err(|error| match error {
+                SchemaError::Unsupported(what) if kind == ArrowKind::Struct => {
+                    SchemaError::Unsupported(format!("column '{name}': {what}"))
+                }
+                error => error,
             })
         });
         Ok(Self {
@@ -164,57 +170,57 @@ impl Field {
         })
     }
 
-    /// Returns the type, for messages.
+    /// Returns the format of the type, for messages.
     pub fn name(&self) -> String {
         format!("the format {}", self.format)
     }
 }
 
-/// Reads a format.
-fn kind(format: &str) -> Result<Kind, Refusal> {
-    let cannot = |name: &str| Refusal::Type(format!("Arrow type {name} cannot be a key"));
+/// Parses a format.
+fn kind(format: &str) -> Result<ArrowKind, SchemaError> {
+    let cannot = |name: &str| SchemaError::Unsupported(format!("Arrow type {name} cannot be a key"));
     let unknown = || cannot(&format!("of the format '{format}'"));
     let width = |width: &str| match width.parse::<u32>() {
         Ok(width) => Ok(width as usize),
-        Err(_) => Err(Refusal::Nonsense(format!("the format {format} has no size"))),
+        Err(_) => Err(SchemaError::Malformed(format!("the format {format} has no size"))),
     };
     Ok(match format {
-        "n" => Kind::Null,
-        "b" => Kind::Boolean,
-        "c" => Kind::Signed(1),
-        "s" => Kind::Signed(2),
-        "i" => Kind::Signed(4),
-        "l" => Kind::Signed(8),
-        "C" => Kind::Unsigned(1),
-        "S" => Kind::Unsigned(2),
-        "I" => Kind::Unsigned(4),
-        "L" => Kind::Unsigned(8),
-        "e" => Kind::Float(2),
-        "f" => Kind::Float(4),
-        "g" => Kind::Float(8),
-        "u" | "U" => Kind::Strings { wide: format == "U" },
-        "z" | "Z" => Kind::Bytes { wide: format == "Z" },
-        "vu" => Kind::StringViews,
-        "vz" => Kind::ByteViews,
-        "tdD" => Kind::Days,
-        "tdm" => Kind::DaysInMilliseconds,
-        "tts" => Kind::Time(4, Unit::SECOND),
-        "ttm" => Kind::Time(4, Unit::MILLISECOND),
-        "ttu" => Kind::Time(8, Unit::MICROSECOND),
-        "ttn" => Kind::Time(8, Unit::NANOSECOND),
-        "tDs" | "tDm" | "tDu" | "tDn" => Kind::Duration(unit(format).ok_or_else(unknown)?),
-        "+l" | "+L" => Kind::List { wide: format == "+L" },
-        "+s" => Kind::Struct,
-        "+r" => Kind::Runs,
+        "n" => ArrowKind::Null,
+        "b" => ArrowKind::Boolean,
+        "c" => ArrowKind::Signed(1),
+        "s" => ArrowKind::Signed(2),
+        "i" => ArrowKind::Signed(4),
+        "l" => ArrowKind::Signed(8),
+        "C" => ArrowKind::Unsigned(1),
+        "S" => ArrowKind::Unsigned(2),
+        "I" => ArrowKind::Unsigned(4),
+        "L" => ArrowKind::Unsigned(8),
+        "e" => ArrowKind::Float(2),
+        "f" => ArrowKind::Float(4),
+        "g" => ArrowKind::Float(8),
+        "u" | "U" => ArrowKind::Strings { wide: format == "U" },
+        "z" | "Z" => ArrowKind::Bytes { wide: format == "Z" },
+        "vu" => ArrowKind::StringViews,
+        "vz" => ArrowKind::ByteViews,
+        "tdD" => ArrowKind::Days,
+        "tdm" => ArrowKind::DaysInMilliseconds,
+        "tts" => ArrowKind::Time(4, Unit::SECOND),
+        "ttm" => ArrowKind::Time(4, Unit::MILLISECOND),
+        "ttu" => ArrowKind::Time(8, Unit::MICROSECOND),
+        "ttn" => ArrowKind::Time(8, Unit::NANOSECOND),
+        "tDs" | "tDm" | "tDu" | "tDn" => ArrowKind::Duration(unit(format).ok_or_else(unknown)?),
+        "+l" | "+L" => ArrowKind::List { wide: format == "+L" },
+        "+s" => ArrowKind::Struct,
+        "+r" => ArrowKind::Runs,
         "+m" => return Err(cannot("Map")),
         "tiM" | "tiD" | "tin" => return Err(cannot("Interval")),
         "+vl" | "+vL" => return Err(cannot("ListView")),
         _ if format.starts_with("+u") => return Err(cannot("Union")),
         _ => match format.split_once(':') {
-            Some(("w", size)) => Kind::FixedBytes(width(size)?),
-            Some(("+w", size)) => Kind::FixedList(width(size)?),
+            Some(("w", size)) => ArrowKind::FixedBytes(width(size)?),
+            Some(("+w", size)) => ArrowKind::FixedList(width(size)?),
             Some((time @ ("tss" | "tsm" | "tsu" | "tsn"), zone)) => {
-                Kind::Instant { unit: unit(time).ok_or_else(unknown)?, aware: !zone.is_empty() }
+                ArrowKind::Instant { unit: unit(time).ok_or_else(unknown)?, aware: !zone.is_empty() }
             }
             Some(("d", digits)) => decimal(digits).ok_or_else(unknown)?,
             _ => return Err(unknown()),
@@ -222,7 +228,7 @@ fn kind(format: &str) -> Result<Kind, Refusal> {
     })
 }
 
-/// Reads the unit at the end of a format.
+/// Parses the unit at the end of a format.
 fn unit(format: &str) -> Option<Unit> {
     match format.as_bytes().last() {
         Some(b's') => Some(Unit::SECOND),
@@ -233,8 +239,8 @@ fn unit(format: &str) -> Option<Unit> {
     }
 }
 
-/// Reads precision, scale, and perhaps bits of a decimal.
-fn decimal(digits: &str) -> Option<Kind> {
+/// Parses the format of a decimal: precision, scale, and optionally bits.
+fn decimal(digits: &str) -> Option<ArrowKind> {
     let mut numbers = digits.split(',');
     let _precision: u8 = numbers.next()?.parse().ok()?;
     let scale = numbers.next()?.parse().ok()?;
@@ -245,5 +251,5 @@ fn decimal(digits: &str) -> Option<Kind> {
         Some("256") => 32,
         _ => return None,
     };
-    numbers.next().is_none().then_some(Kind::Decimal(width, scale))
+    numbers.next().is_none().then_some(ArrowKind::Decimal(width, scale))
 }

@@ -1,10 +1,14 @@
-//! Arrow columns, hashed in place.
+//! Reads Arrow columns in place.
 //!
-//! An array may be a slice: its elements begin at an offset of its buffers, and those of a nested array at an offset of
-//! its children, which have offsets of their own. Every reader here takes the elements `from..from + len` of a column.
+//! An array may be a slice: its elements start at an offset in its buffers. A nested array applies its offset to its
+//! children, which have offsets of their own. Every reader here reads the elements `from..from + len` of a column.
 
+#[expect(unsafe_code, reason = "takes structures of other libraries out of capsules")]
 mod capsule;
+#[expect(unsafe_code, reason = "reads buffers of other libraries, by the C data interface")]
+mod column;
 mod field;
+#[expect(unsafe_code, reason = "reads structures of other libraries, by the C data interface")]
 mod structures;
 
 use std::marker::PhantomData;
@@ -13,14 +17,14 @@ use bytemuck::Pod;
 
 use super::Keys;
 pub use capsule::read;
-use field::{Field, Kind};
+use column::{ArrowBuffer, ArrowColumn};
+use field::{ArrowField, ArrowKind};
 use lately::Error;
 use lately::key::time::Unit;
 use lately::key::{KeyHasher, Strings};
-use structures::{Buffer, Column};
 
 /// Reads the keys `from..from + len` of a column.
-fn keys(field: &Field, column: &Column, from: usize, len: usize, hasher: KeyHasher) -> Result<Keys, Error> {
+fn keys(field: &ArrowField, column: &ArrowColumn, from: usize, len: usize, hasher: KeyHasher) -> Result<Keys, Error> {
     let start = column.offset + from;
     let keys = values(field, column, start, len, hasher)?;
     match column.present.clone() {
@@ -29,73 +33,79 @@ fn keys(field: &Field, column: &Column, from: usize, len: usize, hasher: KeyHash
     }
 }
 
-/// Reads the values from `start` on in the buffers, with arbitrary values where they are missing.
-fn values(field: &Field, column: &Column, start: usize, len: usize, hasher: KeyHasher) -> Result<Keys, Error> {
+/// Reads the values from `start` on in the buffers. A missing element may have any value.
+fn values(
+    field: &ArrowField,
+    column: &ArrowColumn,
+    start: usize,
+    len: usize,
+    hasher: KeyHasher,
+) -> Result<Keys, Error> {
     let elements = |child: usize| {
         let column = &column.children[child];
         keys(&field.children[child], column, 0, column.len, hasher)
     };
-    let fixed = Fixed { buffers: &column.buffers, start, len };
+    let fixed = Elements { buffers: &column.buffers, start, len };
     if let (Some(values), Some(dictionary)) = (&field.dictionary, &column.dictionary) {
-        return taken(keys(values, dictionary, 0, dictionary.len, hasher)?, field.kind, fixed, hasher.missing());
+        return decoded(keys(values, dictionary, 0, dictionary.len, hasher)?, field.kind, fixed, hasher.missing());
     }
     Ok(match field.kind {
-        Kind::Null => Keys::each(len, move |_| hasher.missing()),
-        Kind::Boolean => {
+        ArrowKind::Null => Keys::each(len, move |_| hasher.missing()),
+        ArrowKind::Boolean => {
             let values = column.buffers[0].clone();
             Keys::each(len, move |i| hasher.integer(values.bit(start + i).into()))
         }
-        Kind::Signed(1) => fixed.each(|value: i8| i64::from(value) as u64).of_integers(hasher),
-        Kind::Signed(2) => fixed.each(|value: i16| i64::from(value) as u64).of_integers(hasher),
-        Kind::Signed(4) => fixed.each(|value: i32| i64::from(value) as u64).of_integers(hasher),
-        Kind::Signed(_) => fixed.each(|value: i64| value as u64).of_integers(hasher),
-        Kind::Unsigned(1) => fixed.each(|value: u8| value.into()).of_integers(hasher),
-        Kind::Unsigned(2) => fixed.each(|value: u16| value.into()).of_integers(hasher),
-        Kind::Unsigned(4) => fixed.each(|value: u32| value.into()).of_integers(hasher),
-        Kind::Unsigned(_) => fixed.each(|value: u64| value).of_unsigned(hasher),
-        Kind::Float(2) => fixed.each(move |value| hasher.float(half(value))),
-        Kind::Float(4) => fixed.each(move |value: f32| hasher.float(value.into())),
-        Kind::Float(_) => fixed.each(move |value: f64| hasher.float(value)),
-        Kind::Strings { wide: false } => Keys::of_texts(len, fixed.by_offsets::<i32>(), hasher),
-        Kind::Strings { wide: true } => Keys::of_texts(len, fixed.by_offsets::<i64>(), hasher),
-        Kind::Bytes { wide: false } => Keys::of_byte_strings(len, fixed.by_offsets::<i32>(), hasher),
-        Kind::Bytes { wide: true } => Keys::of_byte_strings(len, fixed.by_offsets::<i64>(), hasher),
-        Kind::StringViews => Keys::of_texts(len, fixed.by_views(), hasher),
-        Kind::ByteViews => Keys::of_byte_strings(len, fixed.by_views(), hasher),
-        Kind::FixedBytes(width) => {
-            Keys::of_byte_strings(len, OfWidth { values: column.buffers[0].clone(), start, width }, hasher)
+        ArrowKind::Signed(1) => fixed.each(|value: i8| i64::from(value) as u64).of_integers(hasher),
+        ArrowKind::Signed(2) => fixed.each(|value: i16| i64::from(value) as u64).of_integers(hasher),
+        ArrowKind::Signed(4) => fixed.each(|value: i32| i64::from(value) as u64).of_integers(hasher),
+        ArrowKind::Signed(_) => fixed.each(|value: i64| value as u64).of_integers(hasher),
+        ArrowKind::Unsigned(1) => fixed.each(|value: u8| value.into()).of_integers(hasher),
+        ArrowKind::Unsigned(2) => fixed.each(|value: u16| value.into()).of_integers(hasher),
+        ArrowKind::Unsigned(4) => fixed.each(|value: u32| value.into()).of_integers(hasher),
+        ArrowKind::Unsigned(_) => fixed.each(|value: u64| value).of_unsigned(hasher),
+        ArrowKind::Float(2) => fixed.each(move |value| hasher.float(half(value))),
+        ArrowKind::Float(4) => fixed.each(move |value: f32| hasher.float(value.into())),
+        ArrowKind::Float(_) => fixed.each(move |value: f64| hasher.float(value)),
+        ArrowKind::Strings { wide: false } => Keys::of_texts(len, fixed.by_offsets::<i32>(), hasher),
+        ArrowKind::Strings { wide: true } => Keys::of_texts(len, fixed.by_offsets::<i64>(), hasher),
+        ArrowKind::Bytes { wide: false } => Keys::of_byte_strings(len, fixed.by_offsets::<i32>(), hasher),
+        ArrowKind::Bytes { wide: true } => Keys::of_byte_strings(len, fixed.by_offsets::<i64>(), hasher),
+        ArrowKind::StringViews => Keys::of_texts(len, fixed.by_views(), hasher),
+        ArrowKind::ByteViews => Keys::of_byte_strings(len, fixed.by_views(), hasher),
+        ArrowKind::FixedBytes(width) => {
+            Keys::of_byte_strings(len, FixedWidth { values: column.buffers[0].clone(), start, width }, hasher)
         }
-        Kind::Uuid => fixed.each(move |value: [u8; 16]| hasher.uuid(value)),
-        Kind::Decimal(4, scale) => fixed.each(move |value: [u8; 4]| hasher.decimal(&value, scale)),
-        Kind::Decimal(8, scale) => fixed.each(move |value: [u8; 8]| hasher.decimal(&value, scale)),
-        Kind::Decimal(16, scale) => fixed.each(move |value: [u8; 16]| hasher.decimal(&value, scale)),
-        Kind::Decimal(_, scale) => fixed.each(move |value: [u8; 32]| hasher.decimal(&value, scale)),
-        Kind::Days => fixed.each(move |days: i32| hasher.instant(Unit::DAY.instant(days.into()))),
-        Kind::DaysInMilliseconds => {
+        ArrowKind::Uuid => fixed.each(move |value: [u8; 16]| hasher.uuid(value)),
+        ArrowKind::Decimal(4, scale) => fixed.each(move |value: [u8; 4]| hasher.decimal(&value, scale)),
+        ArrowKind::Decimal(8, scale) => fixed.each(move |value: [u8; 8]| hasher.decimal(&value, scale)),
+        ArrowKind::Decimal(16, scale) => fixed.each(move |value: [u8; 16]| hasher.decimal(&value, scale)),
+        ArrowKind::Decimal(_, scale) => fixed.each(move |value: [u8; 32]| hasher.decimal(&value, scale)),
+        ArrowKind::Days => fixed.each(move |days: i32| hasher.instant(Unit::DAY.instant(days.into()))),
+        ArrowKind::DaysInMilliseconds => {
             fixed.each(move |time: i64| hasher.instant(Unit::DAY.instant(time.div_euclid(86_400_000))))
         }
-        Kind::Time(4, unit) => fixed.each(move |time: i32| hasher.time_of_day(unit.instant(time.into()))),
-        Kind::Time(_, unit) => fixed.each(move |time: i64| hasher.time_of_day(unit.instant(time))),
-        Kind::Instant { unit, aware: true } => fixed.each(move |time: i64| hasher.aware(unit.instant(time))),
-        Kind::Instant { unit, aware: false } => fixed.each(move |time: i64| hasher.instant(unit.instant(time))),
-        Kind::Duration(unit) => fixed.each(move |time: i64| hasher.duration(unit.duration(time))),
-        Kind::List { wide: false } => fixed.lists::<i32>(elements(0)?, hasher),
-        Kind::List { wide: true } => fixed.lists::<i64>(elements(0)?, hasher),
-        Kind::FixedList(width) => {
+        ArrowKind::Time(4, unit) => fixed.each(move |time: i32| hasher.time_of_day(unit.instant(time.into()))),
+        ArrowKind::Time(_, unit) => fixed.each(move |time: i64| hasher.time_of_day(unit.instant(time))),
+        ArrowKind::Instant { unit, aware: true } => fixed.each(move |time: i64| hasher.aware(unit.instant(time))),
+        ArrowKind::Instant { unit, aware: false } => fixed.each(move |time: i64| hasher.instant(unit.instant(time))),
+        ArrowKind::Duration(unit) => fixed.each(move |time: i64| hasher.duration(unit.duration(time))),
+        ArrowKind::List { wide: false } => fixed.lists::<i32>(elements(0)?, hasher),
+        ArrowKind::List { wide: true } => fixed.lists::<i64>(elements(0)?, hasher),
+        ArrowKind::FixedList(width) => {
             let list = move |i| (start + i) * width..(start + i + 1) * width;
             elements(0)?.lists(len, list, hasher)
         }
-        Kind::Struct => {
+        ArrowKind::Struct => {
             let columns = field.children.iter().zip(&column.children);
             let columns = columns.map(|(field, column)| keys(field, column, start, len, hasher));
             Keys::rows(len, columns.collect::<Result<_, _>>()?, hasher)?
         }
-        Kind::Runs => {
+        ArrowKind::Runs => {
             let (ends, elements) = (&column.children[0], elements(1)?);
             let (first, count, ends) = (ends.offset, ends.len, ends.buffers[0].clone());
-            let end: fn(&Buffer, usize) -> i64 = match field.children[0].kind {
-                Kind::Signed(2) => |ends, i| ends.at::<i16>(i).into(),
-                Kind::Signed(4) => |ends, i| ends.at::<i32>(i).into(),
+            let end: fn(&ArrowBuffer, usize) -> i64 = match field.children[0].kind {
+                ArrowKind::Signed(2) => |ends, i| ends.at::<i16>(i).into(),
+                ArrowKind::Signed(4) => |ends, i| ends.at::<i32>(i).into(),
                 _ => |ends, i| ends.at(i),
             };
             let run = move |i: usize| Some(first_after(count, (start + i) as i64, |run| end(&ends, first + run)));
@@ -104,7 +114,7 @@ fn values(field: &Field, column: &Column, start: usize, len: usize, hasher: KeyH
     })
 }
 
-/// Returns the first of `count` ascending ends that lies after `element`, or `count`.
+/// Returns the index of the first of `count` ascending ends that lies after `element`, or `count`.
 fn first_after(count: usize, element: i64, end: impl Fn(usize) -> i64) -> usize {
     let (mut low, mut high) = (0, count);
     while low < high {
@@ -114,30 +124,30 @@ fn first_after(count: usize, element: i64, end: impl Fn(usize) -> i64) -> usize 
     low
 }
 
-/// Reads the keys that codes of this kind take from a dictionary.
-fn taken(keys: Keys, kind: Kind, codes: Fixed<'_>, missing: u64) -> Result<Keys, Error> {
+/// Reads codes of this kind, which are positions in a dictionary of keys.
+fn decoded(keys: Keys, kind: ArrowKind, codes: Elements<'_>, missing: u64) -> Result<Keys, Error> {
     let (len, start, codes) = (codes.len, codes.start, codes.buffers[0].clone());
     match kind {
-        Kind::Signed(1) => keys.taken(len, move |i| codes.at::<i8>(start + i).try_into().ok(), missing),
-        Kind::Signed(2) => keys.taken(len, move |i| codes.at::<i16>(start + i).try_into().ok(), missing),
-        Kind::Signed(4) => keys.taken(len, move |i| codes.at::<i32>(start + i).try_into().ok(), missing),
-        Kind::Signed(_) => keys.taken(len, move |i| codes.at::<i64>(start + i).try_into().ok(), missing),
-        Kind::Unsigned(1) => keys.taken(len, move |i| Some(codes.at::<u8>(start + i).into()), missing),
-        Kind::Unsigned(2) => keys.taken(len, move |i| Some(codes.at::<u16>(start + i).into()), missing),
-        Kind::Unsigned(4) => keys.taken(len, move |i| codes.at::<u32>(start + i).try_into().ok(), missing),
+        ArrowKind::Signed(1) => keys.taken(len, move |i| codes.at::<i8>(start + i).try_into().ok(), missing),
+        ArrowKind::Signed(2) => keys.taken(len, move |i| codes.at::<i16>(start + i).try_into().ok(), missing),
+        ArrowKind::Signed(4) => keys.taken(len, move |i| codes.at::<i32>(start + i).try_into().ok(), missing),
+        ArrowKind::Signed(_) => keys.taken(len, move |i| codes.at::<i64>(start + i).try_into().ok(), missing),
+        ArrowKind::Unsigned(1) => keys.taken(len, move |i| Some(codes.at::<u8>(start + i).into()), missing),
+        ArrowKind::Unsigned(2) => keys.taken(len, move |i| Some(codes.at::<u16>(start + i).into()), missing),
+        ArrowKind::Unsigned(4) => keys.taken(len, move |i| codes.at::<u32>(start + i).try_into().ok(), missing),
         _ => keys.taken(len, move |i| codes.at::<u64>(start + i).try_into().ok(), missing),
     }
 }
 
-/// The elements `start..start + len` of buffers.
-struct Fixed<'a> {
-    buffers: &'a [Buffer],
+/// The elements `start..start + len` of a column's buffers.
+struct Elements<'a> {
+    buffers: &'a [ArrowBuffer],
     start: usize,
     len: usize,
 }
 
-impl Fixed<'_> {
-    /// Hashes values that lie one after the other.
+impl Elements<'_> {
+    /// Hashes values of equal width.
     fn each<T: Pod>(self, hash: impl Fn(T) -> u64 + Send + Sync + 'static) -> Keys {
         let (values, first) = (self.buffers[0].clone(), self.start);
         Keys::new(self.len, move |start, out| {
@@ -147,18 +157,19 @@ impl Fixed<'_> {
         })
     }
 
-    /// Returns strings by their offsets.
+    /// Returns strings that are given by offsets.
     fn by_offsets<T: Offset>(self) -> ByOffsets<T> {
         let [offsets, data] = self.buffers else { unreachable!("strings have two buffers") };
         ByOffsets { offsets: offsets.clone(), data: data.clone(), start: self.start, of: PhantomData }
     }
 
+    /// Returns strings that are given by views.
     fn by_views(self) -> ByViews {
         let [views, data @ ..] = self.buffers else { unreachable!("views have a buffer") };
         ByViews { views: views.clone(), data: data.to_vec(), start: self.start }
     }
 
-    /// Hashes lists of these elements, by their offsets.
+    /// Hashes lists of these elements, which are given by offsets.
     fn lists<T: Offset>(self, elements: Keys, hasher: KeyHasher) -> Keys {
         let (ends, start) = (self.buffers[0].clone(), self.start);
         let list = move |i| ends.at::<T>(start + i).place()..ends.at::<T>(start + i + 1).place();
@@ -166,9 +177,9 @@ impl Fixed<'_> {
     }
 }
 
-/// A place in a buffer, of 4 bytes or of 8.
+/// An offset into a buffer, of 4 bytes or of 8.
 trait Offset: Pod + Send + Sync {
-    /// Returns the place; of a negative number one beyond every buffer.
+    /// Returns the position. A negative offset lies after every buffer.
     fn place(self) -> usize;
 }
 
@@ -186,10 +197,10 @@ impl Offset for i64 {
     }
 }
 
-/// Strings by their offsets. Offsets out of the data, which no honest producer makes, give an empty string.
+/// Strings that are given by offsets. Invalid offsets, which only a faulty producer writes, give an empty string.
 struct ByOffsets<T> {
-    offsets: Buffer,
-    data: Buffer,
+    offsets: ArrowBuffer,
+    data: ArrowBuffer,
     start: usize,
     of: PhantomData<T>,
 }
@@ -202,11 +213,11 @@ impl<T: Offset> Strings for ByOffsets<T> {
     }
 }
 
-/// Strings by views of 16 bytes: the length, then the string itself if it has at most 12 bytes; otherwise its first
-/// four bytes, the number of a buffer and an offset into it. Views that lead out of the data give an empty string.
+/// Strings that are given by views of 16 bytes: the length, then the string itself if it has at most 12 bytes;
+/// otherwise its first four bytes, the number of a buffer and an offset into it. Invalid views give an empty string.
 struct ByViews {
-    views: Buffer,
-    data: Vec<Buffer>,
+    views: ArrowBuffer,
+    data: Vec<ArrowBuffer>,
     start: usize,
 }
 
@@ -224,21 +235,21 @@ impl Strings for ByViews {
     }
 }
 
-/// Strings of one length, end to end.
-struct OfWidth {
-    values: Buffer,
+/// Strings of one length, without gaps.
+struct FixedWidth {
+    values: ArrowBuffer,
     start: usize,
     width: usize,
 }
 
-impl Strings for OfWidth {
+impl Strings for FixedWidth {
     #[inline(always)]
     fn at(&self, i: usize) -> &[u8] {
         &self.values.bytes()[(self.start + i) * self.width..][..self.width]
     }
 }
 
-/// Returns a floating-point number of 16 bits: a sign, 5 bits of an exponent, and 10 of a fraction.
+/// Converts a floating-point number of 16 bits: a sign, 5 bits of exponent, and 10 bits of fraction.
 pub fn half(bits: u16) -> f64 {
     let fraction = f64::from(bits & 0x3ff);
     let magnitude = match bits >> 10 & 0x1f {

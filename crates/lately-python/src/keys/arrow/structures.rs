@@ -1,27 +1,19 @@
-//! The structures of Arrow's C data interface, and what they point to, checked before it is believed.
+//! The structures of Arrow's C data interface, and the [`Schema`] that is read from one.
 //!
-//! A structure is read once, into trees of plain values: a [`Schema`], and a [`Column`] whose buffers have lengths.
-//! Everything else reads those, and is safe. No check takes longer for more keys.
-//!
-//! Two claims cannot be checked, since the interface does not contain the length of a buffer: a buffer may be shorter
-//! than the numbers beside it say, and the last offset of strings may lie beyond their data.
-
-#![allow(unsafe_code, reason = "memory of other libraries, by the C data interface")]
+//! A structure is read once, into trees of plain values: a [`Schema`], and an
+//! [`ArrowColumn`](super::column::ArrowColumn) whose buffers have lengths. All other code reads those, and is safe. The
+//! time of the checks does not depend on the number of keys.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ops::Deref;
 use std::ptr::null;
 use std::slice;
-use std::sync::Arc;
 
-use bytemuck::Pod;
-
-use super::field::{Field, Kind};
 use crate::keys::DEEPEST;
 
-/// A structure of the interface, which contains the function that releases it.
+/// A structure of the interface. It contains the function that releases it.
 pub trait Structure: Sized {
-    /// Returns the function; none in a structure that was released.
+    /// Returns the function, which is `None` after the release.
     fn release(&mut self) -> &mut Option<unsafe extern "C" fn(*mut Self)>;
 }
 
@@ -30,7 +22,7 @@ macro_rules! structure {
         $(#[$doc])*
         #[repr(C)]
         pub struct $name {
-            $($field: $type,)*
+            $(pub(super) $field: $type,)*
             release: Option<unsafe extern "C" fn(*mut Self)>,
             private_data: *mut c_void,
         }
@@ -44,7 +36,7 @@ macro_rules! structure {
 }
 
 structure! {
-    /// `ArrowSchema`.
+    /// The structure `ArrowSchema`: a type.
     ArrowSchema {
         format: *const c_char,
         name: *const c_char,
@@ -57,7 +49,7 @@ structure! {
 }
 
 structure! {
-    /// `ArrowArray`.
+    /// The structure `ArrowArray`: elements.
     ArrowArray {
         length: i64,
         null_count: i64,
@@ -71,7 +63,7 @@ structure! {
 }
 
 structure! {
-    /// `ArrowArrayStream`.
+    /// The structure `ArrowArrayStream`: arrays of one type.
     ArrowArrayStream {
         get_schema: Option<unsafe extern "C" fn(*mut ArrowArrayStream, *mut ArrowSchema) -> c_int>,
         get_next: Option<unsafe extern "C" fn(*mut ArrowArrayStream, *mut ArrowArray) -> c_int>,
@@ -82,13 +74,13 @@ structure! {
 /// A structure that is released when it is dropped.
 pub struct Owned<T: Structure>(T);
 
-// SAFETY: the interface allows a structure to be released by any thread, and this one is only read before that.
+// SAFETY: the interface allows any thread to release a structure, and this one is only read before that.
 unsafe impl Send for Owned<ArrowArray> {}
 // SAFETY: as above.
 unsafe impl Sync for Owned<ArrowArray> {}
 
 impl<T: Structure> Owned<T> {
-    /// Moves a structure out of its place, as the interface demands; none if it was released before.
+    /// Moves a structure out of its place, as the interface requires; `None` if it was released before.
     ///
     /// # Safety
     ///
@@ -104,9 +96,9 @@ impl<T: Structure> Owned<T> {
         Some(Self(structure))
     }
 
-    /// Has a function of the interface fill a structure.
+    /// Calls a function of the interface that writes a structure.
     fn filled(fill: impl FnOnce(*mut T) -> c_int) -> Result<Option<Self>, c_int> {
-        // SAFETY: null pointers, numbers and no functions: every structure may be all zero, and is then released.
+        // SAFETY: null pointers, zeros and no functions are valid in every structure, which is then a released one.
         let mut structure: T = unsafe { std::mem::zeroed() };
         match fill(&raw mut structure) {
             // SAFETY: the structure was initialized above.
@@ -133,54 +125,58 @@ impl<T: Structure> Drop for Owned<T> {
     }
 }
 
-/// Why a stream failed: with a code and a text of its producer.
-pub struct Failure(pub c_int, pub String);
+/// The error of a stream: the code and the message of its producer.
+pub struct StreamError(pub c_int, pub String);
 
 impl Owned<ArrowArrayStream> {
     /// Returns the schema of all arrays to come.
-    pub fn schema(&mut self) -> Result<Option<Owned<ArrowSchema>>, Failure> {
+    pub fn schema(&mut self) -> Result<Option<Owned<ArrowSchema>>, StreamError> {
         let Some(get_schema) = self.0.get_schema else { return Ok(None) };
-        // SAFETY: a stream that is not released, and a place for the schema.
+        // SAFETY: the stream is not released, and `place` is a place for a schema.
         let schema = Owned::filled(|place| unsafe { get_schema(&raw mut self.0, place) });
-        schema.map_err(|code| self.failure(code))
+        schema.map_err(|code| self.error(code))
     }
 
-    /// Returns the next array; none at the end.
-    pub fn next(&mut self) -> Result<Option<Owned<ArrowArray>>, Failure> {
+    /// Returns the next array; `None` at the end.
+    pub fn next(&mut self) -> Result<Option<Owned<ArrowArray>>, StreamError> {
         let Some(get_next) = self.0.get_next else { return Ok(None) };
-        // SAFETY: a stream that is not released, and a place for the array.
+        // SAFETY: the stream is not released, and `place` is a place for an array.
         let array = Owned::filled(|place| unsafe { get_next(&raw mut self.0, place) });
-        array.map_err(|code| self.failure(code))
+        array.map_err(|code| self.error(code))
     }
 
-    fn failure(&mut self, code: c_int) -> Failure {
-        // SAFETY: a stream that is not released and has just failed.
+    /// Returns the error of a call that failed.
+    fn error(&mut self, code: c_int) -> StreamError {
+        // SAFETY: the stream is not released, and its last call failed.
         let message = self.0.get_last_error.map_or(null(), |get_last_error| unsafe { get_last_error(&raw mut self.0) });
         // SAFETY: null, or a C string that lives until the next call.
         let message = unsafe { message.as_ref().map(|message| CStr::from_ptr(message)) };
-        Failure(code, message.map_or("no reason was given".into(), |message| message.to_string_lossy().into_owned()))
+        StreamError(
+            code,
+            message.map_or("no reason was given".into(), |message| message.to_string_lossy().into_owned()),
+        )
     }
 }
 
-/// A type as a schema describes it.
+/// The type that an [`ArrowSchema`] describes.
 pub struct Schema {
-    /// The type, in the short form of the interface.
+    /// The type, in the format strings of the interface.
     pub format: String,
     /// The name of a column, or empty.
     pub name: String,
-    /// The extension type, if the values mean something other than their storage.
+    /// The name of the extension type, if the type is one.
     pub extension: Option<String>,
-    /// The types that this one is made of.
+    /// The types of the children.
     pub children: Vec<Schema>,
-    /// The type of the values, if this is that of the codes.
+    /// The type of the dictionary's values, if this is the type of codes.
     pub dictionary: Option<Box<Schema>>,
 }
 
-/// The key of the metadata that contains the name of an extension type.
+/// The key of the metadata for the name of an extension type.
 const EXTENSION: &[u8] = b"ARROW:extension:name";
 
 impl ArrowSchema {
-    /// Reads a schema that is not released.
+    /// Reads a schema, which must not be released.
     pub fn read(&self) -> Result<Schema, String> {
         self.read_within(DEEPEST)
     }
@@ -204,29 +200,29 @@ impl ArrowSchema {
         };
         let children = pointers(self.n_children, self.children).ok_or("children are missing")?;
         let children = children.iter().map(|&child| {
-            // SAFETY: by the interface, null or a schema that lives as long as this.
+            // SAFETY: by the interface, null or a schema that lives as long as this one.
             unsafe { child.as_ref() }.ok_or("a child is missing")?.read_within(deeper)
         });
-        // SAFETY: by the interface, null or a schema that lives as long as this.
+        // SAFETY: by the interface, null or a schema that lives as long as this one.
         let dictionary = unsafe { self.dictionary.as_ref() };
         Ok(Schema {
-            format: text(self.format).map_err(|_| "a format is no UTF-8")?,
-            name: text(self.name).map_err(|_| "a name is no UTF-8")?,
+            format: text(self.format).map_err(|_| "a format is not UTF-8")?,
+            name: text(self.name).map_err(|_| "a name is not UTF-8")?,
             extension: self.extension()?,
             children: children.collect::<Result<_, String>>()?,
             dictionary: dictionary.map(|schema| schema.read_within(deeper).map(Box::new)).transpose()?,
         })
     }
 
-    /// Reads the extension type from the metadata: the number of pairs, and for each the length and the bytes of its
-    /// key and of its value.
+    /// Reads the name of the extension type from the metadata. It has the number of pairs, then for each pair the
+    /// length and the bytes of the key and of the value.
     fn extension(&self) -> Result<Option<String>, String> {
         if self.metadata.is_null() {
             return Ok(None);
         }
         let mut place = self.metadata.cast::<u8>();
         let mut next = |len: usize| {
-            // SAFETY: by the interface, the metadata goes on for as many bytes as its numbers say.
+            // SAFETY: by the interface, the metadata has as many bytes as its numbers require.
             let bytes = unsafe { slice::from_raw_parts(place, len) };
             place = place.wrapping_add(len);
             bytes
@@ -248,173 +244,19 @@ impl ArrowSchema {
     }
 }
 
-/// A buffer of an array, as long as the array says.
-#[derive(Clone)]
-pub struct Buffer {
-    first: *const u8,
-    len: usize,
-    /// Keeps the memory.
-    _array: Arc<Owned<ArrowArray>>,
-}
-
-// SAFETY: the memory is only read, and it lives as long as the array. A producer that writes to it meanwhile changes
-// what is hashed, and nothing depends on which bytes are read.
-unsafe impl Send for Buffer {}
-// SAFETY: as above.
-unsafe impl Sync for Buffer {}
-
-impl Buffer {
-    /// Returns the bytes.
-    #[inline(always)]
-    pub fn bytes(&self) -> &[u8] {
-        // SAFETY: by the interface, that many bytes that live as long as the array; of none the pointer may be any.
-        if self.len == 0 { &[] } else { unsafe { slice::from_raw_parts(self.first, self.len) } }
-    }
-
-    /// Returns element `i` of a buffer of Ts, which need not be aligned.
-    #[inline(always)]
-    pub fn at<T: Pod>(&self, i: usize) -> T {
-        bytemuck::pod_read_unaligned(&self.bytes()[i * size_of::<T>()..][..size_of::<T>()])
-    }
-
-    /// Returns bit `i` of a buffer of bits, the lowest first.
-    #[inline(always)]
-    pub fn bit(&self, i: usize) -> bool {
-        self.bytes()[i / 8] >> (i % 8) & 1 != 0
-    }
-}
-
-/// An array, with buffers that have lengths. Its elements lie from `offset` on in all its buffers.
-pub struct Column {
-    pub len: usize,
-    pub offset: usize,
-    /// The bits of elements that are there, if any may be missing.
-    pub present: Option<Buffer>,
-    /// The buffers behind that: values, or offsets and data, or views and the data they lead to.
-    pub buffers: Vec<Buffer>,
-    pub children: Vec<Column>,
-    pub dictionary: Option<Box<Column>>,
-}
-
-impl Owned<ArrowArray> {
-    /// Reads an array of the type of `field`.
-    pub fn read(self, field: &Field) -> Result<Column, String> {
-        let array = Arc::new(self);
-        array.0.read(field, 0, &array)
-    }
-}
-
 impl ArrowArray {
-    /// Reads an array, or one that it is made of, which has at least `least` elements.
-    fn read(&self, field: &Field, least: usize, owner: &Arc<Owned<Self>>) -> Result<Column, String> {
-        let lies = |what: &str| Err(format!("an array of {} {what}", field.name()));
-        if self.release.is_none() {
-            return lies("was released");
-        }
-        let (Ok(len), Ok(offset)) = (usize::try_from(self.length), usize::try_from(self.offset)) else {
-            return lies("has a negative length or offset");
-        };
-        let end = len.checked_add(offset).filter(|end| {
-            let bits = end.checked_add(1).and_then(|end| end.checked_mul(8 * field.kind.widest()));
-            bits.is_some_and(|bits| bits <= isize::MAX as usize)
-        });
-        let Some(end) = end else { return lies("is longer than memory") };
-        if len < least {
-            return lies("is shorter than the rows it is of");
-        }
-        let Some(buffers) = pointers(self.n_buffers, self.buffers) else { return lies("has no buffers") };
-        let (wanted, more) = field.kind.buffers();
-        if field.kind != Kind::Null && (buffers.len() < wanted || buffers.len() > wanted && !more) {
-            return lies(&format!("has {} buffers", buffers.len()));
-        }
-        let buffer = |number: usize, bytes: usize| {
-            let first: *const u8 = buffers[number].cast();
-            if bytes > isize::MAX as usize || first.addr().checked_add(bytes).is_none() {
-                return Err(format!("a buffer of {bytes} bytes"));
-            }
-            match first.is_null() && bytes > 0 && len > 0 {
-                true => Err(format!("an array of {} lacks a buffer", field.name())),
-                false => Ok(Buffer { first, len: if first.is_null() { 0 } else { bytes }, _array: owner.clone() }),
-            }
-        };
-        // Of an array without elements no buffer is read, and offsets may be missing.
-        let end = if len == 0 { 0 } else { end };
-        let may_lack = field.kind.has_validity() && self.null_count != 0 && !buffers[0].is_null();
-        let present = may_lack.then(|| buffer(0, end.div_ceil(8))).transpose()?;
-        let offsets = |width: usize| buffer(1, if len == 0 { 0 } else { (end + 1) * width });
-        let own = match &field.kind {
-            Kind::Null | Kind::Struct | Kind::Runs | Kind::FixedList(_) => Vec::new(),
-            Kind::Boolean => vec![buffer(1, end.div_ceil(8))?],
-            Kind::Strings { wide } | Kind::Bytes { wide } => {
-                let offsets = offsets(if *wide { 8 } else { 4 })?;
-                let last = last_offset(&offsets, *wide, offset, len)?;
-                vec![offsets, buffer(2, last)?]
-            }
-            Kind::List { wide } => vec![offsets(if *wide { 8 } else { 4 })?],
-            Kind::StringViews | Kind::ByteViews => {
-                let [_, _, data @ .., lengths] = buffers else { return lies("lacks buffers of views") };
-                let lengths: *const i64 = lengths.cast();
-                if !data.is_empty() && lengths.is_null() {
-                    return lies("lacks the lengths of its buffers");
-                }
-                let mut all = vec![buffer(1, end * 16)?];
-                for number in 0..data.len() {
-                    // SAFETY: by the interface there is a length for each of them.
-                    let bytes = unsafe { lengths.add(number).read_unaligned() };
-                    let bytes = usize::try_from(bytes).map_err(|_| format!("a buffer of {bytes} bytes"))?;
-                    all.push(buffer(2 + number, bytes)?);
-                }
-                all
-            }
-            values => vec![buffer(1, end * values.width())?],
-        };
-        let within = match field.kind {
-            Kind::Struct => end,
-            Kind::FixedList(width) => end.checked_mul(width).ok_or("lists longer than memory")?,
-            Kind::List { wide } => last_offset(&own[0], wide, offset, len)?,
-            _ => 0,
-        };
-        let children = pointers(self.n_children, self.children)
-            .filter(|children| children.len() == field.children.len())
-            .ok_or_else(|| format!("an array with {} children", self.n_children))?;
-        let children = field.children.iter().zip(children).map(|(field, &child)| {
-            // SAFETY: by the interface, null or an array that lives as long as this.
-            unsafe { child.as_ref() }.ok_or("a child is missing")?.read(field, within, owner)
-        });
-        let dictionary = field.dictionary.as_ref().map(|field| {
-            // SAFETY: as above.
-            unsafe { self.dictionary.as_ref() }.ok_or("a dictionary is missing")?.read(field, 0, owner)
-        });
-        Ok(Column {
-            len,
-            offset,
-            present,
-            children: children.collect::<Result<_, String>>()?,
-            dictionary: dictionary.transpose()?.map(Box::new),
-            buffers: own,
-        })
+    /// Returns whether the array was released.
+    pub fn is_released(&self) -> bool {
+        self.release.is_none()
     }
 }
 
-/// Checks the first and the last offset, and returns the last: the length of strings, or of the elements of lists.
-fn last_offset(offsets: &Buffer, wide: bool, offset: usize, len: usize) -> Result<usize, String> {
-    if len == 0 {
-        return Ok(0);
-    }
-    let at = |i| if wide { offsets.at::<i64>(i) } else { offsets.at::<i32>(i).into() };
-    let (first, last) = (at(offset), at(offset + len));
-    match usize::try_from(last) {
-        Ok(bytes) if first >= 0 && last >= first => Ok(bytes),
-        _ => Err(format!("offsets from {first} to {last}")),
-    }
-}
-
-/// Returns an array of `count` pointers; none if it is claimed and missing.
-fn pointers<'a, T>(count: i64, first: *const *const T) -> Option<&'a [*const T]> {
+/// Returns an array of `count` pointers; `None` if it is missing.
+pub fn pointers<'a, T>(count: i64, first: *const *const T) -> Option<&'a [*const T]> {
     match usize::try_from(count).ok()? {
         0 => Some(&[]),
         _ if first.is_null() || !first.is_aligned() => None,
-        // SAFETY: by the interface, that many pointers.
+        // SAFETY: by the interface, there are `count` pointers.
         count => Some(unsafe { slice::from_raw_parts(first, count) }),
     }
 }

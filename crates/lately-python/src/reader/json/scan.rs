@@ -1,18 +1,19 @@
-//! The grammar of JSON, over the bytes of a line of valid text. Nothing is given where it is not kept, and in a few
-//! rare places more: Python's reader takes NaN, and has limits to digits and depth.
+//! Parses JSON in the bytes of a line of valid text. Functions return `None` for text that is not JSON. They are
+//! stricter than Python's parser, which accepts NaN and more digits and depth.
 
 use std::ops::Range;
 
-/// A single value, or that it is none.
+/// A value, or a nested one, whose content is not stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Value {
-    pub kind: Kind,
-    /// Where it stands in the line; of text what is between the quotes.
+pub struct JsonValue {
+    pub kind: JsonKind,
+    /// Where the value lies in the line; for text, without the quotes.
     pub range: Range<usize>,
 }
 
+/// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum JsonKind {
     Text {
         escaped: bool,
     },
@@ -25,28 +26,31 @@ pub enum Kind {
     Nested,
 }
 
-impl Value {
+impl JsonValue {
+    /// Returns the value for an object or an array.
     pub fn nested() -> Self {
-        Self { kind: Kind::Nested, range: 0..0 }
+        Self { kind: JsonKind::Nested, range: 0..0 }
     }
 }
 
-/// Deeper values are left to others; Python's limit is some hundreds.
+/// The greatest depth of values that is read. Python's limit is some hundreds.
 const DEEPEST: usize = 60;
-/// Longer numbers, too: Python takes no more than 4,300 digits, or fewer if it is told so.
+/// The most digits of a number that is read. Python's limit is 4,300, and can be set lower.
 const MOST_DIGITS: usize = 600;
 
-/// A place in a line.
+/// A position in a line.
 pub struct Scan<'a> {
     line: &'a [u8],
     at: usize,
 }
 
 impl<'a> Scan<'a> {
+    /// Creates the position at the start of a line.
     pub fn new(line: &'a [u8]) -> Self {
         Self { line, at: 0 }
     }
 
+    /// Returns whether the position is at the end of the line.
     pub fn at_end(&self) -> bool {
         self.at == self.line.len()
     }
@@ -56,7 +60,7 @@ impl<'a> Scan<'a> {
         self.line.get(self.at).copied()
     }
 
-    /// Passes over white space.
+    /// Skips white space.
     #[inline(always)]
     pub fn space(&mut self) {
         while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.next() {
@@ -64,7 +68,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Passes over a byte, if it is the next.
+    /// Skips a byte if it is the next, and returns whether it is.
     #[inline(always)]
     pub fn takes(&mut self, byte: u8) -> bool {
         let is_next = self.next() == Some(byte);
@@ -72,18 +76,18 @@ impl<'a> Scan<'a> {
         is_next
     }
 
-    /// Passes over a byte that has to be the next.
+    /// Skips a byte that must be the next.
     #[inline(always)]
     pub fn expect(&mut self, byte: u8) -> Option<()> {
         self.takes(byte).then_some(())
     }
 
-    /// Whether what is within a value at this depth may be read.
+    /// Checks that values inside a value of this depth are read.
     pub fn deeper(&self, depth: usize) -> Option<()> {
         (depth < DEEPEST).then_some(())
     }
 
-    /// A name, whose opening quote is behind; nothing if it is written with escapes.
+    /// Reads a name after its opening quote. `None` if it has escapes.
     #[inline(always)]
     pub fn name(&mut self) -> Option<&'a [u8]> {
         match self.text()? {
@@ -92,7 +96,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Text, whose opening quote is behind: where it stands, and whether it has escapes.
+    /// Reads text after its opening quote: where it lies, and whether it has escapes.
     #[inline(always)]
     fn text(&mut self) -> Option<(Range<usize>, bool)> {
         let start = self.at;
@@ -113,6 +117,7 @@ impl<'a> Scan<'a> {
         }
     }
 
+    /// Skips an escape.
     fn escape(&mut self) -> Option<()> {
         match self.line.get(self.at + 1)? {
             b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => self.at += 2,
@@ -125,56 +130,58 @@ impl<'a> Scan<'a> {
         Some(())
     }
 
-    /// Reads a value that begins here, of an object or array at this depth.
+    /// Reads the value at this position, in an object or array of this depth.
     #[inline(always)]
-    pub fn value(&mut self, depth: usize) -> Option<Value> {
+    pub fn value(&mut self, depth: usize) -> Option<JsonValue> {
         let start = self.at;
         let kind = match self.next()? {
             b'"' => {
                 self.at += 1;
                 let (range, escaped) = self.text()?;
-                return Some(Value { kind: Kind::Text { escaped }, range });
+                return Some(JsonValue { kind: JsonKind::Text { escaped }, range });
             }
             b'-' | b'0'..=b'9' => self.number()?,
-            b't' => self.word(b"true", Kind::True)?,
-            b'f' => self.word(b"false", Kind::False)?,
-            b'n' => self.word(b"null", Kind::Null)?,
+            b't' => self.word(b"true", JsonKind::True)?,
+            b'f' => self.word(b"false", JsonKind::False)?,
+            b'n' => self.word(b"null", JsonKind::Null)?,
             b'{' | b'[' => {
                 self.nested(depth)?;
-                Kind::Nested
+                JsonKind::Nested
             }
             _ => return None,
         };
-        Some(Value { kind, range: start..self.at })
+        Some(JsonValue { kind, range: start..self.at })
     }
 
-    fn word(&mut self, word: &[u8], kind: Kind) -> Option<Kind> {
+    /// Skips a word.
+    fn word(&mut self, word: &[u8], kind: JsonKind) -> Option<JsonKind> {
         self.line[self.at..].starts_with(word).then_some(())?;
         self.at += word.len();
         Some(kind)
     }
 
-    fn number(&mut self) -> Option<Kind> {
+    /// Skips a number.
+    fn number(&mut self) -> Option<JsonKind> {
         let start = self.at;
         self.takes(b'-');
         if !self.takes(b'0') {
             self.digits()?;
         }
-        let mut kind = Kind::Integer;
+        let mut kind = JsonKind::Integer;
         if self.takes(b'.') {
             self.digits()?;
-            kind = Kind::Float;
+            kind = JsonKind::Float;
         }
         if let Some(b'e' | b'E') = self.next() {
             self.at += 1;
             let _ = self.takes(b'+') || self.takes(b'-');
             self.digits()?;
-            kind = Kind::Float;
+            kind = JsonKind::Float;
         }
         (self.at - start <= MOST_DIGITS).then_some(kind)
     }
 
-    /// One digit or more.
+    /// Skips digits, at least one.
     #[inline(always)]
     fn digits(&mut self) -> Option<()> {
         let start = self.at;
@@ -184,7 +191,7 @@ impl<'a> Scan<'a> {
         (self.at > start).then_some(())
     }
 
-    /// Passes over an object or array.
+    /// Skips an object or array.
     #[inline(never)]
     fn nested(&mut self, depth: usize) -> Option<()> {
         self.deeper(depth)?;
@@ -212,13 +219,14 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// How many bytes go before the first that means something in text: a quote, a backslash or a control character.
+/// Returns the number of bytes before the first quote, backslash or control character.
 #[inline(always)]
 fn plain(text: &[u8]) -> usize {
     const fn each(byte: u8) -> u64 {
         u64::from_le_bytes([byte; 8])
     }
-    // The high bit of a byte is set, of the lowest one rightly, where that of `word` is less than `least`.
+    // Sets the high bit of each byte of `word` that is less than `least`. Above the lowest such byte, bits may be
+    // wrong.
     let less = |word: u64, least: u8| word.wrapping_sub(each(least)) & !word & each(0x80);
     let means = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\';
     let (words, _) = text.as_chunks::<8>();
@@ -233,12 +241,12 @@ fn plain(text: &[u8]) -> usize {
     rest + text[rest..].iter().position(|&byte| means(byte)).unwrap_or(text.len() - rest)
 }
 
-/// The number that four hexadecimal digits spell.
+/// Returns the number of four hexadecimal digits.
 fn code(digits: &[u8]) -> Option<u32> {
     digits.iter().try_fold(0, |code, &digit| Some(code << 4 | char::from(digit).to_digit(16)?))
 }
 
-/// Text that is written with escapes; nothing if one is half a surrogate pair. The escapes are sound.
+/// Decodes text with escapes, which were checked. `None` if an escape is half of a surrogate pair.
 pub fn unescaped<'a>(text: &[u8], scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> {
     scratch.clear();
     let mut rest = text;

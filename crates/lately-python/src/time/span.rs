@@ -1,4 +1,4 @@
-//! Spans of time, from any Python object, as whole nanoseconds.
+//! Reads spans of time as whole nanoseconds.
 
 use numpy::PyUntypedArrayMethods;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -6,12 +6,12 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use super::keys::array_view::ArrayView;
-use super::keys::numpy_array::unit;
-use super::keys::scalar::{Calendar, is_numpy, one_element, time};
+use crate::keys::array_view::ArrayView;
+use crate::keys::calendar::{Calendar, of_timedelta, unit};
+use crate::keys::classes::{is_numpy, one_element};
 use lately::key::time::{Duration, Time, Unit};
 
-/// Nanoseconds of a span of time.
+/// Read a span of time, in nanoseconds.
 ///
 /// Parameters
 /// ----------
@@ -19,7 +19,7 @@ use lately::key::time::{Duration, Time, Unit};
 ///     Text is a sum of numbers with units, such as ``"10min"``, ``"1h30min"``, ``"1 hour"`` or ``"500ms"``. The units
 ///     are ns, us, ms, s, min (or m), h, d and w, and their names.
 /// name : str
-///     Name of the parameter, for messages.
+///     Name of the argument, for messages.
 ///
 /// Returns
 /// -------
@@ -29,9 +29,9 @@ use lately::key::time::{Duration, Time, Unit};
 /// Raises
 /// ------
 /// TypeError
-///     If `value` is of another type; a bare number could mean any unit.
+///     If `value` has another type. A bare number could have any unit.
 /// ValueError
-///     If it is negative, missing, longer than 292 years, finer than 1 ns, or text that is no span.
+///     If `value` is negative, missing, longer than 292 years, finer than 1 ns, or text of another form.
 ///
 /// Examples
 /// --------
@@ -48,7 +48,7 @@ pub fn read_span(value: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
         // pandas' own timedelta is a subclass of `timedelta`, but finer.
         of_timedelta64(&convert.call0()?, name)?
     } else if value.is_instance(Calendar::get(py)?.timedelta.bind(py))? {
-        nanoseconds(time(value)?)
+        nanoseconds(of_timedelta(value)?)
     } else {
         return Err(PyTypeError::new_err(format!(
             "{name} must be a span of time, such as '10min', a datetime.timedelta or a numpy.timedelta64; got {}",
@@ -64,7 +64,7 @@ pub fn read_span(value: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
     }
 }
 
-/// Whether an object is of a type that spans have.
+/// Returns whether an object has a type of spans.
 pub fn is_span(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = value.py();
     Ok(value.is_instance_of::<PyString>()
@@ -72,7 +72,7 @@ pub fn is_span(value: &Bound<'_, PyAny>) -> PyResult<bool> {
         || value.is_instance(Calendar::get(py)?.timedelta.bind(py))?)
 }
 
-/// Whole nanoseconds, rounded down; saturates.
+/// Returns whole nanoseconds, rounded down; saturates.
 pub fn nanoseconds(time: Time) -> i128 {
     time.seconds.saturating_mul(1_000_000_000).saturating_add(i128::from(time.attoseconds / 1_000_000_000))
 }
@@ -98,23 +98,23 @@ fn of_timedelta64(value: &Bound<'_, PyAny>, name: &str) -> PyResult<i128> {
 }
 
 fn of_text(text: &Bound<'_, PyString>, name: &str) -> PyResult<i128> {
-    let wanted = match text.to_str().ok().and_then(sum) {
+    let expected = match text.to_str().ok().and_then(sum) {
         Some((whole, 0)) => return Ok(whole),
         Some(_) => "whole nanoseconds",
         None => "a span of time such as '10min', '1 hour', '500ms' or '2d'",
     };
     let bare = text.to_str().is_ok_and(|text| text.trim().parse::<f64>().is_ok());
     let note = if bare { ", which has no unit" } else { "" };
-    Err(PyValueError::new_err(format!("{name} must be {wanted}, got {}{note}", text.repr()?)))
+    Err(PyValueError::new_err(format!("{name} must be {expected}, got {}{note}", text.repr()?)))
 }
 
-/// Parts of a nanosecond that a sum of decimals is kept in.
+/// Parts of a nanosecond in which a sum of decimals is computed.
 const PARTS: i128 = 10_i128.pow(DIGITS as u32);
-/// Decimal digits that are kept. A week has 2⁵·10¹¹ times an odd number of nanoseconds, so a number of weeks with more
-/// digits is no whole number of them.
+/// Decimal digits of a fraction. A week has 2⁵·10¹¹ times an odd number of nanoseconds, so weeks with more digits are
+/// never whole nanoseconds.
 const DIGITS: usize = 18;
 
-/// A sum of decimals with units, in whole nanoseconds and parts of one; `None` for any other text.
+/// Parses a sum of decimals with units, into whole nanoseconds and parts of one; `None` for other text.
 fn sum(text: &str) -> Option<(i128, i128)> {
     let (mut rest, mut whole, mut parts) = (text.trim(), 0_i128, 0_i128);
     if rest.is_empty() {
@@ -123,8 +123,8 @@ fn sum(text: &str) -> Option<(i128, i128)> {
     while !rest.is_empty() {
         let number = leading(&mut rest, |c| c.is_ascii_digit())?;
         let fraction = match rest.strip_prefix('.') {
-            Some(behind) => {
-                rest = behind;
+            Some(after) => {
+                rest = after;
                 leading(&mut rest, |c| c.is_ascii_digit())?.trim_end_matches('0')
             }
             None => "",
@@ -134,21 +134,22 @@ fn sum(text: &str) -> Option<(i128, i128)> {
         rest = rest.trim_start();
         // A number with too many digits means too many years.
         whole = whole.saturating_add(number.parse().unwrap_or(i128::MAX).saturating_mul(unit));
-        let kept = &fraction[..fraction.len().min(DIGITS)];
-        parts += format!("{kept:0<DIGITS$}").parse::<i128>().ok()? * unit + i128::from(fraction.len() > DIGITS);
+        let digits = &fraction[..fraction.len().min(DIGITS)];
+        parts += format!("{digits:0<DIGITS$}").parse::<i128>().ok()? * unit + i128::from(fraction.len() > DIGITS);
         (whole, parts) = (whole.saturating_add(parts / PARTS), parts % PARTS);
     }
     Some((whole, parts))
 }
 
-/// Takes the leading characters that satisfy `is`, at least one.
+/// Splits off the leading characters that satisfy `is`; `None` without any.
 fn leading<'a>(rest: &mut &'a str, is: impl Fn(char) -> bool) -> Option<&'a str> {
     let end = rest.find(|c| !is(c)).unwrap_or(rest.len());
-    let (taken, left) = rest.split_at(end);
-    *rest = left;
-    (!taken.is_empty()).then_some(taken)
+    let (leading, other) = rest.split_at(end);
+    *rest = other;
+    (!leading.is_empty()).then_some(leading)
 }
 
+/// Returns the nanoseconds of a unit.
 fn nanoseconds_of(unit: &str) -> Option<i128> {
     Some(match unit {
         "ns" | "nanosecond" | "nanoseconds" => 1,

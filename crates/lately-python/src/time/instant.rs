@@ -1,4 +1,4 @@
-//! Instants, from any Python object, as nanoseconds since 1970.
+//! Reads times as nanoseconds since 1970.
 
 use numpy::prelude::*;
 use numpy::{Element, PyUntypedArray};
@@ -9,28 +9,27 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple};
 
 use bytemuck::Pod;
 
-use super::keys::array_view::ArrayView;
-use super::keys::is_of;
-use super::keys::numpy_array::unit;
-use super::keys::scalar::{Calendar, DAYS_TO_1970, is_numpy, one_element, time};
-use super::spans::nanoseconds;
+use super::span::nanoseconds;
 use crate::errors::raise;
-use lately::key::time::{Time, Unit};
+use crate::keys::array_view::ArrayView;
+use crate::keys::calendar::{Calendar, midnight, unit};
+use crate::keys::classes::{is_instance_of, is_numpy, one_element};
+use lately::key::time::Unit;
 use lately::memory::fallible;
 
-/// One time, or an array of times of any type.
-pub enum Times<'py> {
+/// The argument `at`: one time in nanoseconds, or an array of times of any type.
+pub enum TimeArgument<'py> {
     One(i64),
     Many(Bound<'py, PyUntypedArray>),
 }
 
-/// Nanoseconds since the Unix epoch of one time.
+/// Read one time, in nanoseconds since the Unix epoch.
 ///
 /// Parameters
 /// ----------
 /// value : int, float, Decimal, datetime.datetime, numpy.datetime64, datetime.date or str
-///     Numbers are Unix seconds; datetimes without a time zone are UTC. A date is its midnight. Text is in a format of
-///     ISO 8601, read to the microsecond.
+///     Numbers are Unix seconds. Datetimes without a time zone are UTC. A date is its midnight. Text has a format of
+///     ISO 8601, and is read to the microsecond.
 ///
 /// Returns
 /// -------
@@ -40,9 +39,9 @@ pub enum Times<'py> {
 /// Raises
 /// ------
 /// TypeError
-///     If `value` is of another type.
+///     If `value` has another type.
 /// ValueError
-///     If it is missing (NaN, NaT) or outside the years 1677 to 2262.
+///     If `value` is missing (NaN, NaT) or outside the years 1677 to 2262.
 ///
 /// Examples
 /// --------
@@ -79,40 +78,38 @@ pub fn read_moment(value: &Bound<'_, PyAny>) -> PyResult<i64> {
     }
     let calendar = Calendar::get(py)?;
     if value.is_instance(calendar.datetime.bind(py))? {
-        let naive = value.call_method0(intern!(py, "utcoffset"))?.is_none();
-        let since = time(&value.sub(if naive { &calendar.epoch } else { &calendar.epoch_utc })?)?;
-        return in_range(nanoseconds(since)).ok_or_else(|| out_of_range(value));
+        let (time, _) = calendar.since_1970(value)?;
+        return in_range(nanoseconds(time)).ok_or_else(|| out_of_range(value));
     }
     if value.is_instance(calendar.date.bind(py))? {
-        let days: i128 = value.call_method0(intern!(py, "toordinal"))?.extract()?;
-        let midnight = Time { seconds: (days - DAYS_TO_1970) * 86_400, attoseconds: 0 };
-        return in_range(nanoseconds(midnight)).ok_or_else(|| out_of_range(value));
+        return in_range(nanoseconds(midnight(value)?)).ok_or_else(|| out_of_range(value));
     }
     if let Ok(text) = value.cast::<PyString>() {
         return of_text(text);
     }
-    if is_of(value, "decimal", "Decimal")? {
+    if is_instance_of(value, "decimal", "Decimal")? {
         return of_decimal(value);
     }
     let kind = value.get_type().name()?;
     if value.is_none() || kind == "NAType" {
         return Err(PyValueError::new_err("is missing"));
     }
-    Err(PyTypeError::new_err(format!("is of type {kind}; {A_TIME}")))
+    Err(PyTypeError::new_err(format!("is of type {kind}; {EXPECTED}")))
 }
 
-const A_TIME: &str = "a time is a number of Unix seconds, a datetime, a date or text such as '2026-11-22T06:12:30Z'";
+/// What a time must be, for messages.
+const EXPECTED: &str = "a time is a number of Unix seconds, a datetime, a date or text such as '2026-11-22T06:12:30Z'";
 
-/// ISO 8601, by Python.
+/// Parses ISO 8601, by Python.
 fn of_text(text: &Bound<'_, PyString>) -> PyResult<i64> {
     let py = text.py();
     match Calendar::get(py)?.datetime.bind(py).call_method1(intern!(py, "fromisoformat"), (text,)) {
         Ok(datetime) => read_moment(&datetime),
-        Err(_) => Err(PyValueError::new_err(format!("is '{text}'; {A_TIME}"))),
+        Err(_) => Err(PyValueError::new_err(format!("is '{text}'; {EXPECTED}"))),
     }
 }
 
-/// Unix seconds as a decimal, to the nearest nanosecond.
+/// Reads Unix seconds of a decimal, to the nearest nanosecond.
 fn of_decimal(seconds: &Bound<'_, PyAny>) -> PyResult<i64> {
     let py = seconds.py();
     if seconds.call_method0(intern!(py, "is_nan"))?.extract()? {
@@ -129,19 +126,21 @@ fn of_decimal(seconds: &Bound<'_, PyAny>) -> PyResult<i64> {
         .ok_or_else(|| out_of_range(seconds))
 }
 
+/// Returns the error for a time outside the range.
 fn out_of_range(value: &Bound<'_, PyAny>) -> PyErr {
-    // Milliseconds mistaken for seconds lie far outside.
+    // Milliseconds that were passed as seconds lie far outside.
     PyValueError::new_err(format!("is {value}, outside the years 1677 to 2262 (numbers are Unix seconds)"))
 }
 
-/// Tells one time from many.
-pub fn one_or_array<'py>(at: &Bound<'py, PyAny>) -> PyResult<Times<'py>> {
+/// Reads the argument `at`.
+pub fn one_or_array<'py>(at: &Bound<'py, PyAny>) -> PyResult<TimeArgument<'py>> {
     let py = at.py();
-    let one = |value: &Bound<'_, PyAny>| read_moment(value).map(Times::One).map_err(|error| named(py, "at", error));
+    let one =
+        |value: &Bound<'_, PyAny>| read_moment(value).map(TimeArgument::One).map_err(|error| named(py, "at", error));
     if at.is_exact_instance_of::<PyFloat>() || at.is_exact_instance_of::<PyInt>() {
         return one(at);
     }
-    // For a column with a time zone pandas gives UTC if asked for datetime64, and objects if not.
+    // pandas converts a column with a time zone to UTC for datetime64, and to objects otherwise.
     let kind = match at.getattr_opt(intern!(py, "dtype"))? {
         Some(dtype) => dtype.getattr_opt(intern!(py, "kind"))?,
         None => None,
@@ -156,12 +155,12 @@ pub fn one_or_array<'py>(at: &Bound<'py, PyAny>) -> PyResult<Times<'py>> {
     match array.ndim() {
         0 if array.dtype().kind() == b'O' => one(at),
         0 => one(&array.get_item(PyTuple::empty(py))?),
-        1 => Ok(Times::Many(array)),
+        1 => Ok(TimeArgument::Many(array)),
         ndim => Err(PyValueError::new_err(format!("at must have one dimension, got {ndim}"))),
     }
 }
 
-/// Nanoseconds since the Unix epoch of an array of times, of any type.
+/// Reads an array of times of any type, in nanoseconds since the Unix epoch.
 pub fn of_array(times: &Bound<'_, PyUntypedArray>) -> PyResult<Vec<i64>> {
     let (py, dtype) = (times.py(), times.dtype());
     match dtype.kind() {
@@ -173,12 +172,12 @@ pub fn of_array(times: &Bound<'_, PyUntypedArray>) -> PyResult<Vec<i64>> {
         kind @ (b'i' | b'u') => {
             let signed = kind == b'i';
             let native = i64::get_dtype(py);
-            // An unsigned number beyond the signed range has become negative.
+            // Unsigned numbers above the signed range are negative here.
             each(times, &native, |seconds: i64| of_whole_seconds(seconds).filter(|_| signed || seconds >= 0))
         }
         b'f' => each(times, &f64::get_dtype(py), |seconds| {
-            let (moment, good) = of_seconds(seconds);
-            good.then_some(moment)
+            let (moment, is_valid) = of_seconds(seconds);
+            is_valid.then_some(moment)
         }),
         b'O' | b'U' | b'T' => {
             let mut moments = fallible::with_room(times.len()).map_err(raise)?;
@@ -188,11 +187,11 @@ pub fn of_array(times: &Bound<'_, PyUntypedArray>) -> PyResult<Vec<i64>> {
             }
             Ok(moments)
         }
-        _ => Err(PyTypeError::new_err(format!("at holds {dtype}; {A_TIME}"))),
+        _ => Err(PyTypeError::new_err(format!("at is an array of {dtype}; {EXPECTED}"))),
     }
 }
 
-/// `convert` of each time, as a type that it can read; or an error that names the first it cannot convert.
+/// Converts each time, as an array of `dtype`. An error names the first time that `convert` rejects.
 fn each<T: Pod>(
     times: &Bound<'_, PyUntypedArray>,
     dtype: &Bound<'_, PyAny>,
@@ -200,9 +199,9 @@ fn each<T: Pod>(
 ) -> PyResult<Vec<i64>> {
     let py = times.py();
     let native = times.call_method1(intern!(py, "astype"), (dtype,))?.cast_into::<PyUntypedArray>()?;
-    let lane = ArrayView::of::<T>(&native)?;
-    let mut moments = fallible::with_room(lane.len()).map_err(raise)?;
-    for (i, time) in lane.elements(0..lane.len()).enumerate() {
+    let view = ArrayView::of::<T>(&native)?;
+    let mut moments = fallible::with_room(view.len()).map_err(raise)?;
+    for (i, time) in view.elements(0..view.len()).enumerate() {
         let Some(moment) = convert(time) else {
             let time = times.get_item(i)?;
             let error = read_moment(&time).err().unwrap_or_else(|| out_of_range(&time));
@@ -213,16 +212,17 @@ fn each<T: Pod>(
     Ok(moments)
 }
 
-/// The same error, prefixed with the name of what it is about.
+/// Returns an error of the same type whose message starts with `name`.
 fn named(py: Python<'_>, name: &str, error: PyErr) -> PyErr {
     PyErr::from_type(error.get_type(py), format!("{name} {}", error.value(py)))
 }
 
+/// Returns the nanoseconds of a time in a unit, if they are in range.
 fn of_ticks(ticks: i64, unit: Unit) -> Option<i64> {
     in_range(nanoseconds(unit.instant(ticks)))
 }
 
-/// Nanoseconds, if they fit into 64 bits; the least number is NumPy's NaT.
+/// Returns nanoseconds that fit into 64 bits. The least number is NumPy's NaT.
 fn in_range(nanoseconds: i128) -> Option<i64> {
     i64::try_from(nanoseconds).ok().filter(|&moment| moment != i64::MIN)
 }
@@ -230,19 +230,19 @@ fn in_range(nanoseconds: i128) -> Option<i64> {
 /// The last Unix second whose nanoseconds fit.
 const LAST_SECOND: i64 = i64::MAX / 1_000_000_000;
 
+/// Returns the nanoseconds of Unix seconds, if they are in range.
 fn of_whole_seconds(seconds: i64) -> Option<i64> {
     (seconds.unsigned_abs() <= LAST_SECOND as u64).then(|| seconds * 1_000_000_000)
 }
 
-/// Seconds from which on doubles are too far apart for nanoseconds, and are rounded to microseconds.
+/// Seconds from which on doubles are too far apart for nanoseconds. They are rounded to microseconds.
 ///
-/// As doubles, today's Unix seconds are 0.24 µs apart, so a time of 0.1 s in a file is 0.1 s and up to 0.12 µs.
-/// Rounding to microseconds removes the error; without it, two times exactly `lateness` apart may seem further apart.
-/// Below 2²³ s (97 days, as in a simulation that starts at 0) doubles are 1.9 ns apart or less, and nanoseconds are
-/// kept.
+/// Doubles of today's Unix seconds are 0.24 µs apart, so a time with the fraction 0.1 s is up to 0.12 µs off. Rounding
+/// to microseconds removes the error. Without it, two times exactly `lateness` apart may appear further apart. Below
+/// 2²³ s (97 days, as in a simulation that starts at 0) doubles are at most 1.9 ns apart and rounded to nanoseconds.
 const FINE: f64 = (1u64 << 23) as f64;
 
-/// Nanoseconds of Unix seconds, and whether they exist and are in range.
+/// Returns the nanoseconds of Unix seconds, and whether they are a number in range.
 #[inline(always)]
 pub fn of_seconds(seconds: f64) -> (i64, bool) {
     let size = seconds.abs();
@@ -250,11 +250,11 @@ pub fn of_seconds(seconds: f64) -> (i64, bool) {
     (rounded(seconds * per_second).wrapping_mul(each), size <= LAST_SECOND as f64)
 }
 
-/// The nearest whole number, ties to even.
+/// Returns the nearest whole number, ties to even.
 #[inline(always)]
 fn rounded(value: f64) -> i64 {
-    // From here to twice as much, the doubles are the whole numbers in order: a sum is rounded to one, and its bits
-    // count them. Older processors have no instruction for it, and a call costs 5 ns.
+    // Doubles near this one are whole numbers, and their bits count them in order. The sum is rounded to one of them.
+    // Older processors have no instruction for it, and a call costs 5 ns.
     const WHOLE: f64 = 1.5 * (1u64 << 52) as f64;
     if value.abs() < (1u64 << 51) as f64 {
         (value + WHOLE).to_bits().wrapping_sub(WHOLE.to_bits()) as i64

@@ -1,79 +1,79 @@
-//! A filter saved, pickled and copied. Cells are lent to Python, and copied only where necessary.
+//! Saves, pickles and copies filters. Python reads the cells in place where it can.
 
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
-use super::calls::detached;
-use super::cells::Cells;
-use super::classes::class;
-use super::errors::file_error;
-use super::files::Place;
-use super::filter::Filter;
-use super::objects::object;
+use super::PyFilter;
+use super::object::{class_of, create};
+use super::state::FilterState;
+use crate::calls::detached;
+use crate::cells::Cells;
+use crate::errors::file_error;
+use crate::files::FileArgument;
 use lately::format;
 use lately::memory::Words;
 
-impl Filter {
-    /// Its preamble and its cells, both of one moment.
-    fn parts(&self) -> PyResult<(Vec<u8>, Words)> {
+impl PyFilter {
+    /// Returns preamble and cells of the present state.
+    fn preamble_and_cells(&self) -> PyResult<(Vec<u8>, Words)> {
         let filter = self.snapshot()?;
         Ok((format::preamble(&filter), filter.engine().words().clone()))
     }
 }
 
 #[pymethods]
-impl Filter {
-    /// Save to a file; one given by its path is replaced in one step once all is on disk.
+impl PyFilter {
+    /// Save to a file. A file that is given by its path is replaced in one step, when all bytes are on disk.
     ///
     /// Parameters
     /// ----------
     /// file : path-like or binary file
-    ///     A path, or anything with a method ``write`` that takes bytes: an open file, `io.BytesIO`, `gzip.GzipFile`,
-    ///     the file of a socket. It gets the bytes as they come, from where it stands, and is not flushed; more may
-    ///     follow.
+    ///     A path, or an object with a method ``write`` that accepts bytes: an open file, `io.BytesIO`,
+    ///     `gzip.GzipFile`, the file of a socket. It is written from its present position and not flushed. More may be
+    ///     written to it afterwards.
     ///
     /// Raises
     /// ------
     /// OSError
-    ///     If it cannot be written, or the path is a device, a pipe or a socket; what was there is left as it was.
+    ///     If the file cannot be written, or the path is a device, a pipe or a socket. The old file stays unchanged.
     /// TypeError
-    ///     If it is neither a path nor a binary file.
+    ///     If `file` is neither a path nor a binary file.
     ///
     /// Notes
     /// -----
-    /// What is saved is the filter as it is when the call begins, whatever other threads insert meanwhile.
+    /// The state at the start of the call is saved, whatever other threads insert meanwhile.
     ///
-    /// Links are followed. A file that is replaced keeps its mode and, where that is allowed, its owner, but no access
-    /// lists or hard links. A new file of a filter with a secret seed is its owner's alone (mode 0600), since the
-    /// secret is in it; who opens files or pickles by other means sees to that. On Linux the new file has no name until
-    /// it is whole, so that a process that is killed leaves none behind, where the file system knows such files. Ctrl-C
-    /// stops between pieces of 64 MiB, and the old file stays.
+    /// Links are followed. A replaced file keeps its mode and, where that is allowed, its owner, but no access lists or
+    /// hard links. A new file of a filter with a secret seed contains the secret, so only its owner may read it (mode
+    /// 0600). Files that the caller opened and pickles need the same care. On Linux the new file has no name until it
+    /// is complete, if the file system supports that; a killed process then leaves no partial file. Ctrl-C stops the
+    /// call between pieces of 64 MiB, and the old file stays.
     ///
     /// See Also
     /// --------
-    /// lately.open : Reads it, with an example.
+    /// lately.open : Reads the file, with an example.
     fn save(&self, py: Python<'_>, file: &Bound<'_, PyAny>) -> PyResult<()> {
-        let place = Place::of(file, "write")?;
+        let file = FileArgument::read(file, "write")?;
         detached(py, || {
             let filter = self.snapshot()?;
-            match place {
-                Place::Path(path) => {
-                    let look = || Python::attach(|py| Ok(py.check_signals()?));
-                    format::save_in_pieces(&filter, &path, look).map_err(|error| file_error(error, &path))
+            match file {
+                FileArgument::Path(path) => {
+                    let check_signals = || Python::attach(|py| Ok(py.check_signals()?));
+                    format::save_in_pieces(&filter, &path, check_signals).map_err(|error| file_error(error, &path))
                 }
-                Place::File(mut file) => Ok(format::write(&filter, &mut file)?),
+                FileArgument::Object(mut file) => Ok(format::write(&filter, &mut file)?),
             }
         })?
     }
 
-    /// The saved form as bytes; `lately.from_bytes` reads it.
+    /// Return the saved form as bytes, which `lately.from_bytes` reads.
     ///
     /// Returns
     /// -------
     /// bytes
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let (preamble, words) = detached(py, || self.parts())??;
+        let (preamble, words) = detached(py, || self.preamble_and_cells())??;
         let cells: &[u8] = words.as_ref();
         PyBytes::new_with(py, preamble.len() + cells.len(), |bytes| {
             bytes[..preamble.len()].copy_from_slice(&preamble);
@@ -82,14 +82,15 @@ impl Filter {
         })
     }
 
-    /// A copy, which shares memory until either is written to; of a filter that processes share, one of its own.
+    /// Copy the filter. The copy shares memory until either is written to. A copy of a shared filter is private.
     ///
     /// Returns
     /// -------
     /// Filter
     fn copy(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         let filter = slf.get();
-        let copy = object(&slf.get_type(), detached(slf.py(), || filter.snapshot())??)?;
+        let state = FilterState::new(detached(slf.py(), || filter.snapshot())??, None);
+        let copy = create(&slf.get_type(), state)?;
         if let Some(attributes) = slf.getattr_opt(intern!(slf.py(), "__dict__"))? {
             copy.bind(slf.py()).getattr("__dict__")?.call_method1("update", (attributes,))?;
         }
@@ -104,13 +105,13 @@ impl Filter {
         Self::copy(slf)
     }
 
-    /// What pickle calls and with what. Of a filter that processes share its path travels; of others all, from protocol
-    /// 5 on with the cells as a buffer, which can travel out of band. An object of a user's own class takes it and its
-    /// attributes along.
+    /// Return what pickle calls, and its arguments. A shared filter is pickled as its path, another as its bytes; from
+    /// protocol 5 on the cells are a buffer, which can be sent out of band. For a subclass of a user, the class and the
+    /// attributes of the object are added.
     fn __reduce_ex__<'py>(slf: &Bound<'py, Self>, protocol: u8) -> PyResult<Bound<'py, PyTuple>> {
         let (py, filter) = (slf.py(), slf.get());
         let core = py.import("lately._core")?;
-        let plain = slf.get_type().is(&class(py, detached(py, || filter.read().family())?)?);
+        let plain = slf.get_type().is(&class_of(py, detached(py, || filter.read().family())?)?);
         if let Some(shared) = &filter.shared {
             let open = core.getattr("_open_shared")?;
             return match plain {
@@ -124,7 +125,7 @@ impl Filter {
         if plain && protocol < 5 {
             return (core.getattr("from_bytes")?, (filter.to_bytes(py)?,)).into_pyobject(py);
         }
-        let (preamble, words) = detached(py, || filter.parts())??;
+        let (preamble, words) = detached(py, || filter.preamble_and_cells())??;
         let preamble = PyBytes::new(py, &preamble);
         let cells = match protocol {
             ..5 => PyBytes::new(py, words.as_ref()).into_any(),

@@ -1,22 +1,23 @@
-//! The calls of every filter, with their texts.
+//! Insertions and queries: a batch of keys, or one key.
 
 use numpy::PyArray1;
 use pyo3::prelude::*;
 
-use super::Filter;
+use super::PyFilter;
+use crate::arguments::parse_refresh;
 use crate::arrays::array_of;
 use crate::batch::Stopped;
 use crate::errors::raise;
 use crate::keys::hash_key;
-use crate::moments::{OwnedMoments, now};
+use crate::time::moments::{OwnedMoments, now};
 use crate::whole::Threads;
 use lately::clock::{Moments, Window};
 use lately::engine::Refresh;
 use lately::engine::threads::Chunk;
-use lately::filter;
+use lately::filter::AnyFilter;
 
 #[pymethods]
-impl Filter {
+impl PyFilter {
     /// Insert keys, in order.
     ///
     /// Parameters
@@ -24,25 +25,25 @@ impl Filter {
     /// keys : array-like, Series, column or frame
     ///     A batch of n keys; a row of a frame or of a 2-D array is one key. See `lately.hash_keys`.
     /// at : time or n times, optional
-    ///     When they were seen, for a window of time: numbers are Unix seconds, or datetimes. The default is now, or
-    ///     `latest` where that is later. Times may step back by at most `lateness`; a late key is taken as of the
-    ///     latest time seen. They may lie ahead of the system's clock by at most `max_ahead`.
+    ///     Event times, for a window of time: Unix seconds, or datetimes. The default is now, or `latest` if that is
+    ///     later. Times may step back by at most `lateness`; a late key is inserted as of `latest`. Times may lie ahead
+    ///     of the system's clock by at most `max_ahead`.
     /// threads : int, default 1
-    ///     How many threads share the batch; the filter is the same afterwards, bit for bit. All of them hash. In the
-    ///     line layout they insert side by side, each into pages of its own; into any other layout one of them does.
-    ///     Keys that are Python objects are hashed by one.
+    ///     How many threads share the batch. The filter is the same afterwards, bit for bit. All threads hash. In the
+    ///     line layout all of them insert, each into its own pages; into other layouts one thread inserts. Keys that
+    ///     are Python objects are hashed by one thread.
     ///
     /// Raises
     /// ------
     /// TypeError
-    ///     If a key is of a type that has no canonical form; the message names it. Nothing was inserted then.
+    ///     If the type of a key has no canonical form; the message names it. Nothing is inserted then.
     /// ValueError
-    ///     If `at` is missing a time, steps back or lies ahead too far, or does not fit `keys`, or if `threads` is less
-    ///     than 1. Nothing was inserted then.
+    ///     If a time is missing, steps back too far or lies too far ahead, if `at` does not fit `keys`, or if `threads`
+    ///     is less than 1. Nothing is inserted then.
     ///
     /// Notes
     /// -----
-    /// Ctrl-C stops between blocks of keys: those before it are inserted.
+    /// Ctrl-C stops the call between blocks of keys. The blocks before it are inserted.
     ///
     /// Examples
     /// --------
@@ -66,28 +67,27 @@ impl Filter {
             };
             batch.run_in_order(py, threads.0, engine)?;
         } else {
-            self.change_batch(py, &batch, |filter, hashes, at, _: &mut [()]| filter.engine_mut().insert(hashes, at))?;
+            self.write_batch(py, &batch, |filter, hashes, at, _: &mut [()]| filter.engine_mut().insert(hashes, at))?;
         }
         self.warn_if_overfull(py)
     }
 
-    /// Tell which keys were inserted within the window.
+    /// Look up which keys were inserted within the window.
     ///
     /// Parameters
     /// ----------
     /// keys : array-like, Series, column or frame
     ///     A batch of n keys; a row of a frame or of a 2-D array is one key. See `lately.hash_keys`.
     /// at : time or n times, optional
-    ///     When to ask for, for a window of time: numbers are Unix seconds, or datetimes. The default is now, or
-    ///     `latest` where that is later, or where every key so far has come with a time of its own. The filter stays as
-    ///     it is.
+    ///     The end of the window, for a window of time: Unix seconds, or datetimes. The default is now, or `latest` if
+    ///     that is later or if all keys so far came with event times. The filter does not change.
     /// window : int or span of time, optional
-    ///     A shorter window to ask about, in the unit of the filter's own, which is the default. For filters that know
-    ///     how old keys are: `AgedQuotientFilter` and `TimingBloomFilter`. Every key of this window is reported, and a
-    ///     key may be reported for an epoch, or block, of the filter after it has left it.
+    ///     A shorter window, in the unit of the filter's window, which is the default. For filters that store ages:
+    ///     `AgedQuotientFilter` and `TimingBloomFilter`. Every key of this window is reported. A key may be reported
+    ///     for one more epoch, or block, of the filter.
     /// threads : int, default 1
-    ///     How many threads share the batch, in blocks of 4096 keys; the answers are the same. Keys that are Python
-    ///     objects are hashed by one of them.
+    ///     How many threads share the batch, in blocks of 4096 keys. The answers are the same. Keys that are Python
+    ///     objects are hashed by one thread.
     ///
     /// Returns
     /// -------
@@ -98,7 +98,7 @@ impl Filter {
     /// Raises
     /// ------
     /// TypeError, ValueError
-    ///     As `insert`; ValueError also if `window` is longer than the filter's own, or the filter knows no ages.
+    ///     As `insert`. ValueError also if `window` is longer than the filter's, or if the filter stores no ages.
     ///
     /// Examples
     /// --------
@@ -120,38 +120,38 @@ impl Filter {
         window: Option<&Bound<'_, PyAny>>,
         threads: Threads,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
-        let window = window.map(|window| self.part(Some(window))).transpose()?;
+        let window = window.map(|window| self.query_window(Some(window))).transpose()?;
         let batch = self.batch(py, keys, at, false)?;
-        let present = self.ask_batch(py, &batch, threads.0, |filter, hashes, at, present| {
+        let present = self.read_batch(py, &batch, threads.0, |filter, hashes, at, present| {
             filter.engine().query_within(hashes, at, window, present)
         })?;
         Ok(array_of(py, present))
     }
 
-    /// Tell for each key in order whether it was there, then insert it.
+    /// Look up each key in order, and insert it.
     ///
     /// Parameters
     /// ----------
     /// keys : array-like, Series, column or frame
     ///     A batch of n keys; a row of a frame or of a 2-D array is one key. See `lately.hash_keys`.
     /// at : time or n times, optional
-    ///     When they were seen, as in `insert`.
+    ///     Event times, as in `insert`.
     /// refresh : {True, False, "delivered"}, default True
-    ///     True: every occurrence restarts the key's window, and no key of the window is ever missed. False: only what
-    ///     is let through (not reported) does, so that a key comes through again once it was *last let through* longer
-    ///     ago than the window, and after window + slack at the latest but for false positives. The window goes on with
-    ///     every key that is asked for, let through or not. A key taken for a duplicate by mistake is then not
-    ///     remembered: it may come through later although it was seen within the window. "delivered" is the same but
-    ///     for windows of insertions, which go on only with what is let through: the last `window` keys *delivered*
-    ///     (paper 4, definition 4). A key that is asked for without end then never comes through again.
+    ///     True: every occurrence restarts the key's window. No key of the window is ever missed.
+    ///     False: only an occurrence that is not reported restarts it. A key passes again when its last pass is longer
+    ///     ago than the window, and at the latest after window + slack (apart from false positives). A window of
+    ///     insertions counts every key of every call. A key that is reported by mistake is not inserted, so it may pass
+    ///     later although it occurred within the window.
+    ///     "delivered": as False, but a window of insertions counts only keys that are not reported: it is the last
+    ///     `window` keys *delivered* (paper 4, definition 4). A key that keeps arriving alone then never passes again.
     /// threads : int, default 1
-    ///     How many threads share the batch, as in `insert`; the answers are the same. With ``refresh="delivered"`` and
-    ///     a window of insertions they share the hashing only: which keys count is known one by one.
+    ///     How many threads share the batch, as in `insert`. The answers are the same. With ``refresh="delivered"`` and
+    ///     a window of insertions they share the hashing only, because whether a key counts depends on the keys before.
     ///
     /// Returns
     /// -------
     /// ndarray of bool, shape (n,)
-    ///     True where the key was seen lately, repeats within the batch included.
+    ///     True for a key that was inserted within the window; repeats within the batch are included.
     ///
     /// Raises
     /// ------
@@ -160,8 +160,8 @@ impl Filter {
     ///
     /// Notes
     /// -----
-    /// Ctrl-C stops between blocks of keys, of a million each. Those before it are inserted, and the answers to them
-    /// are the attribute ``answers`` of the exception: asked again, those keys would be repeats.
+    /// Ctrl-C stops the call between blocks of a million keys. The blocks before it are inserted, and their answers are
+    /// the attribute ``answers`` of the exception. In a second call those keys would be repeats.
     ///
     /// Examples
     /// --------
@@ -175,11 +175,11 @@ impl Filter {
         py: Python<'py>,
         keys: &Bound<'_, PyAny>,
         at: Option<&Bound<'_, PyAny>>,
-        #[pyo3(from_py_with = crate::refresh::parse)] refresh: Refresh,
+        #[pyo3(from_py_with = parse_refresh)] refresh: Refresh,
         threads: Threads,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
         let batch = self.batch(py, keys, at, true)?;
-        Ok(array_of(py, self.judge(py, &batch, refresh, threads)?))
+        Ok(array_of(py, self.duplicated_batch(py, &batch, refresh, threads)?))
     }
 
     /// Insert one key.
@@ -189,7 +189,7 @@ impl Filter {
     /// key : int, float, str, bytes, datetime, tuple, None ...
     ///     A tuple is a row: one key of several fields.
     /// at : time, optional
-    ///     When it was seen, as in `insert`.
+    ///     Event time, as in `insert`.
     ///
     /// Examples
     /// --------
@@ -201,29 +201,29 @@ impl Filter {
     fn add(&self, py: Python<'_>, key: &Bound<'_, PyAny>, at: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let hash = hash_key(key, &self.hasher)?;
         let moments = OwnedMoments::read(at, self.window, 1)?;
-        self.check_one(py, &moments)?;
-        let inserted = self.change_now(py, |filter| {
+        self.check_ahead(py, &moments)?;
+        let inserted = self.write_few(py, |filter| {
             filter.engine_mut().insert(&[hash], moments.of(0..1))?;
             Ok(filter.engine().clock().inserted())
         })?;
-        if self.watch.is_due(inserted) { self.warn_if_overfull(py) } else { Ok(()) }
+        if self.load.is_due(inserted) { self.warn_if_overfull(py) } else { Ok(()) }
     }
 
-    /// Whether one key was there; then insert it. One step: of threads that ask for one new key, one is told False.
+    /// Look up one key, and insert it, in one step: of threads that race with one new key, exactly one gets False.
     ///
     /// Parameters
     /// ----------
     /// key : int, float, str, bytes, datetime, tuple, None ...
     ///     As in `add`.
     /// at : time, optional
-    ///     When it was seen, as in `insert`.
+    ///     Event time, as in `insert`.
     /// refresh : {True, False, "delivered"}, default True
-    ///     Whether a key that was there is inserted again, so that its window restarts; see `duplicated`.
+    ///     Whether a repeat restarts the key's window; see `duplicated`.
     ///
     /// Returns
     /// -------
     /// bool
-    ///     True if it was inserted within the window, and with probability at most `fpr` if it never was.
+    ///     True for a key that was inserted within the window, and with probability at most `fpr` for a new one.
     ///
     /// Examples
     /// --------
@@ -237,34 +237,34 @@ impl Filter {
         py: Python<'_>,
         key: &Bound<'_, PyAny>,
         at: Option<&Bound<'_, PyAny>>,
-        #[pyo3(from_py_with = crate::refresh::parse)] refresh: Refresh,
+        #[pyo3(from_py_with = parse_refresh)] refresh: Refresh,
     ) -> PyResult<bool> {
         let hash = hash_key(key, &self.hasher)?;
         let moments = OwnedMoments::read(at, self.window, 1)?;
-        self.check_one(py, &moments)?;
-        let (seen, inserted) = self.change_now(py, |filter| {
+        self.check_ahead(py, &moments)?;
+        let (seen, inserted) = self.write_few(py, |filter| {
             let mut seen = [false];
             filter.engine_mut().duplicated(&[hash], moments.of(0..1), refresh, &mut seen)?;
             Ok((seen[0], filter.engine().clock().inserted()))
         })?;
-        if self.watch.is_due(inserted) {
+        if self.load.is_due(inserted) {
             self.warn_if_overfull(py).map_err(|error| Stopped::after(error, vec![seen]).with_answers(py))?;
         }
         Ok(seen)
     }
 
-    /// Whether one key was inserted within the window; for a window of time as of now, or of the latest time told where
-    /// every key has come with its own. `query` takes a time.
+    /// Look up whether one key was inserted within the window. A window of time ends now, or at `latest` if that is
+    /// later or if all keys came with event times. `query` accepts a time.
     fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let hash = hash_key(key, &self.hasher)?;
         let at = match self.window {
             Window::Count { .. } => Moments::Untimed,
             Window::Time { .. } => Moments::Now(now()),
         };
-        let query = |filter: &filter::AnyFilter| {
+        let query = |filter: &AnyFilter| {
             let mut present = [false];
             filter.engine().query(&[hash], at, &mut present).map(|()| present[0])
         };
-        self.ask_now(py, query)
+        self.read_few(py, query)
     }
 }

@@ -1,20 +1,20 @@
-//! Windows, from any Python object.
+//! Reads the argument `window`, and lengths in its unit.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt};
 
-use super::spans::{is_span, read_span};
-use super::whole::Whole;
+use super::span::{is_span, read_span};
+use crate::whole::Whole;
 use lately::clock::Window;
 
-/// The window a user asked for: a whole number of insertions, or a span of time with lateness and capacity.
-pub fn window(
+/// Reads a window: a whole number of insertions, or a span of time with lateness and capacity.
+pub fn read(
     window: &Bound<'_, PyAny>,
     capacity: Option<Whole>,
     lateness: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Window> {
-    if counts(window)? {
+    if is_count(window)? {
         if capacity.is_some() || lateness.is_some() {
             return Err(PyValueError::new_err(
                 "capacity and lateness are for windows of time; this one counts insertions",
@@ -29,37 +29,38 @@ pub fn window(
             window.get_type().name()?
         )));
     }
-    span_window(window, capacity, lateness)
+    of_time(window, capacity, lateness)
 }
 
-/// The window of time a user asked for.
-pub fn span_window(
+/// Reads a window of time.
+pub fn of_time(
     window: &Bound<'_, PyAny>,
     capacity: Option<Whole>,
     lateness: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Window> {
-    let span_of_window = read_span(window, "window")?;
+    let span = read_span(window, "window")?;
     let Some(capacity) = capacity else {
         return Err(PyTypeError::new_err("a window of time needs capacity: the number of keys expected within it"));
     };
     let lateness = lateness.map_or(Ok(0), |lateness| read_span(lateness, "lateness"))?;
-    Ok(Window::Time { span: span_of_window, lateness, capacity: capacity.within("capacity")? })
+    Ok(Window::Time { span, lateness, capacity: capacity.within("capacity")? })
 }
 
-/// The window of a filter that only counts insertions. A span of time is passed on; the filter refuses it.
-pub fn insertions(asked: &Bound<'_, PyAny>) -> PyResult<Window> {
-    let capacity = if counts(asked)? { None } else { Some(Whole::new(1)) };
-    window(asked, capacity, None)
+/// Reads the window of a filter that only counts insertions. A span of time is returned too, and rejected by the
+/// filter.
+pub fn insertions(window: &Bound<'_, PyAny>) -> PyResult<Window> {
+    let capacity = if is_count(window)? { None } else { Some(Whole::new(1)) };
+    read(window, capacity, None)
 }
 
-/// Whether a window is a number, which has to be whole.
-pub fn counts(window: &Bound<'_, PyAny>) -> PyResult<bool> {
+/// Returns whether a window is a number, and so counts insertions.
+pub fn is_count(window: &Bound<'_, PyAny>) -> PyResult<bool> {
     let number =
         window.is_instance_of::<PyInt>() || window.is_instance_of::<PyFloat>() || window.hasattr("__index__")?;
     Ok(number && !window.is_instance_of::<PyBool>())
 }
 
-/// A length in the unit of the window: insertions, or nanoseconds.
+/// Reads a length in the unit of the window: insertions, or nanoseconds.
 pub fn length(name: &str, value: &Bound<'_, PyAny>, window: Window) -> PyResult<u64> {
     match window {
         Window::Count { .. } => Whole::read(value)?.within(name),

@@ -1,4 +1,6 @@
-//! How probable, how long ago, and which answer costs least: the base class passes these questions to the core.
+//! Posteriors, ages and decisions: methods of every filter that call the core's inference.
+
+mod per_key;
 
 use std::sync::Mutex;
 
@@ -7,12 +9,11 @@ use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use super::calls::detached;
-use super::filter::Filter;
-use super::numbers::{Held, Numbers, equally_frequent, read_curve};
-use super::times;
-use super::whole::Threads;
+use crate::calls::detached;
 use crate::errors::raise;
+use crate::filter::PyFilter;
+use crate::time::window;
+use crate::whole::Threads;
 use lately::Error;
 use lately::clock::{Moments, Window};
 use lately::engine::Engine;
@@ -20,10 +21,13 @@ use lately::inference::{
     Distinct, Evidence, Inference, PerKey, Posterior, PosteriorCache, Question, decide, evidence_of,
 };
 use lately::memory::fallible;
+use per_key::{Numbers, NumbersArgument, equally_frequent, read_curve};
 
-/// Computes what the cells tell about these ages, with the prior's distinct-count curve if it has one; its ValueError
-/// means that it has none. One number for all keys is the prior of a stream of equally frequent keys, and so many are
-/// there.
+/// The result of a block of keys, whose answers are written elsewhere.
+type Done = Result<(), Error>;
+
+/// Prepares the inference of these ages, with the distinct-count curve of the prior if it has one. A ValueError of the
+/// prior means that it has none. One number for all keys is the prior of a stream whose keys are equally frequent.
 fn build<'a>(
     py: Python<'_>,
     engine: &'a dyn Engine,
@@ -32,37 +36,38 @@ fn build<'a>(
     ages: &[f64],
     few: Option<&[Evidence]>,
 ) -> PyResult<Inference<'a>> {
-    let (knows, prior, raised) = (prior.hasattr("distinct")?, prior.clone().unbind(), Mutex::new(None));
+    let (has_curve, prior, raised) = (prior.hasattr("distinct")?, prior.clone().unbind(), Mutex::new(None));
     let inference = detached(py, || {
-        let asked = |insertions: &[f64]| {
+        let of_prior = |insertions: &[f64]| {
             let curve = Python::attach(|py| read_curve(prior.bind(py), insertions));
-            curve.map_err(|error| *raised.lock().expect("no panic holds it") = Some(error)).ok()
+            curve.map_err(|error| *raised.lock().expect("no panic while it is locked") = Some(error)).ok()
         };
-        let equal = |insertions: &[f64]| equally_frequent(numbers, insertions);
-        let distinct: &Distinct<'_> = if knows { &asked } else { &equal };
+        let of_equal_keys = |insertions: &[f64]| equally_frequent(numbers, insertions);
+        let distinct: &Distinct<'_> = if has_curve { &of_prior } else { &of_equal_keys };
         Inference::about(engine, &Question { ages, distinct: Some(distinct), few })
     })?
     .map_err(raise)?;
-    match raised.into_inner().expect("no panic held it") {
+    match raised.into_inner().expect("no panic while it was locked") {
         Some(error) if !error.is_instance_of::<PyValueError>(py) => Err(error),
         _ => Ok(inference),
     }
 }
 
-/// Where the ages of a stream end: at the first insertion, or never.
-fn ages_end(finite: bool, inference: &Inference<'_>, window: Window) -> Result<f64, Error> {
+/// Returns the greatest age of a stream: that of the first insertion if `finite`, otherwise infinity.
+fn greatest_age(finite: bool, inference: &Inference<'_>, window: Window) -> Result<f64, Error> {
     match (finite, window) {
         (false, _) => Ok(f64::INFINITY),
         (true, Window::Count { .. }) => Ok(inference.began()),
         (true, Window::Time { .. }) => {
-            Err(Error::value("finite is for windows of insertions: a window of time does not note when it began"))
+            Err(Error::value("finite is for windows of insertions: a window of time does not store when it began"))
         }
     }
 }
 
-/// The edges between bins of ages, in the clock's unit: ages in insertions are whole numbers.
+/// Reads the edges between bins of ages, in the unit of the window. Edges in insertions are rounded up to whole
+/// numbers.
 fn read_edges(edges: &Bound<'_, PyAny>, window: Window) -> PyResult<Vec<f64>> {
-    let Held::Each(edges) = Numbers::read("edges", edges)?.numbers else {
+    let Numbers::Each(edges) = NumbersArgument::read("edges", edges)?.numbers else {
         return Err(PyTypeError::new_err("edges must be an array of at least 2 ages"));
     };
     let edges = edges.as_slice()?;
@@ -77,21 +82,20 @@ fn read_edges(edges: &Bound<'_, PyAny>, window: Window) -> PyResult<Vec<f64>> {
     fallible::collected(edges.iter().map(age)).map_err(raise)
 }
 
-impl Filter {
-    /// Hands the keys block by block to `act`, with the state of the filter at one moment for the whole batch, to be
-    /// asked about `ages`, and room for `width` answers a key.
-    fn ask<T: Zeroable + Send>(
+impl PyFilter {
+    /// Runs `act` over the keys block by block, with an inference of `ages`, and returns `width` answers for each key.
+    /// The whole batch is answered from one state of the filter.
+    fn infer<T: Zeroable + Send>(
         &self,
         (keys, at): (&Bound<'_, PyAny>, Option<&Bound<'_, PyAny>>),
         prior_given: &Bound<'_, PyAny>,
         (ages, width): (&[f64], usize),
         threads: Threads,
-        act: impl Fn(&Inference<'_>, &mut PosteriorCache, &[u64], Moments<'_>, PerKey<'_>, &mut [T]) -> Result<(), Error>
-        + Sync,
+        act: impl Fn(&Inference<'_>, &mut PosteriorCache, &[u64], Moments<'_>, PerKey<'_>, &mut [T]) -> Done + Sync,
     ) -> PyResult<Vec<T>> {
         let py = keys.py();
         let state = detached(py, || self.snapshot())??;
-        let prior = Numbers::of_keys(prior_given, keys, state.engine().clock().window())?;
+        let prior = NumbersArgument::of_keys(prior_given, keys, state.engine().clock().window())?;
         let numbers = prior.borrow()?;
         let batch = self.batch(py, keys, at, false)?;
         prior.check_len(batch.keys.len())?;
@@ -103,61 +107,60 @@ impl Filter {
         })?)
     }
 
-    /// The window asked for, or the filter's own, in insertions or seconds.
-    fn asked_window(&self, window: Option<&Bound<'_, PyAny>>, own: Window) -> PyResult<f64> {
-        let length = match (window, own) {
-            (Some(window), own) => times::length("window", window, own)?,
-            (None, Window::Count { insertions: window } | Window::Time { span: window, .. }) => window,
-        };
+    /// Reads the window of a query, which is the filter's own by default, in insertions or seconds.
+    fn read_window(&self, window: Option<&Bound<'_, PyAny>>, own: Window) -> PyResult<f64> {
+        let length = window.map_or(Ok(own.length()), |window| window::length("window", window, own))?;
         Ok(match own {
             Window::Count { .. } => length as f64,
             Window::Time { .. } => length as f64 / 1e9,
         })
     }
 
+    /// Returns the window of the filter.
     fn own_window(&self, py: Python<'_>) -> PyResult<Window> {
         detached(py, || self.with(|filter| filter.engine().clock().window()))
     }
 }
 
 #[pymethods]
-impl Filter {
-    /// How probable it is that each key was inserted within the window, given all that the filter's cells say.
+impl PyFilter {
+    /// Compute for each key the probability that it was inserted within the window, from all cells and a prior.
     ///
     /// Parameters
     /// ----------
     /// keys : array-like, Series, column or frame
     ///     A batch of n keys, as in `query`.
     /// prior : float, ndarray of float64, shape (n,), or object
-    ///     How often each key comes. For a window of insertions the chance that the next insertion is the key; for a
-    ///     window of time its insertions per second. One for all keys, one per key, or an object whose
-    ///     ``probability(keys)``, for a window of time ``rate(keys)``, gives them.
+    ///     How often each key arrives. For a window of insertions, the probability that the next insertion is the key.
+    ///     For a window of time, its insertions per second. One number for all keys, one for each key, or an object
+    ///     whose ``probability(keys)``, or ``rate(keys)`` for a window of time, returns them.
     /// window : int or span, optional
-    ///     Another window to ask about, in insertions or a span of time; the default is the filter's own.
+    ///     Another window than the filter's, in insertions or a span of time.
     /// at : time or n times, optional
-    ///     The time of the question, for a window of time, with the default of `query`. It may lie before `latest` by
-    ///     at most `lateness`: a key that was inserted since then counts too, as of age 0.
+    ///     The end of the window, for a window of time, with the default of `query`. It may lie before `latest` by at
+    ///     most `lateness`: a key that was inserted since then counts too, as of age 0.
     /// threads : int, default 1
-    ///     How many threads share the batch, as in `query`; the answers are the same, bit for bit.
+    ///     How many threads share the batch, as in `query`. The answers are the same, bit for bit.
     ///
     /// Returns
     /// -------
     /// ndarray of float64, shape (n,)
-    ///     P(inserted within `window`), right to 1e-5 given the match rates. It is calibrated when keys come
-    ///     independently, as often as the prior says: of the keys with a posterior of 0.3, three in ten were inserted.
+    ///     P(inserted within `window`), accurate to 1e-5 given the match rates. It is calibrated if keys arrive
+    ///     independently and as often as the prior states: of the keys with a posterior of 0.3, three in ten were
+    ///     inserted.
     ///
     /// Raises
     /// ------
     /// ValueError
-    ///     If the prior is no probability or rate, or does not fit `keys`; the message names the place. If this
-    ///     filter's cells have no inference.
+    ///     If the prior is not a probability or rate, or does not fit `keys`; the message names the position. If
+    ///     filters of this family have no inference.
     /// TypeError
-    ///     As `query`, and for a prior that is no number.
+    ///     As `query`, and for a prior that is not a number.
     ///
     /// Notes
     /// -----
-    /// Paper 5's framework (J. L. Dautrich, C. V. Ravishankar, 2019, section 2), with the likelihood of the actual
-    /// cells in place of expected ones. Match rates are measured on at most 64 KiB per slice.
+    /// The framework of paper 5 (J. L. Dautrich, C. V. Ravishankar, 2019, section 2), with the likelihood of the
+    /// present cells in place of expected ones. Match rates are measured on at most 64 KiB for each slice.
     ///
     /// Examples
     /// --------
@@ -169,29 +172,34 @@ impl Filter {
         text_signature = "($self, keys, prior, window=None, *, at=None, threads=1)")]
     fn posterior<'py>(
         &self,
-        py: Python<'py>,
         keys: &Bound<'py, PyAny>,
         prior: &Bound<'py, PyAny>,
         window: Option<&Bound<'py, PyAny>>,
         at: Option<&Bound<'py, PyAny>>,
         threads: Threads,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let window = self.asked_window(window, self.own_window(py)?)?;
-        let posteriors =
-            self.ask((keys, at), prior, (&[window], 1), threads, |inference, memo, hashes, at, prior, posteriors| {
+        let py = keys.py();
+        let window = self.read_window(window, self.own_window(py)?)?;
+        let posteriors = self.infer(
+            (keys, at),
+            prior,
+            (&[window], 1),
+            threads,
+            |inference, memo, hashes, at, prior, posteriors| {
                 inference.posterior(hashes, at, prior, window, memo, posteriors)
-            })?;
+            },
+        )?;
         Ok(posteriors.into_pyarray(py))
     }
 
-    /// Report the keys for which that costs least in expectation.
+    /// Report the keys for which reporting has the least expected cost.
     ///
     /// Parameters
     /// ----------
     /// keys, prior, window, at, threads
     ///     As in `posterior`.
     /// false_positive, false_negative : float or ndarray of float64, shape (n,), default 1.0
-    ///     What it costs to report a key that was not inserted within the window, and to miss one that was.
+    ///     The cost of reporting a key that was not inserted within the window, and of missing a key that was.
     ///
     /// Returns
     /// -------
@@ -201,7 +209,7 @@ impl Filter {
     /// Raises
     /// ------
     /// ValueError
-    ///     As `posterior`, and for a penalty that is negative or not finite, or does not fit `keys`.
+    ///     As `posterior`, and for a cost that is negative or not finite, or does not fit `keys`.
     ///
     /// Examples
     /// --------
@@ -216,7 +224,6 @@ impl Filter {
     #[expect(clippy::too_many_arguments, reason = "the parameters of a Python method")]
     fn decide<'py>(
         &self,
-        py: Python<'py>,
         keys: &Bound<'py, PyAny>,
         prior: &Bound<'py, PyAny>,
         false_positive: Option<&Bound<'py, PyAny>>,
@@ -225,43 +232,44 @@ impl Filter {
         at: Option<&Bound<'py, PyAny>>,
         threads: Threads,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
+        let py = keys.py();
         let penalty = |name, value: Option<&Bound<'py, PyAny>>| match value {
-            Some(value) => Numbers::penalty(name, value),
-            None => Ok(Numbers { name, numbers: Held::All(1.0) }),
+            Some(value) => NumbersArgument::penalty(name, value),
+            None => Ok(NumbersArgument { name, numbers: Numbers::All(1.0) }),
         };
         let costs = [penalty("false_positive", false_positive)?, penalty("false_negative", false_negative)?];
-        let posteriors = self.posterior(py, keys, prior, window, at, threads)?.readonly();
+        let posteriors = self.posterior(keys, prior, window, at, threads)?.readonly();
         let posteriors = posteriors.as_slice()?;
         costs.iter().try_for_each(|cost| cost.check_len(posteriors.len()))?;
         let [false_positive, false_negative] = [costs[0].borrow()?, costs[1].borrow()?];
-        let decided = |(key, &posterior)| decide(posterior, false_positive.of(key), false_negative.of(key));
+        let decision = |(key, &posterior)| decide(posterior, false_positive.of(key), false_negative.of(key));
         let decisions =
-            detached(py, || fallible::collected(posteriors.iter().enumerate().map(decided)))?.map_err(raise)?;
+            detached(py, || fallible::collected(posteriors.iter().enumerate().map(decision)))?.map_err(raise)?;
         Ok(decisions.into_pyarray(py))
     }
 
-    /// How long ago each key was last inserted.
+    /// Estimate how long ago each key was last inserted.
     ///
     /// Parameters
     /// ----------
     /// keys, prior, at, threads
     ///     As in `posterior`.
     /// kind : {"most_likely", "expected"}
-    ///     The age of greatest probability (on a clock of time, of greatest density), or the mean age. Both assume that
-    ///     the key was inserted, however improbable that is.
+    ///     The age of greatest probability (for a window of time, of greatest density), or the mean age. Both assume
+    ///     that the key was inserted, however improbable that is.
     /// finite : bool, default False
-    ///     False: the stream has no beginning, as in the paper's limit (equation 4). True: it began with the filter's
-    ///     first insertion, and no age is greater (equation 3). For windows of insertions.
+    ///     False: the stream has no start, as in the limit of the paper (equation 4). True: it started with the
+    ///     filter's first insertion, and no age is greater (equation 3). For windows of insertions.
     ///
     /// Returns
     /// -------
     /// ndarray of float64, shape (n,)
-    ///     Ages in insertions, 0 for the latest one, or in seconds; infinite where the prior is 0.
+    ///     Ages in insertions, 0 for the latest one, or in seconds. Infinite if the prior is 0.
     ///
     /// Raises
     /// ------
     /// ValueError
-    ///     As `posterior`, and for another `kind`, and for `finite` with a window of time.
+    ///     As `posterior`, for another `kind`, and for `finite` with a window of time.
     ///
     /// Examples
     /// --------
@@ -271,10 +279,8 @@ impl Filter {
     /// array([   0.,  567., 1139.])
     #[pyo3(signature = (keys, prior, kind="most_likely", *, finite=false, at=None, threads=Threads::default()),
         text_signature = "($self, keys, prior, kind='most_likely', *, finite=False, at=None, threads=1)")]
-    #[expect(clippy::too_many_arguments, reason = "the parameters of a Python method")]
     fn age<'py>(
         &self,
-        py: Python<'py>,
         keys: &Bound<'py, PyAny>,
         prior: &Bound<'py, PyAny>,
         kind: &str,
@@ -287,31 +293,32 @@ impl Filter {
             "expected" => |posterior| posterior.expected(),
             _ => return Err(PyValueError::new_err(format!("kind must be 'most_likely' or 'expected', got '{kind}'"))),
         };
+        let py = keys.py();
         let own = self.own_window(py)?;
-        let ages = self.ask((keys, at), prior, (&[], 1), threads, |inference, _, hashes, at, prior, ages| {
-            let end = ages_end(finite, inference, own)?;
+        let ages = self.infer((keys, at), prior, (&[], 1), threads, |inference, _, hashes, at, prior, ages| {
+            let end = greatest_age(finite, inference, own)?;
             inference.each(hashes, at, prior, end, |key, posterior| ages[key] = age(posterior))
         })?;
         Ok(ages.into_pyarray(py))
     }
 
-    /// How probable each range of ages is.
+    /// Compute the probability of each range of ages.
     ///
     /// Parameters
     /// ----------
     /// keys, prior, at, threads
     ///     As in `posterior`.
     /// edges : array-like of float, shape (m + 1,)
-    ///     Increasing ages, in insertions or seconds: bin j holds the ages in [edges[j], edges[j + 1]). The last may be
-    ///     infinite.
+    ///     Increasing ages, in insertions or seconds. Bin j contains the ages in [edges[j], edges[j + 1]). The last
+    ///     edge may be infinite.
     /// finite : bool, default False
-    ///     As in `age`. With True and edges from 0 to infinity a row sums to the probability that the key was inserted
-    ///     at all, with False to 1 where the prior is not 0.
+    ///     As in `age`. With edges from 0 to infinity, the sum of a row is the probability that the key was inserted at
+    ///     all if True, and 1 if False and the prior is not 0.
     ///
     /// Returns
     /// -------
     /// ndarray of float64, shape (n, m)
-    ///     P(age in bin j) for every key.
+    ///     P(age in bin j) for each key.
     ///
     /// Raises
     /// ------
@@ -327,10 +334,8 @@ impl Filter {
     ///        [0.  , 0.92]])
     #[pyo3(signature = (keys, prior, edges, *, finite=false, at=None, threads=Threads::default()),
         text_signature = "($self, keys, prior, edges, *, finite=False, at=None, threads=1)")]
-    #[expect(clippy::too_many_arguments, reason = "the parameters of a Python method")]
     fn age_probability<'py>(
         &self,
-        py: Python<'py>,
         keys: &Bound<'py, PyAny>,
         prior: &Bound<'py, PyAny>,
         edges: &Bound<'py, PyAny>,
@@ -338,12 +343,13 @@ impl Filter {
         at: Option<&Bound<'py, PyAny>>,
         threads: Threads,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let py = keys.py();
         let own = self.own_window(py)?;
         let edges = read_edges(edges, own)?;
         let bins = edges.len() - 1;
         let shares =
-            self.ask((keys, at), prior, (&edges, bins), threads, |inference, _, hashes, at, prior, shares| {
-                let end = ages_end(finite, inference, own)?;
+            self.infer((keys, at), prior, (&edges, bins), threads, |inference, _, hashes, at, prior, shares| {
+                let end = greatest_age(finite, inference, own)?;
                 inference.each(hashes, at, prior, end, |key, posterior| {
                     let mut below = posterior.within(edges[0]);
                     for (share, &edge) in shares[key * bins..][..bins].iter_mut().zip(&edges[1..]) {

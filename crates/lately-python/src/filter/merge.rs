@@ -1,45 +1,46 @@
-//! A filter as a set: united, compared and emptied.
+//! Merges, compares and clears filters.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::calls::detached;
-use super::filter::Filter;
-use super::objects::object;
+use super::PyFilter;
+use super::object::create;
+use super::state::FilterState;
+use crate::calls::detached;
 use crate::errors::raise;
-use lately::filter;
+use lately::filter::AnyFilter;
 
-impl Filter {
-    /// It and another, as they are now. One lock at a time: two threads may unite the same two filters, each in its own
-    /// order.
-    fn both(&self, other: &Self) -> PyResult<(filter::AnyFilter, filter::AnyFilter)> {
+impl PyFilter {
+    /// Returns copies of two filters. Only one lock is held at a time, because another thread may copy the same two in
+    /// the other order.
+    fn snapshots(&self, other: &Self) -> PyResult<(AnyFilter, AnyFilter)> {
         let theirs = other.snapshot()?;
         Ok((self.snapshot()?, theirs))
     }
 }
 
 #[pymethods]
-impl Filter {
-    /// A filter that holds the keys of both.
+impl PyFilter {
+    /// Create a filter that holds the keys of both.
     ///
     /// Parameters
     /// ----------
     /// other : Filter
-    ///     Of the same class, window, seed and parameters. Windows of time are brought to the later of both times, so
-    ///     filters of different machines can be united. Windows of insertions can be united only in the same
-    ///     generation, since nothing else relates their counts; `inserted` is then the lesser of both, and no window is
-    ///     cut short.
+    ///     A filter of the same class, window, seed and parameters. Windows of time are moved to the later of both
+    ///     times, so filters of different machines can be merged. Windows of insertions can be merged only in the same
+    ///     generation, because nothing else relates their counts. `inserted` is then the smaller count, and no key
+    ///     leaves its window early.
     ///
     /// Returns
     /// -------
     /// Filter
-    ///     A new one; every key that either would report, it reports. The chance of a false positive is that of as many
-    ///     distinct keys as both have taken, so plan `capacity` for all machines together.
+    ///     A new filter. It reports every key that either of the two reports. Its rate of false positives is that of
+    ///     all distinct keys of both, so plan `capacity` for all machines together.
     ///
     /// Raises
     /// ------
     /// ValueError
-    ///     If a parameter differs, which the message names, or the class has no union.
+    ///     If a parameter differs; the message names it. If filters of this class cannot be merged.
     ///
     /// Examples
     /// --------
@@ -50,35 +51,35 @@ impl Filter {
     fn union(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         let (ours, theirs) = (slf.get(), other.get());
         let united = detached(slf.py(), || {
-            let (mut ours, theirs) = ours.both(theirs)?;
+            let (mut ours, theirs) = ours.snapshots(theirs)?;
             ours.merge(&theirs).map_err(raise)?;
             PyResult::Ok(ours)
         })??;
-        object(&slf.get_type(), united)
+        create(&slf.get_type(), FilterState::new(united, None))
     }
 
-    /// `union`.
+    /// Create a filter that holds the keys of both, as `union` does.
     fn __or__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         Self::union(slf, other)
     }
 
-    /// Takes in all keys of another filter, which must agree as in `union`.
+    /// Insert all keys of another filter, which must have the same parameters as in `union`.
     fn __ior__(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<()> {
         let other = other.get();
         detached(py, || {
             let theirs = other.snapshot()?;
             let mut ours = self.write()?;
             ours.merge(&theirs).map_err(raise)?;
-            self.watch.begin_anew(&ours.engine().clock());
+            self.load.restart(&ours.engine().clock());
             Ok(())
         })?
     }
 
-    /// Whether both are of one family, with the same window, parameters, seed, times and cells: as if saved alike.
+    /// Compare family, window, parameters, seed, times and cells: equal filters have equal saved forms.
     fn __eq__(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<bool> {
         let other = other.get();
         detached(py, || {
-            let (ours, theirs) = self.both(other)?;
+            let (ours, theirs) = self.snapshots(other)?;
             Ok(ours == theirs)
         })?
     }
@@ -88,9 +89,9 @@ impl Filter {
     /// Raises
     /// ------
     /// ValueError
-    ///     If processes share it.
+    ///     If the filter is shared by several processes.
     /// MemoryError
-    ///     If there is not enough memory for empty cells beside those there are; nothing is forgotten then.
+    ///     If there is no memory for the empty cells, which are allocated first. Nothing is forgotten then.
     ///
     /// Examples
     /// --------
@@ -103,13 +104,13 @@ impl Filter {
         detached(py, || {
             if self.shared.is_some() {
                 return Err(PyValueError::new_err(
-                    "a filter that processes share is not cleared: the others use it too",
+                    "a shared filter cannot be cleared while processes use it: save an empty one to another path",
                 ));
             }
             let mut filter = self.write()?;
             *filter = filter.cleared().map_err(raise)?;
             self.forget_times();
-            self.watch.begin_anew(&filter.engine().clock());
+            self.load.restart(&filter.engine().clock());
             Ok(())
         })?
     }

@@ -1,4 +1,4 @@
-//! Numbers that go with keys: priors, penalties, and the distinct-count curve of a prior.
+//! Reads priors, penalties and edges: one number, or an array.
 
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyTypeError;
@@ -9,31 +9,32 @@ use lately::clock::Window;
 use lately::inference::{Hazard, PerKey};
 use lately::memory::fallible;
 
-/// Numbers that go with the keys of a batch, owned while it runs.
-pub struct Numbers<'py> {
+/// An argument that is one number for all keys, or one for each, with its name for messages.
+pub struct NumbersArgument<'py> {
     pub name: &'static str,
-    pub numbers: Held<'py>,
+    pub numbers: Numbers<'py>,
 }
 
-pub enum Held<'py> {
+/// One number for all keys, or one for each.
+pub enum Numbers<'py> {
     All(f64),
     Each(PyReadonlyArray1<'py, f64>),
 }
 
-impl<'py> Numbers<'py> {
-    /// Reads a number, or an array of one per key.
+impl<'py> NumbersArgument<'py> {
+    /// Reads a number, or an array with a number for each key.
     pub fn read(name: &'static str, value: &Bound<'py, PyAny>) -> PyResult<Self> {
         if let Ok(number) = value.extract() {
-            return Ok(Self { name, numbers: Held::All(number) });
+            return Ok(Self { name, numbers: Numbers::All(number) });
         }
         let array = value.py().import("numpy")?.call_method1("ascontiguousarray", (value, "float64"));
         let numbers = array.ok().and_then(|array| array.extract().ok()).filter(|_| value.len().is_ok());
-        let refused =
-            || PyTypeError::new_err(format!("{name} must be a number or an array of one per key, got {value}"));
-        Ok(Self { name, numbers: Held::Each(numbers.ok_or_else(refused)?) })
+        let error =
+            || PyTypeError::new_err(format!("{name} must be a number or an array with one for each key, got {value}"));
+        Ok(Self { name, numbers: Numbers::Each(numbers.ok_or_else(error)?) })
     }
 
-    /// Reads a prior: numbers, or an object that knows them for the keys.
+    /// Reads a prior: numbers, or an object with a method that returns them for the keys.
     pub fn of_keys(prior: &Bound<'py, PyAny>, keys: &Bound<'py, PyAny>, window: Window) -> PyResult<Self> {
         let method = match window {
             Window::Count { .. } => "probability",
@@ -47,34 +48,38 @@ impl<'py> Numbers<'py> {
         Ok(numbers)
     }
 
+    /// Reads a penalty.
     pub fn penalty(name: &'static str, value: &Bound<'py, PyAny>) -> PyResult<Self> {
         let numbers = Self::read(name, value)?;
         numbers.borrow()?.check_penalty(name).map_err(raise)?;
         Ok(numbers)
     }
 
+    /// Returns the numbers for the core.
     pub fn borrow(&self) -> PyResult<PerKey<'_>> {
         Ok(match &self.numbers {
-            Held::All(number) => PerKey::All(*number),
-            Held::Each(array) => PerKey::Each(array.as_slice()?),
+            Numbers::All(number) => PerKey::All(*number),
+            Numbers::Each(array) => PerKey::Each(array.as_slice()?),
         })
     }
 
+    /// Checks that an array has one number for each key.
     pub fn check_len(&self, keys: usize) -> PyResult<()> {
         self.borrow()?.check_len(self.name, keys).map_err(raise)
     }
 }
 
-/// The distinct-count curve of an object that knows the keys.
+/// Calls the method `distinct` of a prior, its distinct-count curve.
 pub fn read_curve(prior: &Bound<'_, PyAny>, insertions: &[f64]) -> PyResult<Vec<f64>> {
     let insertions = PyArray1::from_slice(prior.py(), insertions);
-    let said = Numbers::read("prior.distinct(insertions)", &prior.call_method1("distinct", (&insertions,))?)?;
-    said.check_len(insertions.len()?)?;
-    let said = said.borrow()?;
-    fallible::collected((0..insertions.len()?).map(|i| said.of(i))).map_err(raise)
+    let result = prior.call_method1("distinct", (&insertions,))?;
+    let distinct = NumbersArgument::read("prior.distinct(insertions)", &result)?;
+    distinct.check_len(insertions.len()?)?;
+    let distinct = distinct.borrow()?;
+    fallible::collected((0..insertions.len()?).map(|i| distinct.of(i))).map_err(raise)
 }
 
-/// The distinct keys among n insertions where each key has the same chance, 1 over how many there are.
+/// Returns the expected number of distinct keys among n insertions of equally frequent keys. `None` for several priors.
 pub fn equally_frequent(prior: PerKey<'_>, insertions: &[f64]) -> Option<Vec<f64>> {
     let PerKey::All(chance) = prior else { return None };
     let hazard = Hazard::per_insertion(chance);

@@ -1,8 +1,8 @@
-//! The moments of a batch: one, the system's, or one a key, from any Python object.
+//! Reads the moments of a batch: one for all keys, one for each, or the system's time.
 //!
-//! Arrays of the usual types are read here. If they are in order, as most streams are, they are read block by block
-//! with the keys: reading all of them first took longer than a third of an insertion. `instants` reads the other types,
-//! and reports bad times. (NumPy took 20 ns a time for an array of doubles, more than an insertion.)
+//! Arrays of the usual types are read here. If the times are in order, as in most streams, they are converted block by
+//! block with the keys. Converting all of them first took more than a third of the time of insertions. `instant` reads
+//! other types and reports invalid times. (We tried NumPy's conversion: 20 ns for a double, more than an insertion.)
 
 use std::ffi::CStr;
 use std::marker::PhantomData;
@@ -15,10 +15,10 @@ use numpy::{PyArray1, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 
-use super::calls::{caught, detached};
-use super::instants::{self, Times, of_seconds, one_or_array};
-use super::keys::array_view::ArrayView;
+use super::instant::{self, TimeArgument, of_seconds, one_or_array};
+use crate::calls::{caught, detached};
 use crate::errors::raise;
+use crate::keys::array_view::ArrayView;
 use lately::Error;
 use lately::clock::{self, Clock, Moments, TimeRange, Window, before};
 use lately::memory::fallible;
@@ -27,21 +27,21 @@ const DATES: &CStr =
     c"the times look like dates, such as 20260131, or like years, but numbers are Unix seconds, by which all \
     of these lie in 1970: give datetimes or text such as '2026-01-31'";
 
-/// The moments of a batch, owned while it runs.
+/// The moments of a batch, which owns them while it runs.
 pub enum OwnedMoments {
-    /// Windows of insertions.
+    /// No moments: the window counts insertions.
     Untimed,
-    /// One for all keys.
+    /// One moment for all keys.
     At(i64),
-    /// The system's clock.
+    /// The time of the system's clock.
     Now(i64),
-    /// One per key.
+    /// One moment for each key.
     Each(Vec<i64>),
-    /// The same, in non-decreasing order.
+    /// One moment for each key, in non-decreasing order.
     InOrder(InOrder),
 }
 
-/// Times of an array, in order and in range, converted as needed.
+/// The times of an array, which are in order and in range, converted when they are read.
 pub struct InOrder {
     len: usize,
     first: i64,
@@ -49,9 +49,9 @@ pub struct InOrder {
     times: Box<dyn clock::TimeSource + Send + Sync>,
 }
 
-/// The times of an array, and how they are converted, which keeps their order.
+/// The times of an array, with their conversion, which preserves their order.
 struct Converted<T, C> {
-    lane: ArrayView,
+    view: ArrayView,
     convert: C,
     of: PhantomData<fn(T)>,
 }
@@ -59,22 +59,22 @@ struct Converted<T, C> {
 impl<T: Pod, C: Fn(T) -> (i64, bool) + Sync> clock::TimeSource for Converted<T, C> {
     #[inline(always)]
     fn moment(&self, i: usize) -> i64 {
-        (self.convert)(self.lane.get(i)).0
+        (self.convert)(self.view.get(i)).0
     }
 
     fn before(&self, range: Range<usize>, end: i64) -> usize {
-        before(range, end, |i| self.moment(i), |i| self.lane.fetch(i))
+        before(range, end, |i| self.moment(i), |i| self.view.prefetch(i))
     }
 
     fn write(&self, start: usize, moments: &mut [i64]) {
-        for (time, moment) in self.lane.elements(start..start + moments.len()).zip(moments) {
+        for (time, moment) in self.view.elements(start..start + moments.len()).zip(moments) {
             *moment = (self.convert)(time).0;
         }
     }
 }
 
 impl OwnedMoments {
-    /// Reads `at`; without it, a window of time takes the system's clock.
+    /// Reads `at` for a number of keys. Without it, a window of time uses the system's clock.
     pub fn read(at: Option<&Bound<'_, PyAny>>, window: Window, keys: usize) -> PyResult<Self> {
         let Some(at) = at else {
             return Ok(match window {
@@ -83,14 +83,14 @@ impl OwnedMoments {
             });
         };
         caught(|| match one_or_array(at)? {
-            // No key has come at that time, so it is neither late nor ahead: a consumer polls, and there is nothing.
-            Times::One(_) if keys == 0 => Ok(Self::Each(Vec::new())),
-            Times::One(moment) => Ok(Self::At(moment)),
-            Times::Many(times) => Self::of_keys(&times, keys),
+            // Without keys the time is not checked: a consumer may poll with any time and find no events.
+            TimeArgument::One(_) if keys == 0 => Ok(Self::Each(Vec::new())),
+            TimeArgument::One(moment) => Ok(Self::At(moment)),
+            TimeArgument::Many(times) => Self::of_keys(&times, keys),
         })
     }
 
-    /// The moment of the first key, if the window is one of time.
+    /// Returns the moment of the first key, for a window of time.
     pub fn first(&self) -> Option<i64> {
         match self {
             Self::Untimed => None,
@@ -100,7 +100,7 @@ impl OwnedMoments {
         }
     }
 
-    /// The moments of an array with one time per key.
+    /// Reads an array with one time for each key.
     fn of_keys(times: &Bound<'_, PyUntypedArray>, keys: usize) -> PyResult<Self> {
         let fits = |given| match given == keys {
             true => Ok(()),
@@ -110,7 +110,7 @@ impl OwnedMoments {
         };
         fits(times.len())?;
         let moments = Self::of_array(times)?;
-        // The length is checked again: reading a subclass of ndarray may call the user's code.
+        // The length is checked again, because reading a subclass of ndarray may call code that changes it.
         match &moments {
             Self::Each(moments) => fits(moments.len())?,
             Self::InOrder(times) => fits(times.len)?,
@@ -119,95 +119,96 @@ impl OwnedMoments {
         Ok(moments)
     }
 
-    /// The moments of an array, or an error that names the first one missing or out of range.
+    /// Reads an array of times. An error names the first time that is missing or out of range.
     fn of_array(times: &Bound<'_, PyUntypedArray>) -> PyResult<Self> {
         match Self::of_usual(times)? {
             Some(moments) => Ok(moments),
-            None => instants::of_array(times).map(Self::Each),
+            None => instant::of_array(times).map(Self::Each),
         }
     }
 
-    /// The moments of an array of a usual type: float64, int64, datetime64 from seconds to nanoseconds. `None` for
-    /// other types, and if a time is missing or out of range.
+    /// Reads an array of a usual type: float64, int64, or datetime64 from seconds to nanoseconds. `None` for other
+    /// types, and if a time is missing or out of range.
     fn of_usual(times: &Bound<'_, PyUntypedArray>) -> PyResult<Option<Self>> {
         let whole = |unit: i64| {
             let most = i64::MAX as u64 / unit as u64;
-            Self::of_lane(times, move |time: i64| (time.wrapping_mul(unit), time.unsigned_abs() <= most))
+            Self::of_view(times, move |time: i64| (time.wrapping_mul(unit), time.unsigned_abs() <= most))
         };
-        if is_of::<f64>(times) {
-            Self::of_lane(times, of_seconds)
-        } else if is_of::<i64>(times) || is_of::<Datetime<units::Seconds>>(times) {
+        if has_type::<f64>(times) {
+            Self::of_view(times, of_seconds)
+        } else if has_type::<i64>(times) || has_type::<Datetime<units::Seconds>>(times) {
             whole(1_000_000_000)
-        } else if is_of::<Datetime<units::Milliseconds>>(times) {
+        } else if has_type::<Datetime<units::Milliseconds>>(times) {
             whole(1_000_000)
-        } else if is_of::<Datetime<units::Microseconds>>(times) {
+        } else if has_type::<Datetime<units::Microseconds>>(times) {
             whole(1_000)
-        } else if is_of::<Datetime<units::Nanoseconds>>(times) {
+        } else if has_type::<Datetime<units::Nanoseconds>>(times) {
             whole(1)
         } else {
             Ok(None)
         }
     }
 
-    /// `convert` of each time of an array, if all are valid. `convert` keeps their order.
-    fn of_lane<T: Pod + PartialOrd>(
+    /// Converts the times of an array if all are valid. `convert` preserves their order, and returns whether a time is
+    /// valid.
+    fn of_view<T: Pod + PartialOrd>(
         times: &Bound<'_, PyUntypedArray>,
         convert: impl Fn(T) -> (i64, bool) + Copy + Send + Sync + 'static,
     ) -> PyResult<Option<Self>> {
-        let lane = ArrayView::of::<T>(times)?;
-        let len = lane.len();
+        let view = ArrayView::of::<T>(times)?;
+        let len = view.len();
         let Some(last) = len.checked_sub(1) else {
             return Ok(Some(Self::Each(Vec::new())));
         };
-        if lane.is_sorted::<T>() {
-            // What lies between the first and the last is as good as they are.
-            let ((first, first_is_good), (last, last_is_good)) = (convert(lane.get(0)), convert(lane.get(last)));
-            return Ok((first_is_good && last_is_good).then(|| {
+        if view.is_sorted::<T>() {
+            // If the first and the last are valid, so are all between them.
+            let ((first, first_is_valid), (last, last_is_valid)) = (convert(view.get(0)), convert(view.get(last)));
+            return Ok((first_is_valid && last_is_valid).then(|| {
                 Self::InOrder(InOrder {
                     len,
                     first,
                     last,
-                    times: Box::new(Converted { lane, convert, of: PhantomData }),
+                    times: Box::new(Converted { view, convert, of: PhantomData }),
                 })
             }));
         }
-        let mut good = true;
-        let moments = fallible::collected(lane.elements(0..len).map(|time| {
-            let (moment, is_good) = convert(time);
-            good &= is_good;
+        let mut all_valid = true;
+        let moments = fallible::collected(view.elements(0..len).map(|time| {
+            let (moment, is_valid) = convert(time);
+            all_valid &= is_valid;
             moment
         }))
         .map_err(raise)?;
-        Ok(good.then_some(Self::Each(moments)))
+        Ok(all_valid.then_some(Self::Each(moments)))
     }
 
-    /// Whether a clock covers them, as [`Clock::check`] does; with `new`, as [`Clock::check_new`].
+    /// Checks the moments against a clock, with `new` as those of insertions.
     pub fn check(&self, py: Python<'_>, clock: &Clock, new: bool) -> PyResult<()> {
         match self {
-            Self::Each(_) | Self::InOrder(_) => detached(py, || self.covered(clock, new))?,
-            _ => self.covered(clock, new),
+            Self::Each(_) | Self::InOrder(_) => detached(py, || self.check_all(clock, new))?,
+            _ => self.check_all(clock, new),
         }
         .map_err(raise)
     }
 
-    /// [`check`](Self::check), attached or not.
-    fn covered(&self, clock: &Clock, new: bool) -> Result<(), Error> {
+    /// Checks the moments, attached to the interpreter or not.
+    fn check_all(&self, clock: &Clock, new: bool) -> Result<(), Error> {
         let check = |moments| if new { clock.check_new(moments, now()) } else { clock.check(moments, false) };
         match self {
-            // Without a look at the system's clock.
+            // The system's clock is not read.
             Self::Untimed => clock.check(Moments::Untimed, new),
             Self::At(moment) => check(Moments::At(*moment)),
             Self::Now(moment) => check(Moments::Now(*moment)),
             Self::Each(moments) => check(Moments::Each(moments)),
-            // Those between lie no further back than the first, and no further ahead than the last.
+            // No moment is earlier than the first or later than the last.
             Self::InOrder(times) => match check(Moments::InOrder(&[times.first, times.last])) {
                 Err(_) => check(times.of(0..times.len)),
-                fine => fine,
+                accepted => accepted,
             },
         }
     }
 
-    /// Warns of whole numbers that make sense as dates (20260131) or as years, but as Unix seconds lie in 1970.
+    /// Warns if all times are numbers that look like dates (20260131) or years. As Unix seconds they lie in 1970.
     pub fn warn_of_dates(&self, py: Python<'_>) -> PyResult<()> {
         let second = |moment: i64| (moment.rem_euclid(1_000_000_000) == 0).then_some(moment / 1_000_000_000);
         let is_year = |&moment: &i64| second(moment).is_some_and(|year| (1900..2100).contains(&year));
@@ -217,13 +218,13 @@ impl OwnedMoments {
         };
         let all_are = |moments: &[i64]| moments.iter().all(is_year) || moments.iter().all(is_date);
         let dates = match self {
-            // One or two such numbers may be the seconds of a simulation.
+            // One or two such numbers may be seconds of a simulation.
             Self::Each(all) if all.len() > 2 => all_are(all),
             Self::InOrder(times) if times.len > 2 && all_are(&[times.first, times.last]) => {
-                let mut some = [0; 1024];
-                let some = &mut some[..times.len.min(1024)];
-                times.times.write(0, some);
-                all_are(some)
+                let mut first = [0; 1024];
+                let first = &mut first[..times.len.min(1024)];
+                times.times.write(0, first);
+                all_are(first)
             }
             _ => false,
         };
@@ -233,8 +234,8 @@ impl OwnedMoments {
         }
     }
 
-    /// All of `n` moments, if there are any.
-    pub fn all(self, n: usize) -> Result<Option<Vec<i64>>, Error> {
+    /// Returns one moment for each of `n` keys, and `None` without moments.
+    pub fn into_vec(self, n: usize) -> Result<Option<Vec<i64>>, Error> {
         Ok(match self {
             Self::Untimed => None,
             Self::At(moment) | Self::Now(moment) => Some(fallible::collected((0..n).map(|_| moment))?),
@@ -247,8 +248,8 @@ impl OwnedMoments {
         })
     }
 
-    /// How far they step back from the latest so far.
-    pub fn steps_back(&self) -> u64 {
+    /// Returns how far a moment lies before an earlier key's, at most.
+    pub fn largest_step_back(&self) -> u64 {
         let Self::Each(moments) = self else { return 0 };
         let mut latest = i64::MIN;
         let back = moments.iter().map(|&moment| {
@@ -258,7 +259,7 @@ impl OwnedMoments {
         back.max().unwrap_or(0)
     }
 
-    /// The moments of the keys in `range`, as the engine takes them.
+    /// Returns the moments of the keys in `range`, for an engine.
     #[inline(always)]
     pub fn of(&self, range: Range<usize>) -> Moments<'_> {
         match self {
@@ -272,34 +273,34 @@ impl OwnedMoments {
 }
 
 impl InOrder {
-    /// Those of a range.
+    /// Returns the moments of a range.
     fn of(&self, range: Range<usize>) -> Moments<'_> {
-        assert!(range.end <= self.len, "moments beyond the end of a batch");
+        assert!(range.end <= self.len, "the range ends after the batch");
         Moments::TimeRange(TimeRange::new(&*self.times, range))
     }
 }
 
-/// Nanoseconds since the Unix epoch of one time or many.
+/// Read one time or many, in nanoseconds since the Unix epoch.
 ///
 /// Parameters
 /// ----------
 /// at : time, or n times in a list, ndarray, Series or Arrow array
-///     Numbers are Unix seconds; datetimes without a time zone are UTC.
+///     Numbers are Unix seconds. Datetimes without a time zone are UTC.
 /// warn_of_dates : bool, default False
-///     Whether numbers that all look like dates or years are warned of.
+///     Warn if all numbers look like dates or years.
 ///
 /// Returns
 /// -------
 /// int or ndarray of int64, shape (n,)
-///     Contiguous. Floats of 2**23 s and more are rounded to microseconds.
+///     A contiguous array for many. Floats of 2**23 s and more are rounded to microseconds.
 ///
 /// Raises
 /// ------
 /// TypeError
 ///     If a time is neither a number nor a datetime.
 /// ValueError
-///     If one is missing (NaN, NaT) or outside the years 1677 to 2262; the message names its position. Or if `at` has
-///     two dimensions.
+///     If a time is missing (NaN, NaT) or outside the years 1677 to 2262; the message names its position. Or if `at`
+///     has two dimensions.
 ///
 /// Examples
 /// --------
@@ -309,22 +310,22 @@ impl InOrder {
 #[pyo3(signature = (at, *, warn_of_dates=false))]
 pub fn read_moments<'py>(at: &Bound<'py, PyAny>, warn_of_dates: bool) -> PyResult<Bound<'py, PyAny>> {
     let times = match one_or_array(at)? {
-        Times::One(moment) => return Ok(moment.into_pyobject(at.py())?.into_any()),
-        Times::Many(times) => times,
+        TimeArgument::One(moment) => return Ok(moment.into_pyobject(at.py())?.into_any()),
+        TimeArgument::Many(times) => times,
     };
     let moments = OwnedMoments::of_array(&times)?;
     if warn_of_dates {
         moments.warn_of_dates(at.py())?;
     }
-    Ok(PyArray1::from_vec(at.py(), moments.all(times.len()).map_err(raise)?.unwrap_or_default()).into_any())
+    Ok(PyArray1::from_vec(at.py(), moments.into_vec(times.len()).map_err(raise)?.unwrap_or_default()).into_any())
 }
 
-/// Whether the elements of an array are of this type.
-fn is_of<T: numpy::Element>(array: &Bound<'_, PyUntypedArray>) -> bool {
+/// Returns whether the elements of an array have this type.
+fn has_type<T: numpy::Element>(array: &Bound<'_, PyUntypedArray>) -> bool {
     array.cast::<PyArray1<T>>().is_ok()
 }
 
-/// Nanoseconds since the Unix epoch by the system's clock.
+/// Returns the time of the system's clock, in nanoseconds since the Unix epoch.
 pub fn now() -> i64 {
     let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(elapsed.as_nanos()).unwrap_or(i64::MAX)

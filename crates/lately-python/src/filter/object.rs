@@ -1,0 +1,29 @@
+//! Creates the Python object of a filter, of its family's class or a subclass.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
+
+use super::PyFilter;
+use super::state::FilterState;
+use lately::filter::{AnyFilter, Family};
+
+/// Returns the Python class of a family.
+pub fn class_of<'py>(py: Python<'py>, family: &Family) -> PyResult<Bound<'py, PyType>> {
+    static LATELY: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let lately = LATELY.get_or_try_init(py, || py.import("lately").map(Bound::unbind))?.bind(py);
+    let class = family.class.split('.').try_fold(lately.clone().into_any(), |parent, name| parent.getattr(name))?;
+    Ok(class.cast_into()?)
+}
+
+/// Creates the Python object of a private filter, of its family's class.
+pub fn wrap(py: Python<'_>, filter: AnyFilter) -> PyResult<Py<PyAny>> {
+    create(&class_of(py, filter.family())?, FilterState::new(filter, None))
+}
+
+/// Creates a Python object of a class that owns this state.
+pub fn create(class: &Bound<'_, PyType>, state: FilterState) -> PyResult<Py<PyAny>> {
+    let base = class.py().get_type::<PyFilter>();
+    Ok(base.call_method1(intern!(class.py(), "__new__"), (class, state))?.unbind())
+}

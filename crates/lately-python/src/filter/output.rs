@@ -1,0 +1,108 @@
+//! Answers that only some families have. Methods of their classes, and sites, call these functions.
+
+use numpy::{IntoPyArray, PyArray1};
+use pyo3::prelude::*;
+
+use super::PyFilter;
+use crate::calls::detached;
+use crate::errors::raise;
+use crate::whole::Whole;
+use lately::Error;
+use lately::clock::Moments;
+use lately::engine::Aged;
+use lately::engine::growing::Growing;
+use lately::filter::AnyFilter;
+use lately::layout::quotient::Quotient;
+use lately::layout::swamp::Buffered;
+use lately::layout::time_limited::Slices;
+use lately::memory::fallible;
+use lately::shape::generalized;
+use lately::shard::Row;
+
+/// Returns an answer, or the error that filters of this family do not have it.
+fn supported<T>(answer: Option<T>) -> Result<T, Error> {
+    answer.ok_or_else(|| Error::value("filters of this family have no such answer"))
+}
+
+/// Counts the occurrences of keys, for the methods `count` of `Swamp`, `CountingBloomFilter` and `AgedQuotientFilter`.
+/// The last accepts moments and a window.
+#[pyfunction]
+#[pyo3(signature = (filter, keys, at=None, window=None))]
+pub fn count<'py>(
+    filter: &Bound<'py, PyFilter>,
+    keys: &Bound<'_, PyAny>,
+    at: Option<&Bound<'_, PyAny>>,
+    window: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    let (py, base) = (filter.py(), filter.get());
+    let window = window.map(|window| base.query_window(Some(window))).transpose()?;
+    let count = |hashes: &[u64], at: Moments<'_>, counts: &mut [u64]| {
+        base.with(|filter| filter.engine().count(hashes, at, window, counts)).map_err(raise)
+    };
+    Ok(base.batch(py, keys, at, false)?.run(py, 1, count)?.into_pyarray(py))
+}
+
+/// Estimates the number of distinct keys, for the methods `distinct` of `Swamp` and `AgedQuotientFilter`. The latter
+/// accepts a window.
+#[pyfunction]
+#[pyo3(signature = (filter, window=None))]
+pub fn distinct(py: Python<'_>, filter: &Bound<'_, PyFilter>, window: Option<&Bound<'_, PyAny>>) -> PyResult<f64> {
+    let filter = filter.get();
+    let window = filter.query_window(window)?;
+    let of_buffer = |Aged::<Buffered> { layout, words, .. }: &_| layout.distinct(words.as_slice());
+    let of_entries = |Aged::<Quotient> { layout, words, clock }: &_| layout.distinct(words.as_slice(), clock, window);
+    let distinct = |filter: &AnyFilter| {
+        supported(filter.engine_as().map(of_buffer).or_else(|| filter.engine_as().map(of_entries)))
+    };
+    detached(py, || filter.with(distinct))?.map_err(raise)
+}
+
+/// Computes the rates of false negatives at these ages, for `GeneralizedBloomFilter.false_negative_rates`.
+#[pyfunction]
+pub fn missed<'py>(filter: &Bound<'py, PyFilter>, ages: Vec<Whole>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    let (py, filter) = (filter.py(), filter.get());
+    let ages = ages.into_iter().map(|age| age.within("ages")).collect::<PyResult<Vec<u64>>>()?;
+    let memory =
+        detached(py, || filter.with(|filter| supported(filter.shape_as().map(generalized::GeneralizedShape::memory))))?
+            .map_err(raise)?;
+    Ok(fallible::collected(ages.into_iter().map(|age| memory.missed(age as f64))).map_err(raise)?.into_pyarray(py))
+}
+
+/// Computes the rate of false negatives in each block of the window, for `TimingBloomFilter.false_negative_rates`.
+#[pyfunction]
+pub fn missed_by_block<'py>(filter: &Bound<'py, PyFilter>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    let (py, filter) = (filter.py(), filter.get());
+    Ok(detached(py, || filter.with(AnyFilter::false_negative_rates))?.into_pyarray(py))
+}
+
+/// Returns the number of parts of a `TimingBloomFilter`: one, unless the filter grows.
+#[pyfunction]
+pub fn parts(py: Python<'_>, filter: &Bound<'_, PyFilter>) -> PyResult<usize> {
+    let filter = filter.get();
+    detached(py, || filter.with(|filter| filter.engine_as().map_or(1, Growing::parts)))
+}
+
+/// Returns how many full generations a filter retains, for the attributes `kept` of `TimingBloomFilter` and
+/// `BloomFilter`. A `BloomFilter` retains more than any stream has.
+#[pyfunction]
+pub fn retained(py: Python<'_>, filter: &Bound<'_, PyFilter>) -> PyResult<i64> {
+    let filter = filter.get();
+    detached(py, || {
+        filter.with(|filter| Row::of(filter).map_or_else(|_| filter.shape().retained().into(), |row| row.retained()))
+    })
+}
+
+/// Returns the bits of each slice of a `TimeLimitedBloomFilter`, the newest first.
+#[pyfunction]
+pub fn slice_bits<'py>(filter: &Bound<'py, PyFilter>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    let (py, filter) = (filter.py(), filter.get());
+    Ok(detached(py, || filter.with(|filter| supported(filter.engine_as().map(Slices::slice_bits))))?
+        .map_err(raise)?
+        .into_pyarray(py))
+}
+
+/// Returns the message that the filter is overfull, if it is. From the first call on the filter does not warn.
+#[pyfunction]
+pub fn overfull(filter: &Bound<'_, PyFilter>) -> Option<String> {
+    filter.get().load.defer()
+}

@@ -1,0 +1,214 @@
+//! Warns once when a filter holds more keys than it was planned for.
+//!
+//! Three kinds of filters can hold more: those with a window of time, those planned by *distinct* keys, and those that
+//! forget nothing. Many keys do little harm if they are repeats. Therefore the rate of false positives decides, and all
+//! cells are read to compute it. They are read only when keys arrive faster than planned, and if those are repeats,
+//! once in four windows of keys. Apart from that a key costs a comparison, and a quarter of a window a copy of the
+//! clock.
+
+use std::ffi::CString;
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
+
+use pyo3::create_exception;
+use pyo3::exceptions::PyUserWarning;
+use pyo3::prelude::*;
+
+use lately::clock::{Clock, Window};
+use lately::engine::Aged;
+use lately::filter::AnyFilter;
+use lately::layout::quotient::Quotient;
+use lately::shape::quotient;
+
+create_exception!(
+    lately,
+    OverfullWarning,
+    PyUserWarning,
+    "A filter holds more keys than it was planned for, so false positives are more frequent. No key is missed.\n\n\
+     Each filter warns once, with its numbers, and once more after `clear`. A copy is another filter. The call that \
+     warns is complete: if the warning is made an error, its keys are inserted, and the answers to them are the \
+     attribute ``answers`` of the exception.\n\n\
+     Choose a larger `capacity`, or a filter whose memory grows with the keys: `TimeLimitedBloomFilter`."
+);
+
+/// How far the rate of false positives may exceed the planned one without a warning. Chance alone makes it vary.
+const TOLERANCE: f64 = 1.25;
+
+/// Fewest keys between two checks.
+const FEWEST: u64 = 64;
+
+/// More keys than any filter receives: no check is due.
+const NEVER: u64 = u64::MAX;
+
+/// The generation of a stretch that has not started.
+const NONE: i64 = i64::MIN;
+
+/// Compares the keys of a filter with the number planned. It belongs to the Python object and is not saved.
+///
+/// Keys are counted over a stretch of about a window, from the generation `generation` on.
+pub struct LoadMonitor {
+    /// The number of inserted keys at which the next check is due.
+    next: AtomicU64,
+    generation: AtomicI64,
+    /// Keys inserted before the stretch.
+    before: AtomicU64,
+    /// Keys that the filter is planned for; `None` if it cannot be overfull.
+    planned: Option<u64>,
+    /// Full generations of a window.
+    retained: u32,
+    /// Whether the message is stored instead of raised as a warning.
+    deferred: AtomicBool,
+    message: OnceLock<String>,
+}
+
+impl LoadMonitor {
+    /// Creates the monitor of a filter that was built, opened or copied.
+    pub fn new(filter: &AnyFilter) -> Self {
+        let monitor = Self {
+            next: AtomicU64::new(NEVER),
+            generation: AtomicI64::new(NONE),
+            before: AtomicU64::new(0),
+            planned: planned(filter),
+            retained: filter.shape().retained(),
+            deferred: AtomicBool::new(false),
+            message: OnceLock::new(),
+        };
+        monitor.restart(&filter.engine().clock());
+        monitor
+    }
+
+    /// Counts from the clock's present on.
+    pub fn restart(&self, clock: &Clock) {
+        self.next.store(self.planned.map_or(NEVER, |_| clock.inserted().saturating_add(self.step())), Relaxed);
+        self.start_stretch(clock.latest().map_or(NONE, |_| clock.generation()), clock.inserted());
+    }
+
+    /// Counts from the first moment of a batch on, if the stretch is longer than a window.
+    pub fn restart_if_expired(&self, clock: &Clock, first: Option<i64>) {
+        let (Some(first), Some(_)) = (first, self.planned) else { return };
+        let (start, next) = (self.generation.load(Relaxed), clock.at(first).generation());
+        if start == NONE || next.saturating_sub(start) >= self.retained.into() {
+            self.start_stretch(next, clock.inserted());
+        }
+    }
+
+    /// Stores the message from now on instead of warning, and returns it if the filter is overfull.
+    pub fn defer(&self) -> Option<String> {
+        self.deferred.store(true, Relaxed);
+        self.message.get().cloned()
+    }
+
+    /// Warns, or stores the message.
+    pub fn report(&self, py: Python<'_>, message: String) -> PyResult<()> {
+        if !self.deferred.load(Relaxed) {
+            return warn(py, message);
+        }
+        // A message from before `clear` stays.
+        self.message.get_or_init(|| message);
+        Ok(())
+    }
+
+    /// Returns whether no check will be due: the filter cannot be overfull, or was reported.
+    pub fn is_idle(&self) -> bool {
+        self.next.load(Relaxed) == NEVER
+    }
+
+    /// Returns whether a check is due after this number of keys.
+    #[inline]
+    pub fn is_due(&self, inserted: u64) -> bool {
+        inserted >= self.next.load(Relaxed)
+    }
+
+    /// Returns the message if a check is due and the filter is overfull.
+    pub fn check(&self, filter: &AnyFilter) -> Option<String> {
+        let (clock, planned) = (filter.engine().clock(), self.planned?);
+        if !self.is_due(clock.inserted()) {
+            return None;
+        }
+        self.next.store(clock.inserted().saturating_add(self.step()), Relaxed);
+        let keys = match filter.engine_as() {
+            Some(Aged::<Quotient> { layout, words, clock }) => {
+                layout.distinct(words.as_slice(), clock, clock.window().length()) as u64
+            }
+            None => self.keys_per_window(&clock),
+        };
+        let expected = match clock.window() {
+            // The generations of a window of time contain late keys too.
+            window @ Window::Time { .. } => window.keys_in(self.retained, self.retained),
+            Window::Count { .. } => planned,
+        };
+        if keys <= expected {
+            return None;
+        }
+        let (rate, fpr) = (filter.false_positive_rate(), filter.fpr());
+        if rate <= TOLERANCE * fpr {
+            // Most keys are repeats. To read all cells takes as long as to insert a fifth of the planned keys.
+            self.next.store(clock.inserted().saturating_add(planned.saturating_mul(4)), Relaxed);
+            return None;
+        }
+        self.next.store(NEVER, Relaxed);
+        let (of, remedy) = match clock.window() {
+            _ if clock.endless() => ("keys", "capacity, or a filter with a window"),
+            Window::Count { .. } => ("different keys within its window", "number of distinct keys"),
+            Window::Time { .. } => (
+                "keys within its window",
+                "capacity, or lately.TimeLimitedBloomFilter, whose memory grows with the keys",
+            ),
+        };
+        Some(format!(
+            "this filter is overfull: it was planned for {planned} {of} and has at least {keys}, so its rate of false \
+             positives is {}, not {}; no key is missed. Choose a larger {remedy}",
+            text(rate),
+            text(fpr)
+        ))
+    }
+
+    /// Returns at least how many keys a window has at the pace of the stretch. Starts the next stretch if this one is
+    /// as long as a window.
+    fn keys_per_window(&self, clock: &Clock) -> u64 {
+        let keys = clock.inserted().saturating_sub(self.before.load(Relaxed));
+        let start = self.generation.load(Relaxed);
+        if clock.endless() {
+            return clock.inserted();
+        }
+        let passed = clock.generation().saturating_sub(start).max(0) as u64;
+        if start != NONE && passed < self.retained.into() {
+            return keys;
+        }
+        self.start_stretch(clock.generation(), clock.inserted());
+        if start == NONE { 0 } else { (u128::from(keys) * u128::from(self.retained) / u128::from(passed)) as u64 }
+    }
+
+    fn start_stretch(&self, generation: i64, before: u64) {
+        self.generation.store(generation, Relaxed);
+        self.before.store(before, Relaxed);
+    }
+
+    /// Returns the keys between two checks: a quarter of those planned.
+    fn step(&self) -> u64 {
+        (self.planned.unwrap_or(0) / 4).max(FEWEST)
+    }
+}
+
+/// Returns a rate with three digits.
+fn text(rate: f64) -> String {
+    if rate < 1e-3 { format!("{rate:.2e}") } else { format!("{rate:.3}") }
+}
+
+/// Returns the keys that a filter is planned for, if it may receive more.
+fn planned(filter: &AnyFilter) -> Option<u64> {
+    let clock = filter.engine().clock();
+    match filter.window() {
+        _ if filter.shape().grows() => None,
+        Window::Time { capacity, .. } => Some(capacity),
+        Window::Count { insertions } if clock.endless() => Some(insertions),
+        Window::Count { .. } => filter.shape_as::<quotient::QuotientShape>()?.distinct,
+    }
+}
+
+/// Warns, with the place of the Python call.
+fn warn(py: Python<'_>, message: String) -> PyResult<()> {
+    let message = CString::new(message).unwrap_or_default();
+    PyErr::warn(py, &py.get_type::<OverfullWarning>(), &message, 1)
+}

@@ -1,0 +1,26 @@
+//! The state of a filter before a Python object owns it.
+
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+
+use crate::shared::Shared;
+use lately::filter::AnyFilter;
+
+/// The state of a filter that was built, opened or copied, for one call of `Filter.__new__`.
+#[pyclass(frozen, module = "lately._core")]
+pub struct FilterState(Mutex<Option<(AnyFilter, Option<Shared>)>>);
+
+impl FilterState {
+    /// Creates the state of a private filter, or of a filter in a shared file.
+    pub fn new(filter: AnyFilter, shared: Option<Shared>) -> Self {
+        Self(Mutex::new(Some((filter, shared))))
+    }
+
+    /// Moves the filter and its file out. A second call returns an error.
+    pub fn take(&self) -> PyResult<(AnyFilter, Option<Shared>)> {
+        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        state.ok_or_else(|| PyTypeError::new_err("another object owns this filter already; copy() that one"))
+    }
+}

@@ -1,0 +1,39 @@
+//! The classes of Python objects: whether an object has a class of NumPy or of another package, and its name.
+
+use numpy::PyUntypedArray;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
+
+/// Returns whether an object is an instance of a class of `module`. The module is not imported: before it is, no object
+/// has its classes.
+pub fn is_instance_of(object: &Bound<'_, PyAny>, module: &str, class: &str) -> PyResult<bool> {
+    let modules = object.py().import(intern!(object.py(), "sys"))?.getattr(intern!(object.py(), "modules"))?;
+    let Ok(module) = modules.get_item(module) else { return Ok(false) };
+    match module.getattr_opt(class)? {
+        Some(class) => object.is_instance(&class),
+        None => Ok(false),
+    }
+}
+
+/// Returns whether an object is an instance of a class of NumPy.
+pub fn is_numpy(object: &Bound<'_, PyAny>, class: &str) -> PyResult<bool> {
+    object.is_instance(&object.py().import(intern!(object.py(), "numpy"))?.getattr(class)?)
+}
+
+/// Returns whether an object is a NumPy scalar.
+pub fn is_numpy_scalar(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    static GENERIC: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    object.is_instance(GENERIC.import(object.py(), "numpy", "generic")?)
+}
+
+/// Returns a NumPy scalar, or an array without dimensions, as an array of one element.
+pub fn one_element<'py>(scalar: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyUntypedArray>> {
+    Ok(scalar.call_method1(intern!(scalar.py(), "reshape"), (1,))?.cast_into()?)
+}
+
+/// Returns the name of an object's class, for messages.
+pub fn type_name(object: &Bound<'_, PyAny>) -> String {
+    object.get_type().fully_qualified_name().map_or_else(|_| "an object".to_owned(), |name| name.to_string())
+}
