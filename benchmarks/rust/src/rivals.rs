@@ -229,30 +229,35 @@ impl<K: Item> Rival<K> for Scanned {
     }
 }
 
-/// All rivals for a window of `keys` at 1 %, each made when it is measured.
-pub fn all<K: Item>(window: u64) -> Vec<(&'static str, Box<dyn Fn() -> Box<dyn Rival<K>>>)> {
+/// The name of the concurrent filter.
+pub const OURS: &str = "lately::ConcurrentFilter";
+/// The name of two Bloom filters in turn.
+pub const TWO: &str = "two fastblooms, Mutex";
+/// The name of the Bloom filter that threads share.
+pub const ATOMIC: &str = "fastbloom atomic, no window";
+
+/// A rival by its name, made when it is measured.
+pub type Make<K> = (&'static str, Box<dyn Fn() -> Box<dyn Rival<K>>>);
+
+/// Returns all rivals for a window of keys at a rate of false positives.
+pub fn all<K: Item>(window: u64, fpr: f64) -> Vec<Make<K>> {
     let items = window as usize;
     // Two in turn hold up to two windows, so each has half of the rate.
-    let bloom = move || BloomFilter::with_false_pos(0.005).expected_items(items);
-    let filter = move || Filter::builder(Window::last(window)).fpr(0.01);
+    let bloom = move || BloomFilter::with_false_pos(fpr / 2.0).expected_items(items);
+    let filter = move || Filter::builder(Window::last(window)).fpr(fpr);
+    let moka = move || {
+        let hour = Duration::from_secs(3600);
+        moka::sync::Cache::<K, ()>::builder().max_capacity(window).time_to_live(hour)
+    };
     vec![
-        (
-            "lately::ConcurrentFilter",
-            Box::new(move || Box::new(ConcurrentFilter::builder(Window::last(window)).fpr(0.01).build().unwrap())),
-        ),
+        (OURS, Box::new(move || Box::new(ConcurrentFilter::builder(Window::last(window)).fpr(fpr).build().unwrap()))),
         (
             "Mutex<lately::Filter>, Speed",
             Box::new(move || Box::new(Mutex::new(filter().prefer(Prefer::Speed).build().unwrap()))),
         ),
         ("Mutex<lately::Filter>", Box::new(move || Box::new(Mutex::new(filter().build().unwrap())))),
-        (
-            "two fastblooms, Mutex",
-            Box::new(move || Box::new(Mutex::new(TwoBlooms { current: bloom(), last: bloom(), taken: 0, window }))),
-        ),
-        (
-            "fastbloom atomic, no window",
-            Box::new(move || Box::new(AtomicBloomFilter::with_false_pos(0.01).expected_items(items))),
-        ),
+        (TWO, Box::new(move || Box::new(Mutex::new(TwoBlooms { current: bloom(), last: bloom(), taken: 0, window })))),
+        (ATOMIC, Box::new(move || Box::new(AtomicBloomFilter::with_false_pos(fpr).expected_items(items)))),
         (
             "Mutex<(HashSet, VecDeque)>",
             Box::new(move || Box::new(Mutex::new((HashSet::<K>::new(), VecDeque::<K>::new(), items)))),
@@ -261,12 +266,10 @@ pub fn all<K: Item>(window: u64) -> Vec<(&'static str, Box<dyn Fn() -> Box<dyn R
             "dashmap, purged",
             Box::new(move || Box::new(Numbered { map: DashMap::<K, u64>::new(), taken: AtomicU64::new(0), window })),
         ),
+        ("moka, time_to_live", Box::new(move || Box::new(moka().build()))),
         (
-            "moka, time_to_live",
-            Box::new(move || {
-                let hour = Duration::from_secs(3600);
-                Box::new(moka::sync::Cache::<K, ()>::builder().max_capacity(window).time_to_live(hour).build())
-            }),
+            "moka, time_to_live, lru",
+            Box::new(move || Box::new(moka().eviction_policy(moka::policy::EvictionPolicy::lru()).build())),
         ),
         (
             "cuckoo-clock, ttl",
