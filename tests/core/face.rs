@@ -98,7 +98,8 @@ fn listed(source: &str, types: &[&str]) -> String {
 #[test]
 fn a_list_of_the_face_contains_what_documents_show() {
     let source = "/// Text.\n#[derive(Debug)]\n#[non_exhaustive]\npub enum Kind {\n    /// Text.\n    One(u8),\n}\n\
-                  impl Kind {\n    pub fn long(\n        self,\n    ) -> u8 {\n    #[doc(hidden)]\n    pub fn inner(self) {\n\
+                  impl Kind {\n    pub fn long(\n        self,\n    ) -> u8 {\n    #[doc(hidden)]\n\
+                  \x20   pub fn inner(self) {\n\
                   pub trait Key {\n    fn to_hash(&self) -> u64;\n}\npub struct Closed(u8);\n#[doc(hidden)]\n\
                   impl Closed {\n    pub fn not_shown(self) {}\n}\npub struct Open(pub u8);\n";
     let expected = "pub enum Kind #[derive(Debug)] #[non_exhaustive]\nKind::One(u8)\n\
