@@ -212,7 +212,7 @@ def plan(
     >>> plan.best.name, plan.best.slack
     ('aged-quotient', 8414)
     >>> plan.build()
-    <AgedQuotientFilter window=1000000 fpr=9.01e-3 ...>
+    <AgedQuotientFilter window=1000000 fpr=8.96e-3 ...>
     >>> lately.plan(1000, 0.01, sample=[1, 2, 3] * 1000).best.dropped_in_slack
     0.0
     """

@@ -251,8 +251,8 @@ class Filter(_core.Filter):
           why              little slack in the fewest bytes, and an age for every key
           window           the last 1,000,000 keys: a key inserted within it is always reported
           slack            up to 8,414 keys more (1/119 of the window), in which a key may still be reported
-          false positives  a key never inserted is reported with a chance of 0.000953 as planned, 0 now
-          memory           2,842,624 bytes, 22.7 bits per key of a full window
+          false positives  a key never inserted is reported with a chance of 0.000857 as planned, 0 now
+          memory           2,965,504 bytes, 23.7 bits per key of a full window
           fill             0.0% of the cells in use, 0.0% at most of 121 parts
           inserted         0 so far
           seed             0, which is no secret: where keys come from outside, take seed="random"

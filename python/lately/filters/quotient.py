@@ -63,13 +63,16 @@ class AgedQuotientFilter(Filter):
     until the window of that key is over. A filter that grows checks its load after every 32nd of the keys that it has
     room for. When it grows, it moves all entries at once: about 20 ns each.
 
+    Filters are planned so that `fpr` bounds the mean rate, and one filter in a million exceeds twice `fpr` at some moment
+    of a window.
+
     Examples
     --------
     >>> f = lately.AgedQuotientFilter(window=1_000_000, fpr=0.01)
     >>> f.duplicated(["a", "b", "a"])
     array([False, False,  True])
     >>> round(f.bits_per_key, 1)
-    14.8
+    14.9
     >>> f = lately.AgedQuotientFilter("10min", 0.001, capacity=50_000)
     >>> f.duplicated(["a", "a", "a"], at=[0, 599, 2000])
     array([False,  True, False])

@@ -173,9 +173,29 @@ fn any_window_has_a_filter() {
     }
 }
 
+/// A page that has no room for its keys reports nearly every key, so the rate of a filter with such a page is high.
+#[test]
+fn one_filter_in_a_million_exceeds_twice_its_rate_within_a_window() {
+    for insertions in [20_003, 200_003, 1_000_000] {
+        for (fpr, slack) in [(1e-3, None), (1e-4, None), (1e-3, Some(460)), (1e-4, Some(460))] {
+            let window = count(insertions);
+            let slack = slack.map(|of| insertions / of);
+            let shape = choose(window, Budget::Rate(fpr), slack, None, None, false).unwrap();
+            // One such page of them all is enough.
+            assert!(1.0 / shape.pages as f64 > 2.0 * fpr, "{shape:?}");
+            let per_turn = 1 << shape.epochs_per_turn_log2();
+            let peaks = 2.0 * (f64::from(shape.full_epochs()) / f64::from(per_turn) + 1.0);
+            let keys = shape.keys_per_epoch(window) * f64::from(shape.full_epochs() + per_turn);
+            let slots = (shape.lines * shape.line().slots) as usize;
+            let crowded = shape.pages as f64 * peaks * more_than(slots, keys.ceil() as u64, shape.pages);
+            assert!(crowded <= 1.01e-6, "{insertions} {fpr} {slack:?} {shape:?}: {crowded}");
+        }
+    }
+}
+
 #[test]
 fn the_documented_choices() {
-    for (fpr, bits) in [(0.01, 14.8), (0.001, 19.1), (1e-4, 23.6), (1e-5, 28.4)] {
+    for (fpr, bits) in [(0.01, 14.9), (0.001, 19.8), (1e-4, 24.4), (1e-5, 28.9)] {
         let window = count(1_000_000);
         let shape = choose(window, Budget::Rate(fpr), None, None, None, false).unwrap();
         let per_key = 8.0 * shape.nbytes() as f64 / 1e6;
