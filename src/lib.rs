@@ -36,9 +36,9 @@
 //!
 //! | | 1 % | 0.1 % | 0.0001 % |
 //! |---|---|---|---|
-//! | [`Filter`] | 2.3 | 2.8 | 4.6 |
+//! | [`Filter`] | 2.4 | 3.0 | 4.7 |
 //! | [`Filter`], [`Prefer::Speed`] | 2.6 | 3.4 | 7.3 |
-//! | [`Filter`], [`Prefer::Memory`] | 1.9 | 2.4 | 4.1 |
+//! | [`Filter`], [`Prefer::Memory`] | 1.9 | 2.5 | 4.2 |
 //! | [`ConcurrentFilter`] | 2.6 | 3.4 | 7.3 |
 //!
 //! At 1 % a `seen` of a hashed key takes 12 ns for a repeat and 22 ns for a new key in a [`ConcurrentFilter`], and 40
