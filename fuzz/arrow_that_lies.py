@@ -12,7 +12,7 @@ from children import run
 import lately
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from test_trust_memory import HONEST, LIES, Told
+from test_trust_memory import HONEST, LIES, Foreign
 
 FILTERS = [
     lately.AgePartitionedBloomFilter(100, 0.01),
@@ -26,7 +26,7 @@ FORMATS += b"tDs tDn tiM tiD tin +l +L +vl +vL +w:2 +s +m +ud:0 +us:0,1 +r".spli
 IMPOSSIBLE = [-1, 2**58, 2**62, 2**63 - 1, -(2**63)]
 
 
-def structure(chance: random.Random) -> Told:
+def structure(chance: random.Random) -> Foreign:
     """Return a structure of which up to four fields are false, with arbitrary bytes in its buffers."""
     made = HONEST[chance.choice(sorted(HONEST))]()
     _, children, dictionary = made.kept

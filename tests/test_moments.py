@@ -113,3 +113,24 @@ def test_at_is_for_windows_of_time():
     with pytest.raises(ValueError, match="at is for windows of time"):
         f.add("a", at=5)
     assert f.inserted == 0
+
+
+@pytest.mark.parametrize(
+    "at",
+    [
+        np.array([b"\xfc"]),
+        [b"\xfc"],
+        b"\xfc",
+        np.array(["\ud800"]),
+        ["\ud800"],
+        # NumPy makes strings of any memory: no code point is as large as these.
+        np.frombuffer(b"\xff" * 8, "U2")[:1],
+        np.frombuffer(b"\xff" * 8, "U2").astype(object),
+    ],
+    ids=range(7),
+)
+def test_a_time_of_bytes_or_letters_that_are_not_valid_is_an_error(at):
+    f = lately.Filter("1h", 0.001, capacity=10)
+    with pytest.raises((TypeError, ValueError), match=r"^at"):
+        f.insert(["a"], at=at)
+    assert f.inserted == 0

@@ -2,7 +2,7 @@
 
 use numpy::prelude::*;
 use numpy::{Element, PyUntypedArray};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple};
@@ -103,6 +103,10 @@ const EXPECTED: &str = "a time is a number of Unix seconds, a datetime, a date o
 /// Parses ISO 8601, by Python.
 fn of_text(text: &Bound<'_, PyString>) -> PyResult<i64> {
     let py = text.py();
+    // NumPy makes strings of any 32-bit numbers; pyo3 panics where it formats one that is not valid.
+    if text.to_str().is_err() {
+        return Err(PyValueError::new_err(format!("is text that is not valid Unicode; {EXPECTED}")));
+    }
     match Calendar::get(py)?.datetime.bind(py).call_method1(intern!(py, "fromisoformat"), (text,)) {
         Ok(datetime) => read_moment(&datetime),
         Err(_) => Err(PyValueError::new_err(format!("is '{text}'; {EXPECTED}"))),
@@ -212,9 +216,21 @@ fn each<T: Pod>(
     Ok(moments)
 }
 
-/// Returns an error of the same type whose message starts with `name`.
+/// Returns an error whose message starts with `name`.
+///
+/// Subclasses become one of these three types: a `UnicodeDecodeError` cannot be made of a message. An error of another
+/// type, such as a signal's, stays as it is.
 fn named(py: Python<'_>, name: &str, error: PyErr) -> PyErr {
-    PyErr::from_type(error.get_type(py), format!("{name} {}", error.value(py)))
+    let message = format!("{name} {}", error.value(py));
+    if error.is_instance_of::<PyTypeError>(py) {
+        PyTypeError::new_err(message)
+    } else if error.is_instance_of::<PyOverflowError>(py) {
+        PyOverflowError::new_err(message)
+    } else if error.is_instance_of::<PyValueError>(py) {
+        PyValueError::new_err(message)
+    } else {
+        error
+    }
 }
 
 /// Returns the nanoseconds of a time in a unit, if they are in range.
