@@ -230,7 +230,7 @@ greatest in brackets; a ratio is taken within a round.
 ## Speed of `duplicated`
 
 One producer, integers. Messages travel by the ports of the sites, or by calls of Ray. Horizontal slices are
-age-partitioned; a vertical filter is a timing filter that is cut, which a producer reads and then writes in its turn.
+age-partitioned; a vertical filter is a timing filter that is cut, which a producer reads and then writes in its lease.
 Redis: `SET key 1 NX EX {SECONDS}`, in pipelines of 10,000, of
 {options.redis:,} keys at most.
 

@@ -22,8 +22,8 @@ from ray.cluster_utils import Cluster
 
 import lately
 from lately.distributed._contents.whole import Whole
-from lately.distributed._sites.actors import RaySites
 from lately.distributed._sites.interface import Failed, Message
+from lately.distributed._sites.ray_sites import RaySites
 from lately.distributed._sites.site import Site
 from lately.distributed._sites.store import Folder
 

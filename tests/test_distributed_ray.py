@@ -15,13 +15,14 @@ import pytest
 import lately
 from lately.distributed import FailedSitesWarning, RaySites, SlicedFilter
 from lately.distributed._contents.whole import Whole
-from lately.distributed._sites import memo
-from lately.distributed._sites.actors import LEASE
+from lately.distributed._sites import results
+from lately.distributed._sites.actors import LEASE_ACTOR
+from lately.distributed._sites.errors import SupersededError
 from lately.distributed._sites.interface import Failed, Message
-from lately.distributed._sites.memo import Ticket
-from lately.distributed._sites.site import Site, SupersededError
+from lately.distributed._sites.lease import LEASE, RENEW
+from lately.distributed._sites.results import RequestId
+from lately.distributed._sites.site import Site
 from lately.distributed._sites.store import Folder
-from lately.distributed._sites.taking import RENEW
 from support.site import fences
 from support.stopped import stopped
 
@@ -51,7 +52,7 @@ class Maker:
 
     def __call__(self):
         if self.forgetful:
-            memo.Memo.keep = lambda self, ticket, answers, keys, heard: None
+            results.ResultCache.keep = lambda self, request, answers, keys, heard: None
         contents = Whole(lately.BloomFilter(100_000, fpr=1e-12))
         return Site(contents, name=self.name, store=CrashesOnce(self.folder), interval=self.interval)
 
@@ -82,12 +83,12 @@ def hasty(pair, folder):
     sites.close()
 
 
-def duplicated(sites, keys, ticket=None):
-    """Send each key to the site that the lowest bit of its hash says, and combine the answers."""
+def duplicated(sites, keys, request=None):
+    """Send each key to the site that the lowest bit of its hash selects, and combine the answers."""
     hashes = lately.hash_keys(keys)
     places = [np.flatnonzero(hashes % len(sites) == i) for i in range(len(sites))]
     messages = [
-        Message(i, "duplicated", (hashes[its],), {"refresh": True}, ticket and Ticket(*ticket, its))
+        Message(i, "duplicated", (hashes[its],), {"refresh": True}, request and RequestId(*request, its))
         for i, its in enumerate(places)
     ]
     answer = np.empty(len(hashes), dtype=bool)
@@ -121,9 +122,9 @@ def test_sites_are_found_by_name_and_pickled(pair):
 
 
 def test_bad_arguments(ray_cluster):
-    with pytest.raises(ValueError, match="no sites without makers"):
+    with pytest.raises(ValueError, match="makers is empty"):
         RaySites([])
-    with pytest.raises(ValueError, match="not 0"):
+    with pytest.raises(ValueError, match="got 0"):
         RaySites([print], deadline=0)
 
 
@@ -133,7 +134,7 @@ def test_errors_of_sites_stay_what_they_are(pair):
     with pytest.raises(ValueError, match="3 times for 1 keys") as caught:
         pair.call(messages)
     assert type(caught.value) is ValueError
-    # The others have done what they were asked.
+    # The others have answered.
     assert query(pair, ["an error"], site=1).all()
 
 
@@ -158,7 +159,7 @@ def test_a_site_killed_in_mid_stream_forgets_nothing_that_it_had_saved(pair, how
     batches = [np.array([f"{how.__name__} {i} {j}" for j in range(200)]) for i in range(60)]
     for number, batch in enumerate(batches):
         if number == 40:
-            # It saves every quarter of a second without being asked.
+            # It saves every quarter of a second by itself.
             eventually(lambda: not pair.status()[1]["changed"])
         if number == 50:
             process = Path(f"/proc/{pair.status()[1]['process']}")
@@ -183,7 +184,7 @@ def test_a_crash_between_write_and_answer(pair, tmp_path, forgetful):
     seen = duplicated(sites, keys, ("producer", 1))
     assert not (tmp_path / "crash").exists()
     assert sites.status()[0]["restored"]
-    # Without a memo of the answers, every key of a repeated batch would count as a duplicate, and be lost.
+    # Without a results of the answers, every key of a repeated batch would count as a duplicate, and be lost.
     assert seen.sum() == (len(keys) if forgetful else 0)
     assert query(sites, keys).all()
     sites.close()
@@ -221,11 +222,11 @@ def test_a_site_that_hangs_is_passed_by_until_it_answers(hasty):
 
 def test_turns_exclude_each_other_and_end(hasty):
     hashes = lately.hash_keys(["turn"])
-    found = fences(hasty, producers=3, turns=10)
+    found = fences(hasty, producers=3, leases=10)
     assert len(set(found)) == 30
-    with hasty.turn() as early:
+    with hasty.lease() as early:
         # Three deadlines later it is another's.
-        with hasty.turn() as late:
+        with hasty.lease() as late:
             hasty.call([Message(0, "insert", (hashes,), fence=late.fence)])
         with pytest.raises(SupersededError):
             hasty.call([Message(0, "insert", (hashes,), fence=early.fence)])
@@ -235,23 +236,23 @@ def test_turns_exclude_each_other_and_end(hasty):
 def test_who_dies_in_his_turn_holds_up_nobody_for_long(pair, ray_cluster):
     @ray_cluster.remote(max_retries=0)
     def dies(sites):
-        with sites.turn():
+        with sites.lease():
             os._exit(1)
 
     with pytest.raises(ray_cluster.exceptions.WorkerCrashedError):
         ray_cluster.get(dies.remote(pair), timeout=300)
     began = time.monotonic()
-    with pair.turn():
+    with pair.lease():
         # Its deadline is 60 seconds; who lives holds it for as long as he needs.
         assert time.monotonic() - began < 30
         time.sleep(LEASE + RENEW)
-        assert ray_cluster.get(pair._turns.take.remote(), timeout=60) == (0, None, None)
+        assert pair._actors.of_lease(60, "take")[0] == 0
 
 
-def test_fences_ascend_when_the_actor_of_turns_dies(pair, ray_cluster):
-    with pair.turn() as before:
-        ray_cluster.kill(pair._turns, no_restart=False)
-    with pair.turn() as after:
+def test_fences_ascend_when_the_actor_of_the_lease_dies(pair, ray_cluster):
+    with pair.lease() as before:
+        ray_cluster.kill(pair._actors.handles[LEASE_ACTOR], no_restart=False)
+    with pair.lease() as after:
         assert after.fence > before.fence
 
 
@@ -273,9 +274,9 @@ def test_a_sliced_filter_goes_on_without_a_site_that_hangs(pair):
         assert f.query(keys).tolist() == [True, False] * 500
 
 
-def for_ever(ask):
+def for_ever(call):
     while True:
-        ask()
+        call()
 
 
 @pytest.mark.parametrize("kind", ["horizontal", "vertical"])
@@ -293,13 +294,13 @@ def test_a_consumer_that_leaves_ends_nothing_and_who_is_left_with_nothing_is_tol
         assert made.duplicated(keys).all()
         left = made.handle()
     began = time.monotonic()
-    for ask in (left.duplicated, left.query):
+    for call in (left.duplicated, left.query):
         with pytest.raises(RuntimeError, match=r"is gone, and with it the filter|the sites are closed"):
-            ask(keys)
-    # Ray ends actors a moment after it is told to.
-    for ask in (found.sites.status, lambda: found.sites.turn().__enter__()):
+            call(keys)
+    # Ray ends actors with a delay.
+    for call in (found.sites.status, lambda: found.sites.lease().__enter__()):
         with pytest.raises(RuntimeError, match="is gone, and with it the filter"):
-            for_ever(ask)
+            for_ever(call)
     # Not one of them has waited for a deadline.
     assert time.monotonic() - began < 60
 
@@ -317,3 +318,11 @@ def test_sites_of_a_lost_node_come_back_on_another():
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=300, env=hasty)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "0 of 10000 keys missed" in done.stdout
+
+
+def test_processes_of_a_node_that_was_cut_off_answer_nothing_and_replace_no_checkpoint():
+    script = ROOT / "tests" / "support" / "cut_off_node.py"
+    hasty = os.environ | {"RAY_health_check_period_ms": "1000", "PYTHONPATH": str(ROOT / "tests")}
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=600, env=hasty)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "nothing is lost, and nothing is new twice" in done.stdout

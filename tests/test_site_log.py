@@ -9,13 +9,14 @@ import pytest
 
 import lately
 from lately.distributed._contents.blank import Blank
-from lately.distributed._contents.node import Node
 from lately.distributed._contents.part import Part
+from lately.distributed._contents.tree_node import TreeNode
 from lately.distributed._contents.whole import Whole
 from lately.distributed._sites import log as _log
 from lately.distributed._sites import site as _site
-from lately.distributed._sites.memo import Ticket
-from lately.distributed._sites.site import CheckpointError, Site
+from lately.distributed._sites.errors import CheckpointError
+from lately.distributed._sites.results import RequestId
+from lately.distributed._sites.site import Site
 from lately.distributed._sites.store import Folder
 
 TIMED = lately.AgePartitionedBloomFilter("10min", 1e-6, capacity=20_000, lateness="1min")
@@ -27,7 +28,7 @@ CONTENTS = {
     "whole, by the clock": lambda: Whole(TIMED.copy()),
     "whole, endless": lambda: Whole(BLOOM.copy()),
     "part": lambda: Part(Blank.of(TIMERS), 1, 3),
-    "node": lambda: Node(Blank.of(TIMERS)),
+    "node": lambda: TreeNode(Blank.of(TIMERS)),
 }
 every_kind = pytest.mark.parametrize("kind", CONTENTS)
 
@@ -83,53 +84,53 @@ def messages(kind, batches=12, size=200):
         whose, number = f"producer {i % 2}", i + 1
         places = np.arange(size)
         for chosen in [slice(0, 120), slice(60, 200), slice(0, 200)][: 1 + i % 3]:
-            ticket = None if i % 5 == 4 else Ticket(whose, number, places[chosen], lasting=i % 2 == 1)
-            yield method, tuple(column[chosen] for column in columns), options, ticket
+            request = None if i % 5 == 4 else RequestId(whose, number, places[chosen], lasting=i % 2 == 1)
+            yield method, tuple(column[chosen] for column in columns), options, request
 
 
-def told(site):
-    """Everything that a site is, but for when it was told so."""
+def everything(site):
+    """Everything that a site is, but for when it was written."""
     state = {f"contents {name}": array.tolist() for name, array in site._contents.state().items()}
-    return state | {f"memo {name}": array.tolist() for name, array in site._memo.state().items()}
+    return state | {f"results {name}": array.tolist() for name, array in site._results.state().items()}
 
 
 @every_kind
 def test_it_is_the_same_site_after_every_crash(kind, tmp_path):
     site = opened(kind, tmp_path)
-    for method, columns, options, ticket in messages(kind):
-        answer = site.call(method, columns, options, ticket=ticket)
-        before = told(site)
+    for method, columns, options, request in messages(kind):
+        answer = site.call(method, columns, options, request=request)
+        before = everything(site)
         site.close(save=False)
         site = opened(kind, tmp_path)
-        assert told(site) == before
-        if ticket is not None:
-            assert (site.call(method, columns, options, ticket=ticket) == answer).all()
-            assert told(site) == before
+        assert everything(site) == before
+        if request is not None:
+            assert (site.call(method, columns, options, request=request) == answer).all()
+            assert everything(site) == before
 
 
 @every_kind
 def test_one_crash_in_the_end_is_as_good(kind, tmp_path):
     site = opened(kind, tmp_path, Counting)
-    for method, columns, options, ticket in messages(kind):
-        site.call(method, columns, options, ticket=ticket)
+    for method, columns, options, request in messages(kind):
+        site.call(method, columns, options, request=request)
     # One snapshot as it began, one more when it learnt to go by the clock; all else is in the log.
     assert site.status()["checkpoints"] == 1
     assert len(site._kept._store.appended) > 12
-    before = told(site)
+    before = everything(site)
     site.close(save=False)
-    assert told(opened(kind, tmp_path)) == before
+    assert everything(opened(kind, tmp_path)) == before
 
 
 def written(folder, kind="whole, with times"):
     """A folder with a log, its last group, and what the site was before and after that."""
     site = opened(kind, folder)
     *most, last = (message for message in messages(kind) if message[3] is None or len(message[3].index) == 120)
-    for method, columns, options, ticket in most:
-        site.call(method, columns, options, ticket=ticket)
+    for method, columns, options, request in most:
+        site.call(method, columns, options, request=request)
     (path,) = folder.glob("site.*.*")
-    size, before = path.stat().st_size, told(site)
-    site.call(last[0], last[1], last[2], ticket=last[3])
-    after = told(site)
+    size, before = path.stat().st_size, everything(site)
+    site.call(last[0], last[1], last[2], request=last[3])
+    after = everything(site)
     site.close(save=False)
     return path, size, before, after
 
@@ -144,9 +145,9 @@ def test_a_torn_tail_is_cut_off_wherever_it_is_torn(tmp_path):
                 # What was cut off were zeros.
                 continue
             path.write_bytes(torn)
-            assert told(restored(tmp_path)) == before, length
+            assert everything(restored(tmp_path)) == before, length
     path.write_bytes(whole)
-    assert told(restored(tmp_path)) == after
+    assert everything(restored(tmp_path)) == after
 
 
 def restored(folder):
@@ -180,21 +181,21 @@ def test_a_write_that_fails_half_way_is_an_error_and_the_next_is_whole(cut, tmp_
 
     site = opened("whole, endless", tmp_path, Full)
 
-    def ask(keys):
+    def send(keys):
         return site.call("duplicated", (lately.hash_keys(keys),), {"refresh": True})
 
-    ask(np.arange(10))
-    ask(np.arange(10, 20))
+    send(np.arange(10))
+    send(np.arange(10, 20))
     Full.full = True
     with pytest.raises(CheckpointError, match="no space left"):
-        ask(np.arange(20, 30))
+        send(np.arange(20, 30))
     Full.full = False
     # A checkpoint has what the log lacks.
-    assert not ask(np.arange(30, 50)).any()
-    before = told(site)
+    assert not send(np.arange(30, 50)).any()
+    before = everything(site)
     site.close(save=False)
     again = opened("whole, endless", tmp_path)
-    assert told(again) == before
+    assert everything(again) == before
     assert again.call("query", (lately.hash_keys(np.arange(50)),), {}).all()
 
 
@@ -209,15 +210,15 @@ def test_a_crash_between_a_checkpoint_and_the_end_of_its_log(tmp_path, monkeypat
     kind = "whole, with times"
     site = opened(kind, tmp_path, Crashes)
     crashed = 0
-    for method, columns, options, ticket in messages(kind, batches=40):
+    for method, columns, options, request in messages(kind, batches=40):
         with suppress(CheckpointError):
-            site.call(method, columns, options, ticket=ticket)
-        before = told(site)
+            site.call(method, columns, options, request=request)
+        before = everything(site)
         if site._failure is not None:
             crashed += 1
             site.close(save=False)
             site = opened(kind, tmp_path, Crashes)
-            assert told(site) == before
+            assert everything(site) == before
     assert crashed
 
 
@@ -272,9 +273,9 @@ def test_producers_that_wait_are_saved_together(tmp_path):
         caller.join()
     # One that was under way, and one for all others.
     assert len(site._kept._store.appended) <= 2
-    before = told(site)
+    before = everything(site)
     site.close(save=False)
-    assert told(opened("whole, endless", tmp_path)) == before
+    assert everything(opened("whole, endless", tmp_path)) == before
 
 
 def test_who_was_taken_for_dead_adds_nothing_to_a_log(tmp_path):
@@ -288,14 +289,14 @@ def test_who_was_taken_for_dead_adds_nothing_to_a_log(tmp_path):
     successor.call("insert", (lately.hash_keys([3]),), {})
     with pytest.raises(CheckpointError, match="another site of this name has started since"):
         dead.call("insert", (lately.hash_keys(["later"]),), {})
-    before = told(successor)
+    before = everything(successor)
     successor.close(save=False)
-    assert told(opened(kind, tmp_path)) == before
+    assert everything(opened(kind, tmp_path)) == before
 
 
 def test_records_are_read_as_they_were_written():
     record = _log.record("set", (np.arange(3),), {"refresh": True}, ("p", 7, np.arange(3, dtype=np.int32), False), 1.5)
-    method, columns, options, ticket, heard = next(_log.records(_log.group([record, record])))
-    assert (method, options, ticket[:2], heard) == ("set", {"refresh": True}, ["p", 7], 1.5)
-    assert columns[0].tolist() == ticket[2].tolist() == [0, 1, 2]
+    method, columns, options, request, heard = next(_log.records(_log.group([record, record])))
+    assert (method, options, request[:2], heard) == ("set", {"refresh": True}, ["p", 7], 1.5)
+    assert columns[0].tolist() == request[2].tolist() == [0, 1, 2]
     assert len(list(_log.records(_log.group([record, record]) + _log.group([record])))) == 3

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lately.distributed._sites import memo as _memo
-from lately.distributed._sites.memo import UNKNOWN, ForgottenError, Memo, Ticket, TooManyProducersError
-from lately.distributed._sites.site import Site, SupersededError
+from lately.distributed._sites import results as _results
+from lately.distributed._sites.errors import ForgottenError, SupersededError, TooManyProducersError
+from lately.distributed._sites.results import UNKNOWN, RequestId, ResultCache
+from lately.distributed._sites.site import Site
 from lately.distributed._sites.store import pack, unpack
 from support.site import HASHES, Counted, Slow, bloom, duplicated
 
@@ -28,130 +29,130 @@ def test_a_batch_is_written_once_and_answered_the_same_in_any_parts_and_order(me
     make = partial(Site, name="site", store=kept, interval=0)
     contents = Counted()
     site = make(contents)
-    numbers, told = Counter(), {}
+    numbers, answered = Counter(), {}
     for producer, again, index, crash in messages:
         numbers[producer] += not again
-        ticket = Ticket(producer, numbers[producer], index)
+        request = RequestId(producer, numbers[producer], index)
         keys = (1000 * (100 * ord(producer) + numbers[producer]) + index).astype(np.uint64)
-        for key, answer in zip(keys.tolist(), site.call("duplicated", (keys,), {}, ticket=ticket), strict=True):
-            assert told.setdefault(key, answer) == answer
+        for key, answer in zip(keys.tolist(), site.call("duplicated", (keys,), {}, request=request), strict=True):
+            assert answered.setdefault(key, answer) == answer
         if crash:
             site.close(save=False)
             contents = Counted()
             site = make(contents)
     assert set(contents.written.values()) <= {1}
-    assert set(contents.written) == set(told)
+    assert set(contents.written) == set(answered)
 
 
 @given(sent)
 def test_memo_knows_what_it_was_told_of_the_latest_batch(messages):
-    memo, chance = Memo(), np.random.default_rng(2)
-    numbers, told = Counter(), {}
+    results, chance = ResultCache(), np.random.default_rng(2)
+    numbers, answered = Counter(), {}
     for producer, again, index, saved in messages:
         if not again:
             numbers[producer] += 1
-            told[producer] = {}
-        ticket = Ticket(producer, numbers[producer], index)
+            answered[producer] = {}
+        request = RequestId(producer, numbers[producer], index)
         answers = chance.random(len(index)) < 0.5
-        memo.keep(ticket, answers, index.astype(np.uint64))
+        results.keep(request, answers, index.astype(np.uint64))
         # The first answer stands.
-        told[producer] = dict(zip(index.tolist(), answers.tolist(), strict=True)) | told.get(producer, {})
+        answered[producer] = dict(zip(index.tolist(), answers.tolist(), strict=True)) | answered.get(producer, {})
         if saved:
-            memo = Memo.from_state(unpack(pack(memo.state())))
+            results = ResultCache.from_state(unpack(pack(results.state())))
         for each, number in numbers.items():
-            known = memo.known(Ticket(each, number, np.arange(PLACES)))
-            assert known.tolist() == [told.get(each, {}).get(place, UNKNOWN) for place in range(PLACES)]
-            assert set(memo.known(Ticket(each, number + 1, np.arange(PLACES)))) == {UNKNOWN}
+            known = results.known(RequestId(each, number, np.arange(PLACES)))
+            assert known.tolist() == [answered.get(each, {}).get(place, UNKNOWN) for place in range(PLACES)]
+            assert set(results.known(RequestId(each, number + 1, np.arange(PLACES)))) == {UNKNOWN}
 
 
-def remember(memo, producer, number, keys, *, lasting=False):
+def remember(results, producer, number, keys, *, lasting=False):
     keys = np.asarray(keys, dtype=np.uint64)
-    ticket = Ticket(producer, number, np.arange(len(keys)), lasting)
-    memo.admit(ticket)
-    memo.keep(ticket, np.ones(len(keys), dtype=bool), keys)
-    return memo
+    request = RequestId(producer, number, np.arange(len(keys)), lasting)
+    results.admit(request)
+    results.keep(request, np.ones(len(keys), dtype=bool), keys)
+    return results
 
 
 def test_an_earlier_batch_is_refused():
-    memo = remember(Memo(), "a", 5, range(3))
+    results = remember(ResultCache(), "a", 5, range(3))
     with pytest.raises(ValueError, match="batch 4 of producer 'a' comes after its batch 5"):
-        memo.known(Ticket("a", 4, np.arange(3)))
+        results.known(RequestId("a", 4, np.arange(3)))
 
 
 def test_a_number_that_is_used_again_for_other_keys_is_found_out():
-    memo = remember(Memo(), "a", 5, HASHES[:100])
+    results = remember(ResultCache(), "a", 5, HASHES[:100])
     same = np.array(HASHES[:100])
     # Part of the keys, and keys that follow after them, are the same batch.
-    assert memo.known(Ticket("a", 5, np.arange(50, 100)), same[50:]).all()
-    assert memo.known(Ticket("a", 5, np.arange(200)), HASHES[:200]).tolist() == [1] * 100 + [UNKNOWN] * 100
+    assert results.known(RequestId("a", 5, np.arange(50, 100)), same[50:]).all()
+    assert results.known(RequestId("a", 5, np.arange(200)), HASHES[:200]).tolist() == [1] * 100 + [UNKNOWN] * 100
     for i in range(100):
         other = same.copy()
         other[i] = HASHES[500]
         with pytest.raises(ValueError, match="batch 5 of producer 'a' comes again with other keys"):
-            memo.known(Ticket("a", 5, np.arange(100)), other)
+            results.known(RequestId("a", 5, np.arange(100)), other)
 
 
 def test_a_site_refuses_other_keys_before_any_effect():
     site = Site(bloom(), name="site")
-    duplicated(site, HASHES[:50], ticket=Ticket("a", 1, np.arange(50)))
+    duplicated(site, HASHES[:50], request=RequestId("a", 1, np.arange(50)))
     with pytest.raises(ValueError, match="comes again with other keys"):
-        duplicated(site, HASHES[20:100], ticket=Ticket("a", 1, np.arange(80)))
+        duplicated(site, HASHES[20:100], request=RequestId("a", 1, np.arange(80)))
     assert not site.call("query", (HASHES[50:],), {}).any()
 
 
 def test_answers_that_had_to_go_are_not_guessed(monkeypatch):
-    monkeypatch.setattr(_memo, "KEYS", 10)
-    memo = Memo()
+    monkeypatch.setattr(_results, "KEYS", 10)
+    results = ResultCache()
     for producer in "abcde":
-        remember(memo, producer, 1, range(3))
-    memo = Memo.from_state(unpack(pack(memo.state())))
+        remember(results, producer, 1, range(3))
+    results = ResultCache.from_state(unpack(pack(results.state())))
     for producer in "ab":
         with pytest.raises(ForgottenError, match=r"batch 1 of producer .* comes again, and .* is forgotten"):
-            memo.known(Ticket(producer, 1, np.arange(3)))
+            results.known(RequestId(producer, 1, np.arange(3)))
         # Its next one is new, and an earlier one is refused as ever.
-        assert (memo.known(Ticket(producer, 2, np.arange(3))) == UNKNOWN).all()
+        assert (results.known(RequestId(producer, 2, np.arange(3))) == UNKNOWN).all()
         with pytest.raises(ValueError, match="comes after its batch 1"):
-            memo.known(Ticket(producer, 0, np.arange(3)))
+            results.known(RequestId(producer, 0, np.arange(3)))
     for producer in "cde":
-        assert memo.known(Ticket(producer, 1, np.arange(3))).all()
+        assert results.known(RequestId(producer, 1, np.arange(3))).all()
     # Answers to producers with names go last; a batch larger than all that is kept is kept by itself.
-    remember(memo, "n", 1, range(3), lasting=True)
-    remember(memo, "f", 1, range(7))
-    assert memo.known(Ticket("n", 1, np.arange(3), True)).all()
-    assert memo.known(Ticket("f", 1, np.arange(7))).all()
-    remember(memo, "g", 1, range(50))
-    assert memo.known(Ticket("g", 1, np.arange(50))).all()
+    remember(results, "n", 1, range(3), lasting=True)
+    remember(results, "f", 1, range(7))
+    assert results.known(RequestId("n", 1, np.arange(3), True)).all()
+    assert results.known(RequestId("f", 1, np.arange(7))).all()
+    remember(results, "g", 1, range(50))
+    assert results.known(RequestId("g", 1, np.arange(50))).all()
     with pytest.raises(ForgottenError):
-        memo.known(Ticket("n", 1, np.arange(3), True))
-    remember(memo, "g", 2, range(1))
-    assert memo._keys == 1
+        results.known(RequestId("n", 1, np.arange(3), True))
+    remember(results, "g", 2, range(1))
+    assert results._keys == 1
 
 
 def test_departed_producers_make_room_and_others_are_never_forgotten(monkeypatch):
     now = 1e9
-    monkeypatch.setattr(_memo, "PRODUCERS", 4)
-    monkeypatch.setattr(_memo.time, "time", lambda: now)
-    memo = Memo()
+    monkeypatch.setattr(_results, "PRODUCERS", 4)
+    monkeypatch.setattr(_results.time, "time", lambda: now)
+    results = ResultCache()
     for producer in "abcd":
-        remember(memo, producer, 1, range(2), lasting=producer == "a")
+        remember(results, producer, 1, range(2), lasting=producer == "a")
         now += 600
     with pytest.raises(TooManyProducersError, match="remembers 4 producers"):
-        remember(memo, "e", 1, range(2))
-    remember(memo, "b", 2, range(2))
-    now = 1e9 + 1200 + _memo.HOUR + 1
-    remember(memo, "e", 1, range(2))
-    assert [len(memo), memo._keys] == [4, 8]
-    assert memo.known(Ticket("b", 2, np.arange(2))).all()
-    assert (memo.known(Ticket("c", 1, np.arange(2))) == UNKNOWN).all()
-    now += _memo.WEEK - 10_000
-    remember(memo, "f", 1, range(2))
-    assert memo.known(Ticket("a", 1, np.arange(2), True)).all()
+        remember(results, "e", 1, range(2))
+    remember(results, "b", 2, range(2))
+    now = 1e9 + 1200 + _results.HOUR + 1
+    remember(results, "e", 1, range(2))
+    assert [len(results), results._keys] == [4, 8]
+    assert results.known(RequestId("b", 2, np.arange(2))).all()
+    assert (results.known(RequestId("c", 1, np.arange(2))) == UNKNOWN).all()
+    now += _results.WEEK - 10_000
+    remember(results, "f", 1, range(2))
+    assert results.known(RequestId("a", 1, np.arange(2), True)).all()
     now += 10_000
     for producer in "ghij":
-        remember(memo, producer, 1, range(2))
+        remember(results, producer, 1, range(2))
     with pytest.raises(TooManyProducersError):
-        remember(memo, "k", 1, range(2))
-    assert (memo.known(Ticket("a", 1, np.arange(2), True)) == UNKNOWN).all()
+        remember(results, "k", 1, range(2))
+    assert (results.known(RequestId("a", 1, np.arange(2), True)) == UNKNOWN).all()
 
 
 @pytest.mark.parametrize(
@@ -167,29 +168,29 @@ def test_departed_producers_make_room_and_others_are_never_forgotten(monkeypatch
 )
 def test_bad_tickets(number, index, message):
     with pytest.raises(ValueError, match=message):
-        Ticket("a", number, np.array(index))
+        RequestId("a", number, np.array(index))
 
 
 def test_what_came_in_shared_memory_is_not_kept():
-    index, memo = np.arange(4), Memo()
+    index, results = np.arange(4), ResultCache()
     answers = np.ones(4, dtype=bool)
-    memo.keep(Ticket("a", 1, index), answers, HASHES[:4])
+    results.keep(RequestId("a", 1, index), answers, HASHES[:4])
     index[:], answers[:] = 0, False
-    assert memo.known(Ticket("a", 1, np.arange(4))).tolist() == [1] * 4
+    assert results.known(RequestId("a", 1, np.arange(4))).tolist() == [1] * 4
 
 
 def test_reading_with_a_ticket_tells_what_was_written_under_it():
     site = Site(bloom(), name="site")
-    assert not duplicated(site, HASHES[:5], ticket=Ticket("a", 1, np.arange(5))).any()
-    answer, known = site.call("query", (HASHES[3:8],), {}, ticket=Ticket("a", 1, np.arange(3, 8)))
+    assert not duplicated(site, HASHES[:5], request=RequestId("a", 1, np.arange(5))).any()
+    answer, known = site.call("query", (HASHES[3:8],), {}, request=RequestId("a", 1, np.arange(3, 8)))
     assert answer.tolist() == [True] * 2 + [False] * 3
     assert known.tolist() == [0] * 2 + [UNKNOWN] * 3
 
 
-def test_a_message_of_an_earlier_turn_is_refused_and_one_of_no_turn_is_not():
+def test_a_message_of_an_earlier_lease_is_refused_and_one_without_a_lease_is_not():
     site = Site(bloom(), name="site")
     duplicated(site, HASHES[:5], fence=7)
-    with pytest.raises(SupersededError, match="turn 6 is over: 7 has begun"):
+    with pytest.raises(SupersededError, match="lease 6 is over: 7 has started"):
         duplicated(site, HASHES[5:9], fence=6)
     assert site.call("query", (HASHES[:9],), {}).tolist() == [True] * 5 + [False] * 4
 
@@ -201,7 +202,7 @@ def test_many_threads_lose_nothing():
 
     def produce(name):
         for number, part in enumerate(np.split(HASHES, 20)):
-            new.append(~duplicated(site, part, ticket=Ticket(name, number, np.arange(50))))
+            new.append(~duplicated(site, part, request=RequestId(name, number, np.arange(50))))
 
     threads = [threading.Thread(target=produce, args=(name,)) for name in "abcd"]
     for thread in threads:

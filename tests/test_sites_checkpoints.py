@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 import lately
 from lately.distributed._contents.whole import Whole
 from lately.distributed._sites import store as _store
+from lately.distributed._sites.errors import CheckpointError
 from lately.distributed._sites.interface import Message
 from lately.distributed._sites.local import LocalSites
-from lately.distributed._sites.memo import Ticket
-from lately.distributed._sites.site import CheckpointError, Site
+from lately.distributed._sites.results import RequestId
+from lately.distributed._sites.site import Site
 from lately.distributed._sites.store import Folder, pack, store, unpack
 from support.site import HASHES, Slow, bloom, duplicated, holding, names
 
@@ -78,7 +79,7 @@ def test_a_checkpoint_is_not_replaced_by_an_earlier_one():
     kept.free.clear()
     duplicated(site, HASHES[:500])
     # The thread has taken the state of now, and is writing.
-    assert kept.begun.wait(10)
+    assert kept.started.wait(10)
     duplicated(site, HASHES[500:])
     last = threading.Thread(target=site.close)
     last.start()
@@ -116,21 +117,21 @@ def test_a_site_that_cannot_be_saved_says_so_and_recovers(interval):
     site = Site(bloom(), name="site", store=kept, interval=interval)
     kept.fails = True
     with suppress(CheckpointError):
-        duplicated(site, HASHES[:10], ticket=Ticket("a", 1, np.arange(10)))
+        duplicated(site, HASHES[:10], request=RequestId("a", 1, np.arange(10)))
     until = time.monotonic() + 10
     while site.status()["failure"] is None:
         assert time.monotonic() < until
         time.sleep(0.01)
     for _ in range(2):
         with pytest.raises(CheckpointError, match="site cannot be saved: no space left"):
-            duplicated(site, HASHES[10:20], ticket=Ticket("a", 2, np.arange(10)))
+            duplicated(site, HASHES[10:20], request=RequestId("a", 2, np.arange(10)))
     assert site.call("query", (HASHES[:20],), {}).tolist() == [True] * 10 + [False] * 10
     kept.fails = False
     while interval and site.status()["failure"] is not None:
         assert time.monotonic() < until
         time.sleep(0.01)
-    assert not duplicated(site, HASHES[:10], ticket=Ticket("a", 1, np.arange(10))).any()
-    assert not duplicated(site, HASHES[10:20], ticket=Ticket("a", 2, np.arange(10))).any()
+    assert not duplicated(site, HASHES[:10], request=RequestId("a", 1, np.arange(10))).any()
+    assert not duplicated(site, HASHES[10:20], request=RequestId("a", 2, np.arange(10))).any()
     site.close()
     assert Site(bloom(), name="site", store=kept).call("query", (HASHES[:20],), {}).all()
 
@@ -184,7 +185,7 @@ def test_without_fsspec_it_says_what_to_install(monkeypatch):
 def checkpoint():
     kept = Slow()
     site = Site(Whole(lately.BloomFilter(50, fpr=0.1)), name="site", store=kept, interval=0)
-    duplicated(site, HASHES[:50], ticket=Ticket("producer", 3, np.arange(50)))
+    duplicated(site, HASHES[:50], request=RequestId("producer", 3, np.arange(50)))
     return kept.checkpoint()
 
 
@@ -231,14 +232,14 @@ def forged(change):
     [
         lambda s: s.pop("manifest"),
         lambda s: s.update({"manifest": np.array("another")}),
-        lambda s: s.pop("memo/index"),
+        lambda s: s.pop("results/index"),
         lambda s: s.pop("contents/filter"),
-        lambda s: s.update({"memo/index": s["memo/index"][::-1]}),
-        lambda s: s.update({"memo/marks": s["memo/marks"][:-1]}),
-        lambda s: s.update({"memo/lengths": s["memo/lengths"] + 1}),
-        lambda s: s.update({"memo/lengths": -s["memo/lengths"]}),
-        lambda s: s.update({"memo/numbers": s["memo/numbers"][:0]}),
-        lambda s: s.update({"memo/producers": np.frombuffer(b"[[], []]", np.uint8)}),
+        lambda s: s.update({"results/index": s["results/index"][::-1]}),
+        lambda s: s.update({"results/marks": s["results/marks"][:-1]}),
+        lambda s: s.update({"results/lengths": s["results/lengths"] + 1}),
+        lambda s: s.update({"results/lengths": -s["results/lengths"]}),
+        lambda s: s.update({"results/numbers": s["results/numbers"][:0]}),
+        lambda s: s.update({"results/producers": np.frombuffer(b"[[], []]", np.uint8)}),
         lambda s: s.update({"contents/filter": s["contents/filter"][:-1]}),
     ],
 )

@@ -134,10 +134,10 @@ def test_horizontal_is_a_filter_for_each_share_of_the_keys(make, refresh):
                 for s, key, t in zip(site, keys, times, strict=True)
             ]
             assert sliced.duplicated(keys, at=times, refresh=refresh).tolist() == expected
-            asked = np.arange(1000)
-            there = scatter(lately.hash_keys(asked, seed=5), 5)
-            answers = np.array([filter.query(asked, at=times[-1]) for filter in plain])
-            assert (sliced.query(asked, at=times[-1]) == answers[there, asked]).all()
+            queried = np.arange(1000)
+            there = scatter(lately.hash_keys(queried, seed=5), 5)
+            answers = np.array([filter.query(queried, at=times[-1]) for filter in plain])
+            assert (sliced.query(queried, at=times[-1]) == answers[there, queried]).all()
         assert sliced.nbytes == sum(filter.nbytes for filter in plain)
         assert sliced.failures == 0
 
@@ -165,10 +165,10 @@ def test_vertical_is_the_unsliced_filter(make, refresh, pipelined):
             at = moments(whole, times)
             expected = whole.duplicated(keys, **at, refresh=refresh)
             assert (sliced.duplicated(keys, **at, refresh=refresh) == expected).all()
-            asked = np.arange(900)
+            queried = np.arange(900)
             for later in (0, 30, 333):
                 at = moments(whole, times[-1] + later)
-                assert (sliced.query(asked, **at) == whole.query(asked, **at)).all()
+                assert (sliced.query(queried, **at) == whole.query(queried, **at)).all()
         check_cells(whole, parts(sliced), at=times[-1])
 
 
@@ -191,7 +191,7 @@ def check_cells(whole, slices, at):
 def test_a_batch_is_one_message_a_site_and_five_bytes_a_cell(at, cell):
     with SlicedFilter("vertical", 7, timers(slice_timers=60_000)) as sliced:
         assert not sliced.duplicated(np.arange(4000), at=at).all()
-        # The sites are first asked how late it is, and with each answer comes what it is as of.
+        # The sites first answer how late it is, and with each answer comes what it is as of.
         assert (sliced.traffic.messages, sliced.traffic.sent) == (7 + 7, 4000 * 6 * cell)
         assert sliced.traffic.received == 4000 * 6 + 7 * 4 * 8
         sliced.duplicated(np.arange(4000), at=None if at is None else 500)
@@ -278,9 +278,9 @@ def test_the_examples_of_the_room(name):
 
 
 def test_the_room_is_only_entered_when_it_is_wanted():
-    said = (
+    code = (
         "import sys, lately; print('lately.distributed' in sys.modules); "
         "import lately.distributed; print('ray' in sys.modules)"
     )
-    answer = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True)
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout.split() == ["False", "False"]

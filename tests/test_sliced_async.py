@@ -14,7 +14,7 @@ BATCHES = [np.random.default_rng(i).integers(0, 300, 200) for i in range(20)]
 
 
 class Gate(LocalSites):
-    """Sites that keep a message until they may answer, and fail the next if told to."""
+    """Sites that keep a message until they may answer, and fail the next on demand."""
 
     def __init__(self, makers):
         super().__init__(makers)
@@ -22,7 +22,7 @@ class Gate(LocalSites):
         self.open.set()
 
     def call(self, messages):
-        if messages[0].ticket is not None:
+        if messages[0].request is not None:
             self.reached.set()
             assert self.open.wait(30)
             if self.fails:
@@ -105,9 +105,9 @@ def test_what_is_refused_before_it_is_sent_stops_nobody():
 def test_sites_that_fail_are_an_error_with_the_number():
     with SlicedFilter("horizontal", 2, timers()) as f:
         f.sites.kill(0)
-        with pytest.raises(FailedSitesError) as told:
+        with pytest.raises(FailedSitesError) as caught:
             asyncio.run(f.aduplicated(np.arange(100), at=0))
-        assert told.value.number == 1
+        assert caught.value.number == 1
 
 
 def test_async_actor_on_ray_that_is_run_again_is_told_what_it_was_told(ray_cluster, tmp_path):

@@ -6,7 +6,8 @@ import pytest
 import lately
 from lately.distributed import LocalSites, SlicedFilter
 from lately.distributed._contents.whole import Whole
-from lately.distributed._sites.site import CheckpointError, Site
+from lately.distributed._sites.errors import CheckpointError
+from lately.distributed._sites.site import Site
 from support.sliced import KINDS, every_kind, state, timers
 
 
@@ -69,7 +70,7 @@ def test_sites_say_what_filter_they_hold():
     ):
         SlicedFilter.connect(tree._exchange.sites)
     sites = LocalSites([lambda: Site(Whole(timers()), name="0", manifest='{"format": "lately sites", "protocol": 1}')])
-    with pytest.raises(ValueError, match=r"the sites speak .*'protocol': 1.* this is .*'protocol': 5"):
+    with pytest.raises(ValueError, match=r"the sites speak .*'protocol': 1.* this is .*'protocol': 6"):
         SlicedFilter.connect(sites)
 
 

@@ -36,14 +36,14 @@ def test_nothing_is_guessed_and_the_batch_sent_again_is_exact(shape, acts):
         for number in (None, 2, 2):
             with pytest.raises(
                 FailedSitesError, match=r"site 1 \(out of reach\): send the same keys .* number=2"
-            ) as told:
+            ) as caught:
                 sliced.duplicated(batch, at=1, number=number)
-            assert told.value.number == 2
-            again = pickle.loads(pickle.dumps(told.value))
-            assert (again.number, again.failed, str(again)) == (2, told.value.failed, str(told.value))
-        with pytest.raises(FailedSitesError) as told:
+            assert caught.value.number == 2
+            again = pickle.loads(pickle.dumps(caught.value))
+            assert (again.number, again.failed, str(again)) == (2, caught.value.failed, str(caught.value))
+        with pytest.raises(FailedSitesError) as caught:
             sliced.query(keys, at=1)
-        assert told.value.number is None
+        assert caught.value.number is None
         sliced.sites.away = None
         expected = healthy.duplicated(batch, at=1)
         assert (sliced.duplicated(batch, at=1, number=2) == expected).all()
@@ -83,9 +83,9 @@ def test_who_leaves_ends_only_what_he_started(shape):
     left = sliced.handle()
     sliced.close()
     for closed in (sliced, left):
-        for ask in (closed.query, closed.insert, closed.duplicated):
+        for call in (closed.query, closed.insert, closed.duplicated):
             with pytest.raises(RuntimeError, match="is closed"):
-                ask(["a"], at=0)
+                call(["a"], at=0)
 
 
 @every_kind
@@ -93,9 +93,9 @@ def test_a_failed_site_is_told_once_and_counted(shape):
     with SlicedFilter(**shape, filter=timers(), on_failure="duplicate") as sliced:
         sliced.insert(np.arange(300), at=0)
         sliced.sites.kill(1)
-        with pytest.warns(FailedSitesWarning, match=r"site 1 does not answer \(killed\)") as told:
+        with pytest.warns(FailedSitesWarning, match=r"site 1 does not answer \(killed\)") as caught:
             assert sliced.query(np.arange(300), at=0).all()
-        assert told[0].filename == __file__
+        assert caught[0].filename == __file__
         missed = sliced.failures
         assert 0 < missed <= 300
         assert not sliced.query(np.arange(1000, 1300), at=0).all()
@@ -150,7 +150,7 @@ def test_what_a_site_missed_is_not_missed_when_it_is_back(shape, on_failure, tmp
             # A fresh key has cells on other sites, where hardly any is set.
             assert sliced.query(fresh, at=at).mean() < 0.01
         if on_failure == "duplicate":
-            # Said to be seen they are inserted again, and their window begins anew.
+            # Answered as seen, they are inserted again, and their window starts anew.
             assert sliced.duplicated(meanwhile, at=700).all()
             assert sliced.query(meanwhile, at=1300).all()
         else:
@@ -181,32 +181,32 @@ def test_what_a_site_lost_is_doubted_when_it_is_back(shape, who, saved, on_failu
             with pytest.warns(FailedSitesWarning):
                 sliced.query(lost[:100], at=100)
         connected = SlicedFilter.connect(sliced.sites, on_failure=on_failure)
-        asks = {"same": sliced, "other": other, "fresh": connected}[who]
+        client = {"same": sliced, "other": other, "fresh": connected}[who]
         touched = (sliced._slices._ranges.deal(lately.hash_keys(lost)).sites == 1).any(axis=1)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            seen = asks.duplicated(lost, at=700)
+            seen = client.duplicated(lost, at=700)
         # Nothing is decided in silence: what the site would have known is marked, and no other key.
-        assert 0 < asks.unanswered.sum() == asks.failures
+        assert 0 < client.unanswered.sum() == client.failures
         assert seen[~touched].all()
-        assert not asks.unanswered[~touched].any()
-        assert (seen == (True if on_failure == "duplicate" else ~asks.unanswered)).all()
+        assert not client.unanswered[~touched].any()
+        assert (seen == (True if on_failure == "duplicate" else ~client.unanswered)).all()
         # The cells of some are set at the site, by those before them.
-        assert asks.unanswered[touched].mean() > 0.8
-        assert asks.query(lost, at=700).all()
+        assert client.unanswered[touched].mean() > 0.8
+        assert client.query(lost, at=700).all()
         # A producer that came later does not know what was there, and is right all the same.
         assert [str(w.message)[:22] for w in caught] == ["site 1 has come back w"] * (who != "fresh")
-        assert asks.restarts == (who != "fresh")
+        assert client.restarts == (who != "fresh")
         # Of a fresh key another site knows that it is new.
-        counted = asks.failures
-        assert asks.query(fresh, at=700).mean() < 0.01
-        assert asks.failures - counted < 0.01 * len(fresh)
-        asks.insert(later, at=750)
+        counted = client.failures
+        assert client.query(fresh, at=700).mean() < 0.01
+        assert client.failures - counted < 0.01 * len(fresh)
+        client.insert(later, at=750)
         # A window later there is nothing left to doubt.
-        counted = asks.failures
-        assert asks.query(later, at=1350).all()
-        assert not asks.query(fresh, at=1401).any()
-        assert asks.failures == counted
+        counted = client.failures
+        assert client.query(later, at=1350).all()
+        assert not client.query(fresh, at=1401).any()
+        assert client.failures == counted
 
 
 @every_kind

@@ -30,8 +30,8 @@ def test_on_ray_as_in_one_process(ray_cluster, name, tmp_path):
                 # It is started again with all that it has answered; the next message waits for it.
                 sliced.sites.kill(1)
             assert (sliced.duplicated(keys, at=times, refresh=refresh, number=number) == expected).all()
-            asked = np.arange(700)
-            assert (sliced.query(asked, at=times[-1]) == local.query(asked, at=times[-1])).all()
+            queried = np.arange(700)
+            assert (sliced.query(queried, at=times[-1]) == local.query(queried, at=times[-1])).all()
         assert (sliced.failures, sliced.nbytes) == (0, local.nbytes)
         assert (sliced.fill == local.fill).all()
         if name == "vertical":

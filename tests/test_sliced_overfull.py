@@ -31,7 +31,7 @@ def timed(f, at):
 
 
 def send(f, times, start=1000):
-    """So many times as many keys as planned in one window, in batches; what was warned of."""
+    """Insert many times as many keys as planned in one window, in batches; what was warned of."""
     keys = np.arange(start * PLANNED, int((start + times) * PLANNED))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -76,22 +76,22 @@ def test_made_an_error_it_has_the_answers_and_the_work_is_done(make):
     with make() as f, warnings.catch_warnings():
         warnings.simplefilter("error", lately.OverfullWarning)
         keys = np.arange(4 * PLANNED)
-        with pytest.raises(lately.OverfullWarning) as told:
+        with pytest.raises(lately.OverfullWarning) as caught:
             f.duplicated(keys, **timed(f, 1000))
-        assert len(told.value.answers) == len(keys)
-        assert told.value.answers.mean() < 0.5
-        # Of the others the calls that follow tell.
+        assert len(caught.value.answers) == len(keys)
+        assert caught.value.answers.mean() < 0.5
+        # The calls that follow warn of the others.
         for _ in range(3):
             with pytest.raises(lately.OverfullWarning):
                 f.query(keys, **timed(f, 1000))
         assert f.query(keys, **timed(f, 1000)).all()
 
 
-class Told:
+class Recorded:
     """Stands for `ray.util.metrics`."""
 
     def __init__(self):
-        self.told = {}
+        self.values = {}
 
     def __call__(self, name):
         self.name = name
@@ -99,15 +99,15 @@ class Told:
 
     def inc(self, value, tags):
         key = self.name, tags["site"]
-        self.told[key] = self.told.get(key, 0) + value
+        self.values[key] = self.values.get(key, 0) + value
 
     def set(self, value, tags):
-        self.told[self.name, tags["site"]] = value
+        self.values[self.name, tags["site"]] = value
 
 
 def test_a_site_tells_its_keys_its_fill_and_that_it_began_again(monkeypatch):
-    told = Told()
-    monkeypatch.setattr(metrics, "metric", told)
+    recorded = Recorded()
+    monkeypatch.setattr(metrics, "metric", recorded)
     with KINDS["vertical"]() as f:
         site = f.sites._sites[1]
         reporter = metrics.Reporter(site, again=True)
@@ -115,7 +115,7 @@ def test_a_site_tells_its_keys_its_fill_and_that_it_began_again(monkeypatch):
             f.insert(np.arange(1000), at=0)
             reporter.report()
             written = site.status()["keys"]
-        assert told.told == {
+        assert recorded.values == {
             ("lately_restarts", "site-1-of-4"): 1,
             ("lately_keys", "site-1-of-4"): written,
             ("lately_fill", "site-1-of-4"): f.fill[1],

@@ -39,17 +39,17 @@ def test_pipelining_asks_for_as_few_cells_as_are_needed():
     k = way.filter.parameters["k"]
     with way.build(pipelined=True) as sliced:
         sliced.insert(np.arange(20_000), at=np.linspace(0, 599, 20_000))
-        before, asked = sliced.traffic.keys.sum(), np.arange(20_000, 40_000)
-        sliced.query(asked, at=599)
-        cells = (sliced.traffic.keys.sum() - before) / len(asked)
+        before, queried = sliced.traffic.keys.sum(), np.arange(20_000, 40_000)
+        sliced.query(queried, at=599)
+        cells = (sliced.traffic.keys.sum() - before) / len(queried)
         fill = sliced.fill.mean()
-        sites = sliced._slices._ranges.deal(lately.hash_keys(asked, seed=sliced.seed)).sites
-    # A site is asked for its cells of a key where all those at sites before it are set. At most k, so that their
+        sites = sliced._slices._ranges.deal(lately.hash_keys(queried, seed=sliced.seed)).sites
+    # A site is queried for its cells of a key where all those at sites before it are set. At most k, so that their
     # variance is at most k times as many as are expected.
     first = (sites[:, :, None] == sites[:, None, :]).argmax(axis=2)
     before = (first[:, :, None] > first[:, None, :]).sum(axis=2)
     expected = (fill**before).sum(axis=1).mean()
-    assert abs(cells - expected) < 5 * np.sqrt(k * expected / len(asked))
+    assert abs(cells - expected) < 5 * np.sqrt(k * expected / len(queried))
     assert cells < k
 
 

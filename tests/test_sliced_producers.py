@@ -10,7 +10,7 @@ import pytest
 
 import lately
 from lately.distributed import LocalSites, SlicedFilter
-from lately.distributed._sites.site import SupersededError
+from lately.distributed._sites.errors import SupersededError
 from support.sliced import Halting, cells_of_keys, every_kind, timers, wide
 
 
@@ -41,16 +41,16 @@ class Slow(LocalSites):
     meanwhile, before = None, "set"
 
     @contextmanager
-    def turn(self, record=None):
-        with self._begun(record) as turn:
-            keep = turn.keep
+    def lease(self, record=None):
+        with self._begun(record) as lease:
+            keep = lease.keep
 
             def interrupted(*held):
                 self.interrupt("hold")
                 keep(*held)
 
-            turn.keep = interrupted
-            yield turn
+            lease.keep = interrupted
+            yield lease
 
     def interrupt(self, where):
         if self.meanwhile and where == self.before:
@@ -97,8 +97,8 @@ def test_a_producer_that_stops_half_way_and_another_are_not_both_told_that_a_key
 @cells_of_keys
 @pytest.mark.parametrize(("refresh", "write"), [(True, "touch"), (False, "set")])
 def test_who_loses_the_turn_between_two_writes_is_told_what_he_had_written(shape, refresh, write):
-    class Cut(Slow):
-        """Sites of which half get what is written before another producer has its turn."""
+    class CellStore(Slow):
+        """Sites of which half get what is written before another producer has its lease."""
 
         def call(self, messages):
             if self.meanwhile and messages[0].method == write:
@@ -106,7 +106,7 @@ def test_who_loses_the_turn_between_two_writes_is_told_what_he_had_written(shape
             return super().call(messages)
 
     keys = np.arange(1000)
-    with SlicedFilter(**shape, filter=wide(), sites=Cut) as sliced:
+    with SlicedFilter(**shape, filter=wide(), sites=CellStore) as sliced:
         other, answers = sliced.handle(), []
         sliced.sites.before = write
         sliced.sites.meanwhile = lambda: answers.append(other.duplicated(keys, at=0, refresh=refresh))

@@ -14,7 +14,7 @@ from lately.distributed._sites.interface import Failed
 from lately.distributed._slices.sliced import _handle
 
 K, SITES, FAILED, KEYS, CELLS = 8, 40, 8, 60_000, 40 * 64 * 270
-DRAWS, ASKED = 60, 500
+DRAWS, QUERIED = 60, 500
 # As in the paper's experiment: 8 of 40 sites fail. Sites, and what there is of one filter.
 SHAPES = {
     "horizontal": ({"kind": "horizontal", "slices": 40}, 40),
@@ -45,20 +45,20 @@ def test_failed_sites_cost_what_the_formulas_say(name):
             # Out of reach, and back with what they held.
             out = rng.choice(SITES, FAILED, replace=False).tolist()
             sliced.sites._down = {site: Failed(site, "out of reach", time.time()) for site in out}
-            old = rng.choice(held, ASKED, replace=False)
-            new = KEYS + draw * ASKED + np.arange(ASKED)
+            old = rng.choice(held, QUERIED, replace=False)
+            new = KEYS + draw * QUERIED + np.arange(QUERIED)
             for x, handle in handles.items():
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", FailedSitesWarning)
                     seen = handle.query(np.concatenate([new, old]))
-                mistakes[x].append([seen[:ASKED].mean(), 1 - seen[ASKED:].mean()])
+                mistakes[x].append([seen[:QUERIED].mean(), 1 - seen[QUERIED:].mean()])
         sliced.sites._down = {}
     sites, inner = shape["slices"] if name in ("h-v", "v-h") else (SITES, 1)
     for x, rates in mistakes.items():
         expected = failure_rates(name, K, sites, FAILED, density, inner=inner, on_failure=x)
         for measured, rate in zip(np.array(rates).T, expected, strict=True):
             # Draws differ by more than their keys do, so they are what is counted.
-            deviation = max(measured.std() / np.sqrt(DRAWS), np.sqrt(rate * (1 - rate) / (DRAWS * ASKED)))
+            deviation = max(measured.std() / np.sqrt(DRAWS), np.sqrt(rate * (1 - rate) / (DRAWS * QUERIED)))
             assert abs(measured.mean() - rate) <= 5 * deviation, (x, measured.mean(), rate)
 
 
@@ -69,9 +69,9 @@ def test_without_failures_the_rate_is_the_computed_one(name):
     rate = sliced_rate(name, KEYS, CELLS, K, sites, inner=inner)
     with SlicedFilter(**shape, filter=bloom(filters)) as sliced:
         sliced.insert(np.arange(KEYS))
-        asked = 200_000
-        measured = sliced.query(np.arange(KEYS, KEYS + asked)).mean()
+        queried = 200_000
+        measured = sliced.query(np.arange(KEYS, KEYS + queried)).mean()
     # Of the loads of one run too: a slice of n keys holds n +- sqrt(n), and so each run has a rate of its own.
     share = KEYS / filters
     spread = rate * K * np.sqrt(1 / share / filters)
-    assert abs(measured - rate) < 5 * np.sqrt(rate / asked + spread**2)
+    assert abs(measured - rate) < 5 * np.sqrt(rate / queried + spread**2)

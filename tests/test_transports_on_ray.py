@@ -13,11 +13,10 @@ import pytest
 
 import lately
 from lately.distributed import FailedSitesError, FailedSitesWarning, RaySites, SlicedFilter
-from lately.distributed._sites import links as _links
+from lately.distributed._sites import port as _port
+from lately.distributed._sites.actors import LEASE_ACTOR
 from lately.distributed._sites.interface import Failed, Message
-from lately.distributed._sites.listener import Listener
-from lately.distributed._sites.taking import Taker
-from lately.distributed._sites.wire import TURNS, key_of
+from lately.distributed._sites.port import Listener, key_of
 from support.stopped import stopped
 
 KEYS = np.arange(2000)
@@ -44,22 +43,22 @@ def sliced(request, ray_cluster, transport, tmp_path_factory):
 @pytest.fixture
 def fresh():
     """Keys that no other test has."""
-    fresh.begun = getattr(fresh, "begun", 0) + 10**6
-    return fresh.begun + KEYS
+    fresh.start = getattr(fresh, "start", 0) + 10**6
+    return fresh.start + KEYS
 
 
 @pytest.fixture
 def by_ports(monkeypatch):
-    """What came back by ports, of the sites of each call; turns are not counted."""
-    calls, ask = [], _links.Links.ask
+    """What came back by ports, of the sites of each call; calls about the lease are not counted."""
+    calls, exchange = [], _port.Links.exchange
 
-    def counted(self, asked, end):
-        answers = ask(self, asked, end)
-        if TURNS not in asked:
+    def counted(self, requests, end):
+        answers = exchange(self, requests, end)
+        if LEASE_ACTOR not in requests:
             calls.append(answers)
         return answers
 
-    monkeypatch.setattr(_links.Links, "ask", counted)
+    monkeypatch.setattr(_port.Links, "exchange", counted)
     return calls
 
 
@@ -104,21 +103,21 @@ def test_a_site_that_dies_while_it_is_asked(sliced, fresh):
 
 def test_a_site_that_hangs_is_an_error_once_and_none_when_it_is_back(sliced, fresh):
     other = copy(sliced.sites)
-    other._calls = copy(other._calls)
-    other._patience = other._calls._deadline = 1.0
-    for policy, told in (("raise", None), ("duplicate", FailedSitesWarning)):
+    other._actors = copy(other._actors)
+    other._actors.deadline = 1.0
+    for policy, warning in (("raise", None), ("duplicate", FailedSitesWarning)):
         hasty = SlicedFilter.connect(other, on_failure=policy)
-        keys = fresh if told else fresh + 10_000
+        keys = fresh if warning else fresh + 10_000
         process = sliced.status()[1]["process"]
         with stopped(process):
-            if told:
-                with pytest.warns(told, match=r"site 1 does not answer \(no answer within 1 s.\)"):
+            if warning:
+                with pytest.warns(warning, match=r"site 1 does not answer \(no answer within 1 s.\)"):
                     hasty.duplicated(keys)
                 assert 0 < hasty.unanswered.sum() <= len(keys)
             else:
                 with pytest.raises(FailedSitesError, match=r"site 1 \(no answer within 1 s.\)") as caught:
                     hasty.duplicated(keys)
-                # It costs no deadline to be told so again.
+                # The same error again costs no deadline.
                 began = time.monotonic()
                 for _ in range(20):
                     with pytest.raises(FailedSitesError):
@@ -127,9 +126,9 @@ def test_a_site_that_hangs_is_an_error_once_and_none_when_it_is_back(sliced, fre
         until = time.monotonic() + 60
         while isinstance(other.call([Message(1, "fill", ())])[0], Failed):
             assert time.monotonic() < until
-        if not told:
+        if not warning:
             assert not hasty.duplicated(keys, number=caught.value.number).any()
-        assert hasty.duplicated(keys).sum() >= len(keys) * (told is None)
+        assert hasty.duplicated(keys).sum() >= len(keys) * (warning is None)
 
 
 def test_errors_are_those_of_the_site(sliced, fresh):
@@ -154,49 +153,48 @@ def test_where_a_port_fails_ray_carries_the_message(sliced, transport, by_ports,
         return
     handle = sliced.handle()
     sites = handle._exchange.sites
-    port = sites._calls._ports[0]
+    port = sites._actors.ports[0]
     with socket.create_server(("127.0.0.1", 0)) as server:
-        nobody = server.getsockname()
-    key = key_of(sites._secret, how == "another's")
+        unused = server.getsockname()
+    key = key_of(sites._spec.secret, how == "another's")
     listener = Listener("127.0.0.1", key, broken if how == "lost" else print)
-    sites._calls._ports[0] = nobody if how == "closed" else listener.address
+    sites._actors.ports[0] = unused if how == "closed" else listener.address
     assert not handle.duplicated(fresh).any()
     assert handle.duplicated(fresh).all()
     assert [type(call[0]).__name__ for call in by_ports[:1]] == ["LostError" if how == "lost" else "UnreachableError"]
-    # Ray has told the right one.
-    assert sites._calls._ports[0] == tuple(port)
+    # Ray has returned the right one.
+    assert sites._actors.ports[0] == tuple(port)
     assert not isinstance(by_ports[-1][0], Exception)
     listener.close()
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.parametrize("how", ["closed", "another's", "lost"])
-def test_where_the_port_of_turns_fails_ray_hands_them_out(sliced, transport, how):
+def test_where_the_port_of_the_lease_fails_ray_grants_it(sliced, transport, how):
     sites = sliced.handle()._exchange.sites
-    taker = sites._taker = Taker(sites._turns, sites._secret, 60)
-    with taker.taken(None) as turn:
-        fences = [turn.fence]
+    with sites.lease() as lease:
+        fences = [lease.fence]
     with socket.create_server(("127.0.0.1", 0)) as server:
-        nobody = server.getsockname()
-    key = key_of(sites._secret, 1 if how == "another's" else TURNS)
+        unused = server.getsockname()
+    key = key_of(sites._spec.secret, 1 if how == "another's" else LEASE_ACTOR)
     listener = Listener("127.0.0.1", key, broken if how == "lost" else print)
-    port, wrong = taker._port, nobody if how == "closed" else listener.address
-    taker._port = wrong
+    ports, wrong = sites._actors.ports, unused if how == "closed" else listener.address
+    port, ports[LEASE_ACTOR] = ports[LEASE_ACTOR], wrong
     for _ in range(3):
-        with taker.taken(("p", 1)) as turn:
-            assert turn.left is None
-            turn.hold(("p", 2))
-            fences.append(turn.fence)
+        with sites.lease(("p", 1)) as lease:
+            assert lease.left is None
+            lease.hold(("p", 2))
+            fences.append(lease.fence)
     assert fences == sorted(set(fences))
-    assert taker._port == port
+    assert ports[LEASE_ACTOR] == port
     assert (port is None) == (transport == "ray")
     # One that cannot be reached is not tried again; a connection may be lost for other reasons.
-    assert taker._refused == (None if how == "lost" else wrong)
+    assert (wrong in sites._actors._refused) == (how != "lost")
     for _ in range(2):
         # By Ray, and then by the port.
-        with suppress(RuntimeError), taker.taken(None) as turn:
-            turn.hold(("p", 3))
+        with suppress(RuntimeError), sites.lease() as lease:
+            lease.hold(("p", 3))
             raise RuntimeError
-    with taker.taken(None) as turn:
-        assert tuple(turn.left) == ("p", 3)
+    with sites.lease() as lease:
+        assert tuple(lease.left) == ("p", 3)
     listener.close()

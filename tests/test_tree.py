@@ -104,8 +104,8 @@ def test_no_key_is_missed_within_the_window(kind, name):
             at, start = producers(tree), 8e8 + phase
             keys = np.arange(200)
             assert not at[4].duplicated(keys, at=start)[:10].any()
-            told = ~tree.at(4).query(keys, at=start)
-            assert not told.any()
+            answered = ~tree.at(4).query(keys, at=start)
+            assert not answered.any()
             # At the last moment, from everywhere, after other leaves were busy.
             at[8].duplicated(np.arange(1_000, 1_050), at=start + f.window / 2)
             for leaf in LEAVES:

@@ -100,10 +100,10 @@ def test_a_batch_sent_again_loses_no_new_key(kind, name, given, delivered, meanw
         for _ in range(2):  # The second time all answers are known.
             again = tree.at(4, producer="one").duplicated(keys, at=when, number=1)
             assert again[100:].all()
-            told = (new + ~again[:100])[20:]
-            assert (told >= 1).all()
+            answered = (new + ~again[:100])[20:]
+            assert (answered >= 1).all()
             # Where one site decides, no key comes through twice either.
-            assert given or (told == 1).all()
+            assert given or (answered == 1).all()
             assert again[:20].all()
     assert dies >= 2
 

@@ -13,13 +13,23 @@ import numpy as np
 import pytest
 
 import lately
+from lately.distributed._sites import port as _port
+from lately.distributed._sites.errors import SupersededError, raised, refusal
 from lately.distributed._sites.frames import LENGTHS, framed, opened
 from lately.distributed._sites.interface import Message
-from lately.distributed._sites.links import LostError, UnreachableError, links
-from lately.distributed._sites.listener import Listener
-from lately.distributed._sites.memo import Ticket
-from lately.distributed._sites.site import SupersededError
-from lately.distributed._sites.wire import GREETING, NONCE, key_of, proof, raised, refusal
+from lately.distributed._sites.port import (
+    GREETING,
+    LARGEST,
+    NONCE,
+    STRANGERS,
+    Listener,
+    LostError,
+    UnreachableError,
+    key_of,
+    links,
+    proof,
+)
+from lately.distributed._sites.results import RequestId
 
 KEY = key_of(b"secret", 0)
 
@@ -27,7 +37,7 @@ KEY = key_of(b"secret", 0)
 @pytest.fixture
 def listen(monkeypatch):
     """Make listeners, which end with the test. A busy machine may take longer than a second to connect."""
-    monkeypatch.setattr("lately.distributed._sites.links.CONNECT", 30.0)
+    monkeypatch.setattr(_port, "CONNECT", 30.0)
     made = []
 
     def make(answer, key=KEY):
@@ -39,8 +49,8 @@ def listen(monkeypatch):
         listener.close()
 
 
-def ask(address, value, *, key=KEY, seconds=30.0):
-    return links().ask({0: (address, key, framed(value))}, time.monotonic() + seconds)[0]
+def exchanged(address, value, *, key=KEY, seconds=30.0):
+    return links().exchange({0: (address, key, framed(value))}, time.monotonic() + seconds)[0]
 
 
 def unframed(frame):
@@ -52,12 +62,12 @@ def unframed(frame):
 
 def test_a_message_arrives_as_it_was():
     hashes = lately.hash_keys(np.arange(1001))
-    ticket = Ticket("producer é", 2**62, np.arange(1001), lasting=True)
+    request = RequestId("producer é", 2**62, np.arange(1001), lasting=True)
     columns = (hashes, np.arange(1001) % 2 == 0, np.zeros((3, 0), np.int64), hashes[::2].reshape(-1, 3))
-    sent = Message(3, "set", columns, {"refresh": True, "newest": -(2**63)}, ticket, 7).plain()
+    sent = Message(3, "set", columns, {"refresh": True, "newest": -(2**63)}, request, 7).plain()
     method, there, options, (producer, number, index, lasting), fence = unframed(framed(sent))
     assert (method, options, producer, number, lasting, fence) == ("set", sent[2], "producer é", 2**62, True, 7)
-    for before, after in zip((*columns, ticket.index), (*there, index), strict=True):
+    for before, after in zip((*columns, request.index), (*there, index), strict=True):
         assert (before.dtype, before.shape) == (after.dtype, after.shape)
         assert (before == after).all()
         assert after.flags.aligned
@@ -69,7 +79,7 @@ def test_the_form_is_the_documented_one():
     head += b" " * (-len(head) % 8)
     arrays = np.array([1, 2, 3], "<i4").tobytes() + bytes(4)
     assert b"".join(framed(["a", np.array([1, 2, 3], np.int32), None])) == LENGTHS.pack(len(head), 16) + head + arrays
-    assert GREETING == b"lately 05"
+    assert GREETING == b"lately 06"
 
 
 @pytest.mark.parametrize(
@@ -97,7 +107,7 @@ def test_objects_do_not_cross():
             framed([value])
 
 
-@pytest.mark.parametrize("error", [ValueError("at[3] is late"), SupersededError("turn 1 is over"), MemoryError("no")])
+@pytest.mark.parametrize("error", [ValueError("at[3] is late"), SupersededError("lease 1 is over"), MemoryError("no")])
 def test_an_error_stays_what_it_is(error):
     again = raised(unframed(framed(refusal(error)))["error"])
     assert (type(again), str(again)) == (type(error), str(error))
@@ -114,11 +124,11 @@ def test_answers_come_by_a_port_and_connections_are_kept(listen):
     there = []
     address = listen(lambda request: there.append(threading.current_thread()) or request)
     for i in range(20):
-        assert ask(address, [i, np.arange(i)])[0] == i
+        assert exchanged(address, [i, np.arange(i)])[0] == i
     assert len(set(there)) == 1
     big = np.arange(10**6)
-    assert (ask(address, [big])[0] == big).all()
-    assert ask(address, "at the end") == "at the end"
+    assert (exchanged(address, [big])[0] == big).all()
+    assert exchanged(address, "at the end") == "at the end"
 
 
 def answer_once(server):
@@ -140,9 +150,9 @@ def test_connections_to_sites_that_are_gone_are_closed(listen):
             with socket.create_server(("127.0.0.1", 0)) as server:
                 gone = threading.Thread(target=answer_once, args=(server,))
                 gone.start()
-                assert ask(server.getsockname(), "once") == "once"
+                assert exchanged(server.getsockname(), "once") == "once"
                 gone.join()
-            assert ask(listen(lambda request: request), "another") == "another"
+            assert exchanged(listen(lambda request: request), "another") == "another"
             gc.collect()
     assert not [warning for warning in seen if warning.category is ResourceWarning]
 
@@ -150,8 +160,8 @@ def test_connections_to_sites_that_are_gone_are_closed(listen):
 def test_all_sites_have_the_batch_before_any_is_waited_for(listen):
     met = threading.Barrier(4)
     addresses = [listen(lambda request: met.wait(30) >= 0) for _ in range(4)]
-    asked = {i: (address, KEY, framed([np.arange(10**5)])) for i, address in enumerate(addresses)}
-    answers = links().ask(asked, time.monotonic() + 60)
+    requests = {i: (address, KEY, framed([np.arange(10**5)])) for i, address in enumerate(addresses)}
+    answers = links().exchange(requests, time.monotonic() + 60)
     assert answers == dict.fromkeys(range(4), True)
 
 
@@ -159,9 +169,9 @@ def test_all_sites_have_the_batch_before_any_is_waited_for(listen):
 def test_who_does_not_know_the_key_learns_and_changes_nothing(listen, wrong):
     heard = []
     address = listen(heard.append)
-    assert isinstance(ask(address, "stranger", key=wrong), UnreachableError)
+    assert isinstance(exchanged(address, "stranger", key=wrong), UnreachableError)
     assert not heard
-    assert ask(address, "friend") is None
+    assert exchanged(address, "friend") is None
     assert heard == ["friend"]
 
 
@@ -181,7 +191,7 @@ def test_who_listens_elsewhere_does_not_get_the_keys(listen):
 
         thread = threading.Thread(target=serve)
         thread.start()
-        assert isinstance(ask(other.getsockname(), "secret keys"), UnreachableError)
+        assert isinstance(exchanged(other.getsockname(), "secret keys"), UnreachableError)
         thread.join()
     assert (len(got[0]), got[1]) == (2 * NONCE, b"")
 
@@ -191,14 +201,141 @@ def test_strangers_are_not_heard_and_hold_up_nobody(listen):
     address = listen(heard.append)
     with socket.create_connection(address) as silent, socket.create_connection(address) as loud:
         loud.sendall(pickle.dumps(print) * 1000)
-        assert ask(address, "friend") is None
-        # Whoever proves nothing is sent away.
+        assert exchanged(address, "friend") is None
+        # A peer that proves nothing is dropped.
         for stranger in (loud, silent):
             stranger.settimeout(60)
             stranger.recv(len(GREETING) + NONCE)
             with suppress(ConnectionError):
                 assert stranger.recv(1) == b""
     assert heard == ["friend"]
+
+
+def known(address, key=KEY):
+    """Connect by a raw socket that has proved that it knows the key."""
+    there = socket.create_connection(address)
+    there.settimeout(60)
+    nonce = receive(there, len(GREETING) + NONCE)[len(GREETING) :]
+    there.sendall(bytes(NONCE) + proof(key, b"producer", nonce, bytes(NONCE)))
+    receive(there, NONCE)
+    return there
+
+
+def receive(there, size):
+    data = b""
+    while len(data) < size and (more := there.recv(size - len(data))):
+        data += more
+    return data
+
+
+def dropped(there):
+    """Wait until the other end has closed the connection; return whether it did."""
+    there.settimeout(60)
+    try:
+        while there.recv(1000):
+            pass
+    except TimeoutError:
+        return False
+    except ConnectionError:
+        pass
+    return True
+
+
+def test_a_listener_is_bound_to_its_own_address_only(listen):
+    _, port = listen(lambda request: request)
+    # All of 127 is this machine; only one address of it is bound.
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.2", port))
+
+
+@pytest.mark.parametrize("secret", [b"", b"\0" * 2 * NONCE, pickle.dumps(print) * 1000, LENGTHS.pack(2**63, 2**63) * 4])
+def test_garbage_is_not_heard(listen, monkeypatch, secret):
+    monkeypatch.setattr(_port, "PATIENCE", 0.5)
+    heard = []
+    address = listen(heard.append)
+    with socket.create_connection(address) as stranger:
+        with suppress(ConnectionError):
+            stranger.sendall(secret)
+        assert dropped(stranger)
+    assert not heard
+    assert exchanged(address, "friend") is None
+
+
+def test_a_peer_that_proves_its_knowledge_byte_by_byte_is_dropped_in_time(listen, monkeypatch):
+    monkeypatch.setattr(_port, "PATIENCE", 1.0)
+    with socket.create_connection(listen(lambda request: request)) as slow, pytest.raises(ConnectionError):
+        trickle(slow)
+
+
+def trickle(there):
+    for _ in range(600):
+        there.send(b"x")
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize("lengths", [(LARGEST[0] + 1, 0), (0, LARGEST[1] + 1), (2**64 - 1, 2**64 - 1)])
+def test_a_length_beyond_all_bounds_ends_the_connection_before_memory_is_allocated(listen, lengths):
+    address = listen(lambda request: request)
+    with known(address) as there:
+        there.sendall(LENGTHS.pack(*lengths))
+        assert dropped(there)
+    assert exchanged(address, "goes on") == "goes on"
+
+
+@pytest.mark.parametrize("sent", [LENGTHS.pack(8, 8)[:5], LENGTHS.pack(8, 8), LENGTHS.pack(8, 8) + b"[1, "])
+def test_half_a_message_ends_the_connection(listen, monkeypatch, sent):
+    monkeypatch.setattr(_port, "PATIENCE", 0.5)
+    heard = []
+    address = listen(heard.append)
+    with known(address) as there:
+        there.sendall(sent)
+        assert dropped(there)
+    assert not heard
+
+
+def test_a_producer_may_be_silent_between_messages(listen, monkeypatch):
+    monkeypatch.setattr(_port, "PATIENCE", 0.2)
+    with known(listen(lambda request: request)) as there:
+        for _ in range(2):
+            time.sleep(0.6)
+            frame = b"".join(framed("still there"))
+            there.sendall(frame)
+            assert receive(there, len(frame)) == frame
+
+
+def test_a_peer_that_does_not_read_its_answer_is_dropped(listen, monkeypatch):
+    monkeypatch.setattr(_port, "PATIENCE", 0.5)
+    monkeypatch.setattr(_port, "SLOWEST", 2**40)
+    with known(listen(lambda request: np.zeros(2**24))) as there:
+        there.sendall(b"".join(framed("everything")))
+        time.sleep(3)
+        assert dropped(there)
+
+
+def test_a_thousand_idle_connections_hold_up_nobody(listen):
+    address = listen(lambda request: request)
+    before = threading.active_count()
+    idle = []
+    try:
+        for i in range(1000):
+            idle.append(socket.create_connection(address))
+            if i % 100 == 99:
+                assert exchanged(address, i) == i
+        # The oldest have given way.
+        until = time.monotonic() + 60
+        while threading.active_count() > before + STRANGERS + 2:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        assert exchanged(address, "after them") == "after them"
+    finally:
+        for there in idle:
+            there.close()
+
+
+def test_a_frame_too_large_for_a_port_is_not_sent_by_one(monkeypatch):
+    assert _port.fits(framed([np.zeros(100)]))
+    monkeypatch.setattr(_port, "LARGEST", (2**26, 799))
+    assert not _port.fits(framed([np.zeros(100)]))
 
 
 def test_a_proof_cannot_be_used_twice(listen):
@@ -218,49 +355,54 @@ def test_what_is_sent_by_a_friend_but_no_frame_is_an_error(listen):
     address = listen(lambda request: request)
     frame = framed([np.arange(3)])
     frame[1] = frame[1].replace(b"<i8", b"|O8")
-    answer = links().ask({0: (address, KEY, frame)}, time.monotonic() + 30)[0]
+    answer = links().exchange({0: (address, KEY, frame)}, time.monotonic() + 30)[0]
     assert isinstance(raised(answer["error"]), ValueError)
-    assert ask(address, "goes on") == "goes on"
+    assert exchanged(address, "goes on") == "goes on"
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_connection_that_is_lost_is_told_at_once(listen):
+    dying = []
+
     def dies(request):
+        dying.append(threading.current_thread())
         raise SystemExit
 
     address = listen(dies)
     began = time.monotonic()
-    assert isinstance(ask(address, "lost", seconds=300), LostError)
+    assert isinstance(exchanged(address, "lost", seconds=300), LostError)
     assert time.monotonic() - began < 100
+    # Its end is reported to this test.
+    dying[0].join(60)
     with socket.create_server(("127.0.0.1", 0)) as closed:
-        nobody = closed.getsockname()
-    assert isinstance(ask(nobody, "nobody", seconds=300), UnreachableError)
+        unused = closed.getsockname()
+    assert isinstance(exchanged(unused, "unused", seconds=300), UnreachableError)
 
 
 def test_one_that_is_late_does_not_make_the_others_so(listen):
     go_on = threading.Event()
     late, early = listen(lambda request: go_on.wait() and None), listen(lambda request: request)
-    asked = {i: (address, KEY, framed([i])) for i, address in enumerate([late, early])}
+    requests = {i: (address, KEY, framed([i])) for i, address in enumerate([late, early])}
     for _ in range(2):
-        answers = links().ask(asked, time.monotonic() + 0.5)
+        answers = links().exchange(requests, time.monotonic() + 0.5)
         assert isinstance(answers[0], TimeoutError)
         assert answers[1] == [1]
-    # What comes too late is nobody's answer.
+    # What comes too late answers no request.
     go_on.set()
-    assert ask(late, [2]) is None
+    assert exchanged(late, [2]) is None
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_process_has_connections_of_its_own(listen):
     address = listen(lambda request: [request, threading.get_ident()])
-    ours = ask(address, "parent")[1]
+    ours = exchanged(address, "parent")[1]
     read, write = os.pipe()
     if not (child := os.fork()):
         gc.collect()
-        os.write(write, str(ask(address, "child")[1]).encode())
+        os.write(write, str(exchanged(address, "child")[1]).encode())
         os._exit(0)
     os.waitpid(child, 0)
     assert int(os.read(read, 100)) != ours
-    assert ask(address, "parent") == ["parent", ours]
+    assert exchanged(address, "parent") == ["parent", ours]
     os.close(read)
     os.close(write)

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 import lately
-from lately.distributed._contents.cut import NEVER
+from lately.distributed._contents.cell_store import NEVER
 
 NASA = Path(__file__).parents[2] / "examples" / "nasa-http-1995-08-01.tsv.gz"
 

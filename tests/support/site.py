@@ -47,17 +47,17 @@ class Counted:
 
 
 class Slow:
-    """A store in memory whose writes fail or wait when told to."""
+    """A store in memory whose writes fail or wait at the wish of a test."""
 
     def __init__(self):
         self.kept = {}
         self.fails = False
         self.free = threading.Event()
         self.free.set()
-        self.begun = threading.Event()
+        self.started = threading.Event()
 
     def write(self, name, data):
-        self.begun.set()
+        self.started.set()
         assert self.free.wait(20)
         if self.fails:
             raise OSError("no space left")
@@ -86,16 +86,16 @@ def holding(data):
     return kept
 
 
-def fences(sites, producers, turns):
-    """The fences of the turns that producers take side by side, so many each; no turn begins before another ends."""
+def fences(sites, producers, leases):
+    """Return the fences of `leases` leases of each producer, of which no two are held at the same time."""
     inside, found = [], []
 
     def produce():
-        for _ in range(turns):
-            with sites.turn() as turn:
+        for _ in range(leases):
+            with sites.lease() as lease:
                 inside.append(1)
                 assert len(inside) == 1
-                found.append(turn.fence)
+                found.append(lease.fence)
                 inside.pop()
 
     threads = [threading.Thread(target=produce) for _ in range(producers)]

@@ -1,4 +1,4 @@
-"""The same filters over many machines (paper 4: *One is Enough: Distributed Filtering for Duplicate Elimination*).
+"""Filters over many machines (paper 4: *One is Enough: Distributed Filtering for Duplicate Elimination*).
 
 A filter is cut into slices, or repeated along a tree, and each piece lives on a site. Routing is written over a small
 interface of sites (`Sites`), so that it runs the same in one process and on the actors of Ray.
@@ -8,15 +8,17 @@ from lately._core import expected_messages, failure_rates, least_sites, slice_ca
 from lately.distributed._deduplicate import deduplicate
 from lately.distributed._producer.exchange import FailedSitesError, FailedSitesWarning
 from lately.distributed._producer.queue import NotSentError
-from lately.distributed._sites.actors import RaySites
+from lately.distributed._sites.errors import CheckpointError
 from lately.distributed._sites.interface import Traffic
 from lately.distributed._sites.local import LocalSites
+from lately.distributed._sites.ray_sites import RaySites
 from lately.distributed._slices.plan import SlicedPlan, Way, plan
 from lately.distributed._slices.sliced import SlicedFilter
 from lately.distributed._tree.tree import BloomTree, Leaf
 
 __all__ = [
     "BloomTree",
+    "CheckpointError",
     "FailedSitesError",
     "FailedSitesWarning",
     "Leaf",

@@ -62,7 +62,7 @@ def deduplicate(
     Returns
     -------
     ray.data.Dataset
-        Lazy: nothing runs until its rows are asked for. The order of the rows is not defined.
+        Lazy: nothing runs until its rows are needed. The order of the rows is not defined.
 
     Raises
     ------
@@ -106,7 +106,7 @@ def deduplicate(
             f"window must be a span of time, got {window!r}: the blocks of a dataset share no count of rows"
         )
     if window is not None and at is None:
-        raise TypeError("a window of time needs at: the column that says when each row was seen")
+        raise TypeError("a window of time needs at: the column of times at which the rows were seen")
     span = None if window is None else read_span(window, "window")
     if num_partitions is None:
         num_partitions = dataset.context.default_hash_shuffle_parallelism
@@ -137,7 +137,7 @@ class _Rows:
     seed: int | bytes
 
     def hashed(self, block: _Table) -> _Table:
-        """Tell which rows go together; without a window a block's own repeats need not travel."""
+        """Add the hashes of the keys; without a window, drop the repeats within a block, which need not travel."""
         import pyarrow as pa
 
         if not block.num_columns:
@@ -177,7 +177,7 @@ class _Rows:
 def repeated(
     hashes: NDArray[np.uint64], moments: NDArray[np.int64] | None, span: int | None, *, refresh: bool
 ) -> NDArray[np.bool_]:
-    """Tell which keys were seen within `span` nanoseconds before, in order of time, exactly.
+    """Return which keys were seen within `span` nanoseconds before, in order of time, exactly.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ def repeated(
 
 
 def _since_let_through(again: NDArray[np.bool_], times: NDArray[np.uint64], span: int) -> None:
-    """Let through keys that were seen within `span`, but not let through within it."""
+    """Unmark repeats whose key was not let through within `span`."""
     # Lists: a loop over elements of arrays takes five times as long.
     stamps = times.tolist()
     last, before = 0, -1

@@ -5,7 +5,7 @@ from typing import Any
 
 
 def imported(module: str = "ray") -> Any:
-    """Import Ray, or a module of it; `ImportError` says what to install."""
+    """Import Ray, or a module of it; `ImportError` names the package to install."""
     try:
         return import_module(module)
     except ImportError:

@@ -4,7 +4,7 @@ from lately._core import Filter, FilterSpec
 
 
 def shared_seed(made: Filter | FilterSpec) -> int:
-    """Give the seed of a filter that goes over many sites.
+    """Return the seed of a filter that goes over many sites.
 
     Raises
     ------

@@ -79,7 +79,7 @@ class Blank:
         return made
 
     def outline(self) -> FilterSpec:
-        """Give what it is, without its cells."""
+        """Return what it is, without its cells."""
         kind = getattr(filters, self.family)
         # The same class, but for what makes its cells.
         made: FilterSpec = self._of(type(self.family, (kind,), {"__slots__": (), "_of": staticmethod(FilterSpec)}))

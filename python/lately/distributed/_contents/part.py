@@ -9,18 +9,18 @@ from numpy.typing import NDArray
 
 from lately._core import FilterSpec, Slice
 from lately.distributed._contents.blank import Blank
-from lately.distributed._contents.cut import NEVER, Cut
-from lately.distributed._sites.memo import State
+from lately.distributed._contents.cell_store import NEVER, CellStore
+from lately.distributed._sites.results import State
 
 TOLERANCE = 1.25
-"""How much more often than planned a filter may err before it says so, as in one process."""
+"""How much more often than planned a filter may err before it warns, as in one process."""
 
 ALL = int(np.iinfo(np.int64).max)
-"""Newest generation that a site may have lost which has heard of none since."""
+"""Stands for the newest generation that a site may have lost, until it learns of one."""
 
 
-class Part(Cut):
-    """Cells that are asked by their numbers.
+class Part(CellStore):
+    """Cells that messages name by their numbers.
 
     Its rows are cells, not keys: cell j of key i of a batch has the place ``i * k + j``, and its answer is the key's.
 
@@ -39,11 +39,11 @@ class Part(Cut):
         # Four times while as many keys come as are planned for.
         self._step = max(self._like.capacity * self._slice.k // parts // 4, 64)
         self._missed = NEVER
-        self._said: str | None = None
+        self._warning: str | None = None
         self._since = 0
 
     def read(self, cells: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Tell how many generations before the newest of this site each cell was last set (`Slice.ages`).
+        """Return how many generations before the newest of this site each cell was last set (`Slice.ages`).
 
         Beside that are this generation, and the newest that this site may have lost: until it is out of the window, an
         unset cell proves nothing.
@@ -67,30 +67,30 @@ class Part(Cut):
     def touch(
         self, cells: NDArray[Any], *behind: NDArray[Any], before: int, now: int
     ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Tell when each cell was last set, and set it before the next is looked at (`Slice.touch`).
+        """Return when each cell was last set, and set it before the next is read (`Slice.touch`).
 
         `now` is the newest generation of the batch, `before` the newest before it. To the ages come the generation that
         they count back from, the newest that this site may have lost, and both of these: a batch that is sent again is
         judged as of when it came first.
         """
         ages, base = self._slice.touch(cells, now, *behind)
-        told = np.array([base, self._missed, before, now])
+        state = np.array([base, self._missed, before, now])
         self._heard(len(cells))
-        return ages, told
+        return ages, state
 
     def latest(self) -> int:
-        """Tell the newest generation of this site."""
+        """Return the newest generation of this site."""
         return self._slice.newest
 
     def overfull(self) -> str | None:
-        """Tell that more of its cells are set than are planned, once that is so."""
-        return self._said
+        """Return a warning once more of its cells are set than are planned."""
+        return self._warning
 
     def _heard(self, cells: int) -> None:
         self._since += cells
-        if self._said is None and self._since >= self._step:
+        if self._warning is None and self._since >= self._step:
             self._since = 0
-            self._said = crowded(self._like, self._slice)
+            self._warning = crowded(self._like, self._slice)
         if self._missed == ALL:
             # What was lost came before this, but for the lateness that producers may differ by.
             self._missed = self._slice.newest + self._late
@@ -110,7 +110,7 @@ class Part(Cut):
 
 
 def crowded(like: FilterSpec, part: Slice) -> str | None:
-    """Tell that a slice makes the filter err more often than planned, beyond what chance does to its cells."""
+    """Return a warning if a slice makes the filter err more often than planned, beyond chance."""
     fill, cells, k = part.fill, part.stop - part.start, part.k
     sure = fill - 5 * math.sqrt(fill * (1 - fill) / cells)
     if like.parameters.get("equal_timers", 1) > 1 or sure <= 0 or sure**k <= TOLERANCE * like.fpr:

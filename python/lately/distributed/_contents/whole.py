@@ -11,11 +11,11 @@ import lately
 from lately._core import Filter, overfull
 from lately.distributed._contents.blank import Blank
 from lately.distributed._seed import shared_seed
-from lately.distributed._sites.memo import State
+from lately.distributed._sites.results import State
 
 
 class Whole:
-    """A filter that is asked by hashes."""
+    """A filter whose keys are given as hashes."""
 
     writes = frozenset({"insert", "duplicated"})
 
@@ -35,7 +35,7 @@ class Whole:
         return self._filter.nbytes
 
     def query(self, hashes: NDArray[np.uint64], *moments: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Tell which keys were inserted within the window; `moments`, if given, are nanoseconds since 1970."""
+        """Return which keys were inserted within the window; `moments`, if given, are nanoseconds since 1970."""
         return self._filter.query(self._keys(hashes), at=_at(moments))
 
     def insert(self, hashes: NDArray[np.uint64], *moments: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -44,7 +44,7 @@ class Whole:
         return np.zeros(len(hashes), dtype=np.bool_)
 
     def duplicated(self, hashes: NDArray[np.uint64], *moments: NDArray[np.int64], refresh: bool) -> NDArray[np.bool_]:
-        """Tell for each key whether it was there, then insert it."""
+        """Return for each key whether it was there, then insert it."""
         return self._filter.duplicated(self._keys(hashes), at=_at(moments), refresh=refresh)
 
     def fill(self) -> float:
@@ -52,11 +52,11 @@ class Whole:
         return float(self._filter.fill.mean())
 
     def overfull(self) -> str | None:
-        """Tell what the filter would warn of, if it holds more keys than planned."""
+        """Return the warning of the filter, if it holds more keys than planned."""
         return overfull(self._filter)
 
     def state(self) -> State:
-        """Its saved form."""
+        """Return the saved form of the filter."""
         return {"filter": np.frombuffer(self._filter.to_bytes(), dtype=np.uint8)}
 
     def load(self, state: Mapping[str, NDArray[Any]]) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lately.distributed._producer.numbering import Name
-from lately.distributed._sites.memo import Ticket
+from lately.distributed._sites.results import RequestId
 
 Verdicts: TypeAlias = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 """Which keys of a batch were seen, and for which a site did not answer."""
@@ -38,9 +38,9 @@ class Batch:
     def __len__(self) -> int:
         return len(self.hashes)
 
-    def ticket(self, rows: NDArray[np.int64] | None = None) -> Ticket | None:
-        """Make the ticket of rows, by default of all; None if the batch only queries."""
+    def request(self, rows: NDArray[np.int64] | None = None) -> RequestId | None:
+        """Make the request of rows, by default of all; None if the batch only queries."""
         if not self.name.number:
             return None
         rows = np.arange(len(self)) if rows is None else rows
-        return self.name.ticket(rows if self.offsets is None else self.offsets[rows])
+        return self.name.request(rows if self.offsets is None else self.offsets[rows])

@@ -3,16 +3,16 @@
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from lately._core import OverfullWarning
-from lately.distributed._sites.interface import Failed, Message, Record, Sites, Traffic, Turn
-from lately.distributed._sites.site import SupersededError
+from lately.distributed._sites.errors import SupersededError
+from lately.distributed._sites.interface import Failed, Lease, Message, Record, Sites, Traffic
 
-TURNS = 10
-"""Turns that a producer takes for one batch: a turn is lost if it lasts longer than the sites allow."""
+LEASES = 10
+"""Leases that a producer takes for one batch: a lease is lost if it lasts longer than the sites allow."""
 
 _Done = TypeVar("_Done")
 
@@ -30,8 +30,8 @@ class FailedSitesError(RuntimeError):
         The sites, and why.
     number : int or None
         The batch may be with some of the sites: send the same keys with this ``number`` until it is answered. Keys of a
-        batch that is given up may count as seen later, though nobody was told that they are new. None if nothing was
-        written.
+        batch that is given up may count as seen later, though no producer was answered that they are new. None if
+        nothing was written.
     """
 
     def __init__(self, failed: Sequence[Failed], number: int | None = None) -> None:
@@ -65,7 +65,7 @@ class Exchange:
     def __init__(self, sites: Sites, *, strict: bool) -> None:
         self.sites, self.strict = sites, strict
         self.traffic = Traffic.none(len(sites))
-        # Sites that did not answer when last asked, each with the moment at which its outage began.
+        # Sites that did not answer their last message, each with the moment at which its outage began.
         self._out: dict[int, Failed] = {}
         self._incarnations = dict(sites.incarnations)
         self.restarts = 0
@@ -75,7 +75,7 @@ class Exchange:
 
     @property
     def failed(self) -> tuple[Failed, ...]:
-        """Sites that did not answer when they were last asked."""
+        """Sites that did not answer their last message."""
         return tuple(self._out.values())
 
     def call(self, messages: Sequence[Message]) -> list[Any]:
@@ -116,10 +116,19 @@ class Exchange:
             )
         return answers
 
-    def turn(self, record: Record | None = None) -> AbstractContextManager[Turn]:
-        """Take the turn (`Sites.turn`)."""
+    @contextmanager
+    def lease(self, record: Record | None = None) -> Iterator[Lease]:
+        """Take the lease (`Sites.lease`); warn if a batch may have been cut off whose record is lost."""
         self._check()
-        return self.sites.turn() if record is None else self.sites.turn(record)
+        with self.sites.lease(record) as lease:
+            if lease.doubtful:
+                warnings.warn(
+                    "the actor of the lease was restarted, and the producer that had the lease has not come back: keys "
+                    "of its last batch may be reported new once more",
+                    FailedSitesWarning,
+                    stacklevel=_level(),
+                )
+            yield lease
 
     def warn_of_overfull(self) -> None:
         """Warn once of each site that holds more than planned."""
@@ -142,22 +151,22 @@ class Exchange:
 def _level() -> int:
     """How many calls lie between its caller and the user's line, which a warning should show."""
     frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals["__name__"].startswith("lately.distributed."):
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith(("lately.distributed.", "contextlib")):
         frame, level = frame.f_back, level + 1
     return level
 
 
 def until_done(act: Callable[[bool], _Done], *, again: bool) -> _Done:
-    """Write a batch, again if another producer got the turn meanwhile.
+    """Write a batch, again if another producer got the lease meanwhile.
 
-    `act` is given whether the batch may have been sent before: what was set then is known by its ticket.
+    `act` is given whether the batch may have been sent before: what was set then is known by its request.
 
     Raises
     ------
     SupersededError
         If that happens too often.
     """
-    for _ in range(TURNS - 1):
+    for _ in range(LEASES - 1):
         try:
             return act(again)
         except SupersededError:

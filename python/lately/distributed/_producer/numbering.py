@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lately.distributed._producer.task import Attempt, running
-from lately.distributed._sites.memo import Ticket
+from lately.distributed._sites.results import RequestId
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class Name:
     again: bool = False
     lasting: bool = False
 
-    def ticket(self, index: NDArray[np.int64]) -> Ticket:
-        """Make the ticket of some places of the batch."""
-        return Ticket(self.producer, self.number, index, self.lasting)
+    def request(self, index: NDArray[np.int64]) -> RequestId:
+        """Make the request of some places of the batch."""
+        return RequestId(self.producer, self.number, index, self.lasting)
 
 
 class Numbering:

@@ -19,7 +19,7 @@ _Answer = TypeVar("_Answer")
 
 
 class Producer:
-    """Who sends the batches of a handle.
+    """Numbers, reads and writes the batches of a handle.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Producer:
         self._writing = threading.Lock()
 
     def query(self, keys: Any, at: Any) -> Batch:
-        """Read a batch to ask about, or refuse it."""
+        """Read a batch of a query, or reject it."""
         hashes, latest = hash_keys(keys, seed=self._seed), self.numbering.latest
         return Batch(hashes, self._like.moments(at, len(hashes), latest=latest, new=False), latest)
 

@@ -60,7 +60,7 @@ class Queue:
             try:
                 return self._producer.write(hashes, at, number, offsets, act, nothing, attempt=attempt)
             except BaseException:
-                # What is refused before it is sent stops nobody.
+                # A batch that is rejected before it is sent stops no other.
                 if number is not None or self._producer.numbering.number != before:
                     self._epoch += 1
                 raise

@@ -1,4 +1,4 @@
-"""Messages that together ask one thing."""
+"""Messages whose answers belong together."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class Request:
     combine: Callable[[list[Any]], Any]
 
     def then(self, act: Callable[[Any], Any]) -> "Request":
-        """Do something more with the answers, once they are combined."""
+        """Apply a function to the combined answers."""
         return Request(self.messages, lambda answers: act(self.combine(answers)))
 
 

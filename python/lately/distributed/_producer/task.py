@@ -48,7 +48,7 @@ def running() -> Attempt | None:
     if ray is None or not ray.is_initialized():
         return None
     worker = ray.get_runtime_context().worker
-    # A driver has no task, and would be warned of asking.
+    # A driver has no task, and Ray would warn it.
     if worker.mode != ray.WORKER_MODE:
         return None
     # Ray's context has the task, but not which run of it this is.

@@ -1,1 +1,1 @@
-"""Sites: where cells live, how they are asked, fail and come back."""
+"""Sites: where cells are, how messages reach them, how they fail and restart."""

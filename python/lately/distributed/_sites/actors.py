@@ -1,333 +1,364 @@
-"""Sites on Ray: actors anywhere in the cluster hold them, and are restarted when they die."""
+"""The actors of a filter on Ray: what runs in them, and how a producer calls them.
 
-import hashlib
-import secrets
+Batches travel by the port of an actor where there is one, and all else by calls of Ray, which also carry batches while
+a port cannot be reached or a connection is lost.
+"""
+
+import asyncio
+import threading
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
-from typing import Any, Literal, Self
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
 
 from lately.distributed._ray import imported
-from lately.distributed._sites.actor import Actor, Spec, TurnActor
-from lately.distributed._sites.calls import NAMESPACE, Calls, named
-from lately.distributed._sites.interface import Failed, Maker, Record, Turn
-from lately.distributed._sites.layout import Layout
-from lately.distributed._sites.ledger import RayLedger
-from lately.distributed._sites.routing import Out, Routed
-from lately.distributed._sites.site import MovedError
-from lately.distributed._sites.taking import PAUSE, RENEW, Taker
+from lately.distributed._sites.errors import ReplacedError, raised, refusal
+from lately.distributed._sites.frames import framed
+from lately.distributed._sites.incarnation import Incarnation
+from lately.distributed._sites.interface import Maker, Plain
+from lately.distributed._sites.lease import PAUSE, LeaseServer
+from lately.distributed._sites.metrics import Reporter, metric
+from lately.distributed._sites.port import Address, Listener, LostError, UnreachableError, fits, key_of, links
+from lately.distributed._sites.results import RequestId
+from lately.distributed._sites.site import Site
 
-OPTIONS: Mapping[str, Any] = {"num_cpus": 0.01, "max_restarts": -1, "scheduling_strategy": "SPREAD"}
-"""A site needs memory more than CPU. Ray must not retry messages: a site may have acted upon them (`Ticket`)."""
+LOOK = 1.0
+"""Seconds after which failed actors are checked while others have yet to answer."""
 
-START = 300
-"""Seconds for sites to start, to restart, and to save their last checkpoints: a cluster may have to grow."""
+REFUSED = 60.0
+"""Seconds for which a port that could not be reached is not tried again."""
 
-PRODUCERS = 10_000
-"""Methods that may wait for their turn."""
-
-LEASE = 3.0
-"""Seconds after which the turn of a producer that has died goes to the next."""
+LEASE_ACTOR = -1
+"""Number of the actor that grants the lease."""
 
 
-class RaySites(Routed):
-    """Sites that are held by actors of a Ray cluster.
+@dataclass(frozen=True)
+class Spec:
+    """What an actor needs to know of its filter.
+
+    Attributes
+    ----------
+    filter : str
+        Prefix of the actors' names in the cluster's store.
+    secret : bytes
+        From which the keys of ports are derived (`key_of`).
+    ports : bool
+        Whether actors have ports.
+    shares : tuple of tuple of int
+        The sites of each actor.
+    """
+
+    filter: str
+    secret: bytes
+    ports: bool
+    shares: tuple[tuple[int, ...], ...]
+
+
+class _Actor:
+    """A process that answers by a port and by calls of Ray."""
+
+    def __init__(self, spec: Spec, number: int) -> None:
+        self._spec, self._number = spec, number
+        self._incarnation = Incarnation(f"lately/{spec.filter}/{number}")
+        self._port: Address | None = None
+
+    def _listen(self, answer: Any) -> None:
+        if self._spec.ports:
+            with suppress(OSError):
+                node = imported().util.get_node_ip_address()
+                self._port = Listener(node, key_of(self._spec.secret, self._number), answer).address
+        self._incarnation.publish(self._port)
+
+
+class SiteActor(_Actor):
+    """Some of the sites of a filter."""
+
+    def __init__(self, spec: Spec, number: int, makers: Mapping[int, Maker]) -> None:
+        super().__init__(spec, number)
+        self._makers, self._sites = makers, dict[int, Site]()
+        self._lock = threading.Lock()
+        for site in self._makers:
+            # A site that cannot be made reports the error at each call, and is tried again: its checkpoint may be out
+            # of reach for a while.
+            with suppress(Exception):
+                self._site(site)
+        self._listen(lambda request: self._call(*request))
+
+    def call(self, *requests: tuple[int, Sequence[Plain]]) -> tuple[Any, Address | None]:
+        """Answer the messages of some sites; return the answer of each site, or its error, and the port."""
+        return self._call("call", *requests), self._port
+
+    def status(self, *sites: int) -> tuple[list[dict[str, Any]], Address | None]:
+        """Report the states of sites (`Site.status`), and the port."""
+        more = {"node": imported().get_runtime_context().get_node_id(), "port": self._port}
+        return [self._site(site).status() | more for site in sites], self._port
+
+    def close(self) -> None:
+        """Close all sites, after their last checkpoints."""
+        errors = []
+        for site in list(self._sites.values()):
+            try:
+                site.close()
+            except Exception as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+
+    def _call(self, method: str, *requests: tuple[int, Sequence[Plain]]) -> list[dict[str, Any]]:
+        if method != "call":
+            raise ValueError(f"a port of sites has no {method!r}")
+        self._incarnation.check()
+        answers = [self._answer(*request) for request in requests]
+        # Again, since this process may have stood still meanwhile.
+        self._incarnation.check()
+        return answers
+
+    def _answer(self, number: int, messages: Sequence[Plain]) -> dict[str, Any]:
+        try:
+            site = self._site(number)
+            answers = []
+            for method, columns, options, fields, fence in messages:
+                request = RequestId(*fields) if fields else None
+                answers.append(site.call(method, tuple(columns), options, request=request, fence=fence))
+        except Exception as error:
+            return refusal(error)
+        return {"incarnation": site.incarnation, "overfull": site.overfull, "answers": answers}
+
+    def _site(self, number: int) -> Site:
+        with self._lock:
+            if number not in self._sites:
+                site, again = self._makers[number](), self._incarnation.number > 1
+                if again:
+                    site.began_again()
+                self._sites[number] = site
+                Reporter(site, again=again)
+            return self._sites[number]
+
+
+class LeaseActor(_Actor):
+    """The actor that grants the lease."""
+
+    def __init__(self, spec: Spec, number: int) -> None:
+        super().__init__(spec, number)
+        self._lease, self._open = LeaseServer(self._incarnation.number), False
+
+    async def spec(self) -> Spec:
+        """Return what connects a producer to the filter."""
+        return self._spec
+
+    async def call(self, method: str, *arguments: Any) -> tuple[Any, Address | None]:
+        """Call a method of `LeaseServer`; return its answer, and the port."""
+        if not self._open:
+            self._open, loop = True, asyncio.get_running_loop()
+            self._listen(lambda request: [asyncio.run_coroutine_threadsafe(self._of(*request), loop).result()])
+        return await self._of(method, *arguments), self._port
+
+    async def _of(self, method: str, *arguments: Any) -> Any:
+        if method not in ("take", "renew", "hold", "give"):
+            raise ValueError(f"the lease has no {method!r}")
+        self._incarnation.check()
+        return await getattr(self._lease, method)(*arguments)
+
+
+@dataclass(frozen=True)
+class Out:
+    """In place of an answer: the actor did not answer in time.
+
+    Attributes
+    ----------
+    reason : str
+    since : float
+        Seconds since 1970.
+    """
+
+    reason: str
+    since: float
+
+
+class Actors:
+    """Calls the actors of a filter, and skips those that do not answer, until they do.
 
     Parameters
     ----------
-    makers : sequence of callable
-        Each makes a site, and is pickled to where it runs. It is called there when an actor that is to hold the site
-        starts, and whenever Ray restarts it: then the site loads its checkpoint.
-    actors : int, optional
-        How many actors hold the sites, each as many; the default is one for each site. `resize` changes it.
-    name : str, optional
-        The name by which other producers and later drivers find the sites (`RaySites.connect`). Named sites stay when
-        the driver ends, until they are closed; others end with it.
-    deadline : float, default 10
-        Seconds that a site has to answer. A message to a site that dies meanwhile is sent again, with the same ticket.
-    transport : {"sockets", "ray"}, default "sockets"
-        How messages travel. Each actor has a TCP port on its node, for those who know the secret of these sites, which
-        travels with their handles; where a port cannot be reached, and when a connection is lost, messages go by calls
-        of Ray. With "ray" there are no ports. Keys' hashes cross the network unencrypted either way.
-    **options
-        What Ray's ``actor.options`` takes: ``num_cpus``, ``memory``, ``resources``, ``runtime_env`` and so on.
-
-    Raises
-    ------
-    ImportError
-        If Ray is not installed.
-    ValueError
-        If there are sites of that name, or no sites are asked for, or the deadline is not above 0. What a maker raises
-        is raised here.
-    TimeoutError
-        If the actors have not all started within five minutes.
-
-    Notes
-    -----
-    If Ray has not been started, its own rule holds: it joins the cluster of ``RAY_ADDRESS``, or starts one on this
-    machine. Under ``uv run``, set ``RAY_ENABLE_UV_RUN_RUNTIME_ENV=0`` before.
-
-    A site that has not answered within the deadline is skipped, at no cost, until it answers a probe that is sent to it
-    meanwhile. It may still act on the earlier message, later.
-
-    A pickled `RaySites` refers to the same sites.
-
-    Examples
-    --------
-    Sites that Ray puts on nodes with a disk, and that later drivers find as "seen":
-
-    >>> from lately.distributed import RaySites, SlicedFilter
-    >>> disks = lambda makers: RaySites(makers, name="seen", resources={"disk": 0.1})
-    >>> f = SlicedFilter("horizontal", 8, slice, sites=disks, checkpoint="s3://bucket/seen")  # doctest: +SKIP
-    >>> later = lambda makers: RaySites.connect("seen")
-    >>> f = SlicedFilter("horizontal", 8, slice, sites=later)  # doctest: +SKIP
+    handles : mapping from int to actor
+    secret : bytes
+        From which the keys of their ports are derived.
+    deadline : float
+        Seconds that they have to answer.
     """
 
-    def __init__(
-        self,
-        makers: Sequence[Maker],
-        *,
-        actors: int | None = None,
-        name: str | None = None,
-        deadline: float = 10.0,
-        transport: Literal["sockets", "ray"] = "sockets",
-        **options: Any,
-    ) -> None:
-        ray = imported()
-        if not makers:
-            raise ValueError("there are no sites without makers")
-        if not deadline > 0:
-            raise ValueError(f"the deadline must be above 0 seconds, not {deadline}")
-        if transport not in ("sockets", "ray"):
-            raise ValueError(f"transport must be 'sockets' or 'ray', got {transport!r}")
-        number = _count(len(makers) if actors is None else actors, len(makers))
-        secret = secrets.token_bytes(32)
-        self._begin(name, deadline, secret)
-        self.connected = False
-        if name is not None and named(name) is not None:
-            raise ValueError(f"there are sites named {name!r}: RaySites.connect({name!r}) finds them")
-        spec = Spec(tuple(makers), secret, transport == "sockets", self._ledger, {**OPTIONS, **options})
-        self._layout = Layout.first(len(makers), number)
-        self._ledger.put(self._layout)
-        self._start(spec, self._layout.hosts)
-        self._turns = (
-            ray.remote(TurnActor)
-            .options(**OPTIONS, max_concurrency=PRODUCERS, **_names(name))
-            .remote(LEASE, len(makers), secret, ports=spec.ports)
-        )
-        self._taker = Taker(self._turns, secret, deadline)
-        try:
-            late = [site for site in self._status(START) if isinstance(site, Failed)]
-            if late:
-                raise TimeoutError(f"{len(late)} of {len(makers)} sites did not start: {late[0].reason}")
-        except BaseException:
-            self._end()
-            raise
+    def __init__(self, handles: Mapping[int, Any], secret: bytes, deadline: float) -> None:
+        self.handles, self._secret, self.deadline = dict(handles), secret, deadline
+        self.ports: dict[int, Address | None] = {}
+        self._forget_failures()
 
-    @classmethod
-    def connect(cls, name: str, *, deadline: float = 10.0) -> Self:
-        """Find named sites.
+    def _forget_failures(self) -> None:
+        self._refused: dict[Address | None, float] = {}
+        self._outages: dict[int, tuple[Out, Any]] = {}
+        self._dead: set[int] = set()
 
-        Raises
-        ------
-        ValueError
-            If there are none of that name in the cluster.
-        TimeoutError
-            If their number is not known within the deadline.
-        """
-        ray = imported()
-        turns = named(name)
-        if turns is None:
-            raise ValueError(f"there are no sites named {name!r} in this cluster")
-        sites = cls.__new__(cls)
-        _, secret = ray.get(turns.sites.remote(), timeout=deadline)
-        sites._begin(name, deadline, secret)
-        sites._turns, sites._taker = turns, Taker(turns, secret, deadline)
-        layout = sites._ledger.latest()
-        if layout is None:
-            raise ValueError(f"the sites named {name!r} are closed")
-        sites._layout = layout
-        sites.status()
-        return sites
-
-    def _begin(self, name: str | None, deadline: float, secret: bytes) -> None:
-        self.connected = True
-        self._name, self._patience, self._secret = name, deadline, secret
-        filter = hashlib.sha256(secret).hexdigest()
-        self._ledger: RayLedger = RayLedger(filter)
-        # Of the names of its actors.
-        self._prefix = name or filter[:16]
-        self._calls = Calls(self._prefix, self._ledger, secret, deadline)
-        self.incarnations: dict[int, int] = {}
-        self.overfull: dict[int, str] = {}
-        self._closed = False
+    def __getstate__(self) -> dict[str, Any]:
+        # Another process reaches other ports and actors.
+        return {name: value for name, value in vars(self).items() if name not in ("_refused", "_outages", "_dead")}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         vars(self).update(state)
-        self.connected = True
+        self._forget_failures()
 
-    def resize(self, actors: int) -> None:
-        """Move sites to more actors, or to fewer, while producers go on.
+    def retry(self, actor: int) -> None:
+        """Call an actor that has failed at the next opportunity."""
+        self._outages.pop(actor, None)
 
-        Sites move with their cells and answers, those between different actors side by side. Whoever sends keys of a
-        site that is on its way waits for it, and sends them again with their number; the verdicts are as if nothing had
-        moved. If an actor dies meanwhile, its sites come back as at any other time. If who calls this dies, sites stay
-        where they are by then, and another call goes on.
+    def call(self, requests: Mapping[int, Sequence[tuple[int, Any]]], end: float) -> dict[int, Any]:
+        """Send requests of sites to their actors; return what `SiteActor.call` answers, or `Out`."""
+        sent = {actor: ("call", *request) for actor, request in requests.items() if actor not in self._outages}
+        answers = self._by_ports(sent, end)
+        for actor, answer in answers.items():
+            if isinstance(answer, TimeoutError):
+                answers[actor] = self._fail(actor, f"no answer within {self.deadline:g} s.")
+            elif isinstance(answer, dict):
+                # Of the request as a whole, not of a site.
+                answers[actor] = [answer] * len(requests[actor])
+        left = {actor: tuple(request) for actor, request in requests.items() if actor not in answers}
+        if left:
+            # An actor that keeps all waiting must not take the time of those whose connection was lost meanwhile.
+            answers |= self.gather("call", left, max(end - time.monotonic(), min(LOOK, self.deadline)))
+        for actor, answer in answers.items():
+            if isinstance(answer, Out):
+                for site, _ in requests[actor]:
+                    metric("lately_failures").inc(1, tags={"site": str(site)})
+        return answers
 
-        Parameters
-        ----------
-        actors : int
-            How many are to hold the sites; at most as many as there are sites.
+    def of_lease(self, seconds: float, *request: Any) -> Any:
+        """Call a method of `LeaseServer`, once.
 
         Raises
         ------
-        ValueError
-            If there are fewer sites.
+        ConnectionError
+            If the actor does not answer.
         RuntimeError
-            If another process moves sites at the same time; or if the sites have no name and were started by another
-            process: the new actors would end with this one.
-        TimeoutError
-            If the new actors have not started within five minutes.
-        CheckpointError
-            If a site cannot save what it has; it stays where it is.
+            If it has ended for good.
         """
-        actors = _count(actors, len(self))
-        if self.connected and self._name is None:
-            raise RuntimeError("sites without a name can be moved only by the process that has started them")
-        self._look(self._layout)
-        layout = self._layout
-        if (more := actors - len(layout.hosts)) > 0:
-            layout = self._put(layout.grown(more))
-        # Also those that somebody else has put down, who has died since.
-        new = [host for host in layout.hosts if named(f"{self._prefix}/{host}") is None]
-        if new:
-            spec = imported().get(self._calls.handle(layout.places[0]).spec.remote(), timeout=START)
-            self._start(spec, new)
-            for answer in self._calls.gather("status", dict.fromkeys(new, ()), START).values():
-                if isinstance(answer, Out):
-                    raise TimeoutError(f"an actor did not start: {answer.reason}")
-        self._spread(layout.hosts[:actors])
-        self._retire(layout.hosts[actors:])
-
-    def _put(self, layout: Layout) -> Layout:
-        if not self._ledger.put(layout):
-            raise RuntimeError("others move sites at the same time")
-        self._layout = layout
-        return layout
-
-    def _retire(self, hosts: Sequence[int]) -> None:
-        """End actors that hold no sites."""
-        if not hosts:
-            return
-        self._look(self._layout)
-        self._put(self._layout.without(hosts))
-        for host in hosts:
-            self._calls.end(host)
-
-    def _hand(self, site: int, source: int, to: int, version: int) -> None:
         ray = imported()
-        end = time.monotonic() + START
-        # Data go from actor to actor.
-        data = self._calls.handle(source).give.remote(site)
-        self._got(data, end)
-        took = self._calls.handle(to).take.remote(site, version, data)
-        while not ray.wait([took], timeout=RENEW)[0] and time.monotonic() < end:
-            self._calls.handle(source).wait.remote(site)
-        self._got(took, end)
-
-    def _got(self, answer: Any, end: float) -> None:
-        """Wait for an actor; one that has died is waited for, and its sites are moved anew."""
-        ray = imported()
+        answer = self._by_ports({LEASE_ACTOR: request}, time.monotonic() + seconds).get(LEASE_ACTOR)
+        if isinstance(answer, TimeoutError):
+            raise ConnectionError(f"no answer within {seconds:g} s.")
+        if isinstance(answer, dict):
+            raise raised(answer["error"])
+        if answer is not None:
+            return answer[0]
         try:
-            ray.get(answer, timeout=max(0, end - time.monotonic()))
+            answer, self.ports[LEASE_ACTOR] = ray.get(self.handles[LEASE_ACTOR].call.remote(*request), timeout=seconds)
         except ray.exceptions.RayTaskError as error:
+            if isinstance(error.cause, ReplacedError):
+                raise ConnectionError(str(error.cause)) from None
             raise error.cause from None
-        except ray.exceptions.GetTimeoutError as error:
-            raise TimeoutError(str(error)) from None
         except ray.exceptions.RayError as error:
-            time.sleep(PAUSE)
-            raise MovedError(str(error)) from None
+            if isinstance(error, ray.exceptions.ActorDiedError):
+                self._died(LEASE_ACTOR, error)
+            raise ConnectionError(str(error).partition("\n")[0]) from None
+        self._dead.discard(LEASE_ACTOR)
+        return answer
 
-    def _keep(self, site: int, source: int) -> None:
-        self._calls.handle(source).wait.remote(site, 0.0)
+    def gather(self, method: str, requests: Mapping[int, tuple[Any, ...]], patience: float) -> dict[int, Any]:
+        """Call a method of actors by Ray, again while they restart; raise what a method raised, after all answers."""
+        ray = imported()
+        end = time.monotonic() + patience
+        answers: dict[int, Any] = {actor: self._outage(actor) for actor in requests}
+        again = {actor: "" for actor, outage in answers.items() if outage is None}
+        pending: dict[Any, int] = {}
+        errors = []
+        while again or pending:
+            pending |= {getattr(self.handles[actor], method).remote(*requests[actor]): actor for actor in again}
+            again = {}
+            left = end - time.monotonic()
+            ready, _ = ray.wait(list(pending), num_returns=len(pending), timeout=max(0, min(LOOK, left)))
+            for answer in ready:
+                actor = pending.pop(answer)
+                try:
+                    answers[actor] = ray.get(answer)
+                except ray.exceptions.RayTaskError as error:
+                    # Ray's error only looks like the actor's; the cause is the actor's.
+                    if isinstance(error.cause, ReplacedError):
+                        again[actor] = str(error.cause)
+                    else:
+                        errors.append(error.cause)
+                except ray.exceptions.RayError as error:
+                    if isinstance(error, ray.exceptions.ActorDiedError):
+                        self._died(actor, error)
+                    again[actor] = str(error).partition("\n")[0]
+                else:
+                    self._dead.discard(actor)
+                    if isinstance(answers[actor], tuple):
+                        answers[actor], self.ports[actor] = answers[actor]
+            if time.monotonic() >= end:
+                for actor, reason in (again | dict.fromkeys(pending.values(), "")).items():
+                    answers[actor] = self._fail(actor, f"no answer within {patience:g} s. {reason}".strip())
+                break
+            if again:
+                time.sleep(min(PAUSE, max(0, end - time.monotonic())))
+        if errors:
+            raise errors[0]
+        return answers
 
-    def _settle(self, site: int, source: int, to: int) -> None:
-        self._calls.handle(source).forget.remote(site)
-        # It is made by whoever asks for it first.
-        self._calls.handle(to).status.remote(site)
+    def _by_ports(self, requests: Mapping[int, tuple[Any, ...]], end: float) -> dict[int, Any]:
+        """Call actors by their ports; where that is impossible or the connection was lost, there is no answer."""
+        sent = {}
+        for actor, request in requests.items():
+            port = self.ports.get(actor)
+            if port is not None and self._refused.get(port, 0.0) < time.monotonic() and fits(frame := framed(request)):
+                sent[actor] = port, key_of(self._secret, actor), frame
+        answers: dict[int, Any] = {}
+        for actor, answer in (links().exchange(sent, end) if sent else {}).items():
+            if isinstance(answer, UnreachableError):
+                self._refused[sent[actor][0]] = time.monotonic() + REFUSED
+            elif isinstance(answer, LostError) or _replaced(answer):
+                # What it did is unknown; Ray knows whether it is there, and starts it again.
+                self.ports[actor] = None
+            else:
+                answers[actor] = answer
+        return answers
 
-    def _ask_hosts(
-        self, method: str, asked: Mapping[int, Mapping[int, Any]], end: float
-    ) -> dict[int, list[dict[str, Any]] | Out]:
-        self._check()
-        return self._calls.ask(method, asked, end)
+    def _died(self, actor: int, error: Exception) -> None:
+        """Raise a RuntimeError if an actor is dead for good: Ray may report one dead that is about to restart, once."""
+        if actor in self._dead:
+            name = "the actor of the lease" if actor == LEASE_ACTOR else f"actor {actor}"
+            reason = str(error).strip().rpartition("\n")[2]
+            raise RuntimeError(
+                f"{name} is gone, and with it the filter: it was closed, or its driver has ended ({reason})"
+            )
+        self._dead.add(actor)
 
-    def turn(self, record: Record | None = None) -> AbstractContextManager[Turn]:
-        """Take a turn; it lasts three deadlines at most, and ends within seconds if its producer dies."""
-        self._check()
-        return self._taker.taken(record)
+    def _fail(self, actor: int, reason: str) -> Out:
+        out = Out(reason, time.time())
+        self._outages[actor] = out, self.handles[actor].status.remote()
+        return out
 
-    def status(self) -> list[dict[str, Any] | Failed]:
-        """Ask each site how it is (`Site.status`), and on which ``node`` of the cluster."""
-        return self._status(self._patience)
-
-    def kill(self, site: int) -> None:
-        """Kill the actor that holds a site: what it has not saved is gone. Ray starts it again."""
-        self._look(self._layout)
-        imported().kill(self._calls.handle(self._layout.places[site]), no_restart=False)
-
-    def restart(self, site: int) -> None:
-        """Wait until Ray has started a site again.
-
-        Raises
-        ------
-        TimeoutError
-            If that takes longer than five minutes.
-        """
-        self._calls.again(self._layout.places[site])
-        answer = self._ask("status", {site: ()}, START)[site]
-        if isinstance(answer, Failed):
-            raise TimeoutError(answer.reason)
-
-    def close(self) -> None:
-        """Let the sites write their last checkpoints, and end them, for all who use them."""
-        self._look(self._layout)
-        try:
-            self._calls.gather("close", dict.fromkeys(self._layout.hosts, ()), START)
-        finally:
-            self._end()
-
-    def _end(self) -> None:
-        for actor in [*map(self._calls.handle, self._layout.hosts), self._turns]:
-            imported().kill(actor)
-        self._ledger.end()
-        self._closed = True
-
-    def _check(self) -> None:
-        if self._closed:
-            raise RuntimeError("the sites are closed")
-
-    def _start(self, spec: Spec, hosts: Sequence[int]) -> None:
-        """Start actors."""
-        for host in hosts:
-            options = {**spec.options, **_names(self._prefix, f"/{host}", lasting=self._name is not None)}
-            self._calls.started(host, imported().remote(Actor).options(**options).remote(spec, host))
-
-    def _status(self, patience: float) -> list[dict[str, Any] | Failed]:
-        self._check()
-        answers = self._ask("status", dict.fromkeys(range(len(self))), patience)
-        return [answers[site] for site in range(len(self))]
+    def _outage(self, actor: int) -> Out | None:
+        """Return the outage of an actor whose probe is unanswered, or None. Send another probe if the first failed."""
+        out, probe = self._outages.get(actor, (None, None))
+        if out is None:
+            return None
+        ray = imported()
+        for patience in (0, PAUSE):
+            if not ray.wait([probe], timeout=patience)[0]:
+                return out
+            try:
+                ray.get(probe)
+            except (ray.exceptions.RayTaskError, ray.exceptions.ActorDiedError):
+                # It is there, and reports an error; or it is gone, as the next call finds out.
+                break
+            except ray.exceptions.RayError:
+                probe = self.handles[actor].status.remote()
+                self._outages[actor] = out, probe
+            else:
+                break
+        else:
+            return out
+        self._outages.pop(actor, None)
+        return None
 
 
-def _names(name: str | None, part: str = "", *, lasting: bool = True) -> dict[str, Any]:
-    if name is None:
-        return {}
-    return {"name": name + part, "namespace": NAMESPACE} | ({"lifetime": "detached"} if lasting else {})
-
-
-def _count(actors: int, sites: int) -> int:
-    if not hasattr(actors, "__index__"):
-        raise TypeError(f"actors must be a whole number, got {actors!r}")
-    if not 1 <= actors <= sites:
-        raise ValueError(f"actors must be from 1 to {sites}, as many as there are sites, got {actors}")
-    return int(actors)
+def _replaced(answer: Any) -> bool:
+    return isinstance(answer, dict) and answer["error"][0] == ReplacedError.__name__

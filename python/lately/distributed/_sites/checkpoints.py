@@ -9,15 +9,15 @@ from lately.distributed._sites.store import Store
 
 
 class TakenOverError(RuntimeError):
-    """Another run of the site has begun."""
+    """A later run of the site has started."""
 
 
 class Checkpoints:
-    """What a run of a site finds, and where it saves.
+    """The checkpoints of a run: what it finds, and what it saves.
 
     A run begins by a claim: a few bytes under the site's name. Its checkpoints have a name of their own, so that a
-    write of an earlier run that comes late replaces nothing. A run looks at the claim after it has saved, and before
-    anybody is told. So either it sees that a later run has begun, or that one finds what was saved.
+    write of an earlier run that comes late replaces nothing. A run reads the claim after it has saved, and before
+    it answers. So either it finds that a later run has started, or that one finds what was saved.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class Checkpoints:
     def __init__(self, store: Store, name: str, *, whole: bool) -> None:
         self._store, self._name = store, name
         before = self._claim()
-        # Those of the clock tell runs apart that begin at once.
+        # Numbers of the clock differ for runs that begin at the same time.
         self._run = max(time.time_ns(), before.get("run", 0) + 1)
         self._older: list[int] = [before["run"], *before["older"]] if before else []
         self.lost = not before.get("whole", True)
@@ -77,7 +77,7 @@ class Checkpoints:
         Raises
         ------
         TakenOverError
-            If another run has begun.
+            If a later run has started.
         """
         self._check()
         self._store.write(self._at(self._run), data)
@@ -88,12 +88,12 @@ class Checkpoints:
             self._store.remove(name)
 
     def append(self, data: bytes) -> bool:
-        """Add to the log, or tell that there is none here.
+        """Append to the log; return False where the store has none.
 
         Raises
         ------
         TakenOverError
-            If another run has begun.
+            If a later run has started.
         """
         self._check()
         done = self._store.append(self._log(self._run, self.log), data)
@@ -128,5 +128,11 @@ class Checkpoints:
         self._store.write(self._name, json.dumps(claim).encode())
 
     def _check(self) -> None:
-        if self._claim().get("run") != self._run:
+        claim = self._claim()
+        if not claim:
+            # Not written again: behind a folder that is not mounted at the moment the checkpoints would be lost.
+            raise FileNotFoundError(
+                f"{self._name} is missing beside its checkpoints: mount their folder, or restore it, and send again"
+            )
+        if claim["run"] != self._run:
             raise TakenOverError("another site of this name has started since, and has its checkpoints")

@@ -5,14 +5,14 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-from lately.distributed._sites.memo import State
+from lately.distributed._sites.results import State
 
 
 class Contents(Protocol):
     """What a site holds: a filter, or part of one.
 
     Messages call its methods by name, with arrays of one row a key, and options. Methods in `writes` answer each key
-    with a bool, or a message as a whole (`Ticket.index`); the others may answer anything.
+    with a bool, or a message as a whole (`RequestId.index`); the others may answer anything.
     """
 
     writes: frozenset[str]
@@ -27,7 +27,7 @@ class Contents(Protocol):
         ...
 
     def state(self) -> State:
-        """Everything, as arrays."""
+        """Return everything, as arrays."""
         ...
 
     def load(self, state: Mapping[str, NDArray[Any]]) -> None:
@@ -35,13 +35,13 @@ class Contents(Protocol):
         ...
 
     def lost(self) -> None:
-        """Hear that the latest writes may be missing."""
+        """Note that the latest writes may be missing."""
         ...
 
     def overfull(self) -> str | None:
-        """Tell that it holds more than planned, once that is so; cheap to ask."""
+        """Return a warning once it holds more than planned; cheap to call."""
         ...
 
     def again(self, columns: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...] | None:
-        """Give the columns by which a call can be made again later with the same effect, or None if none can."""
+        """Return the columns by which a call can be made again later with the same effect, or None if none can."""
         ...

@@ -1,4 +1,4 @@
-"""Frames: arrays, and what is said of them, as bytes; on the wire and in logs.
+"""Frames: arrays, and JSON that describes them, as bytes; on the wire and in logs.
 
 A frame is two little-endian 64-bit lengths, then that many bytes of JSON, then that many bytes of arrays. In the JSON
 an array is ``{"dtype": "<i4", "shape": [n]}``; the bytes of all arrays follow in the order in which they are named,

@@ -1,26 +1,30 @@
-"""What a distributed filter needs from its sites, wherever they are: messages, failures, turns."""
+"""What a distributed filter needs from its sites, wherever they are: messages, failures, the lease."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lately.distributed._sites.memo import Ticket
-from lately.distributed._sites.site import Site
+from lately.distributed._sites.results import RequestId
 
-Maker = Callable[[], Site]
-"""Makes a site, where it will run: when it starts, and each time it restarts."""
+if TYPE_CHECKING:
+    from lately.distributed._sites.site import Site
 
+Maker = Callable[[], "Site"]
+"""Makes a site where it will run: when it starts, and each time it restarts."""
 
-PROTOCOL = 5
-"""Version of what travels between sites and producers, and of the manifest."""
+PROTOCOL = 6
+"""Version of messages between sites and producers, and of the manifest."""
 
 Plain = tuple[str, tuple[NDArray[Any], ...], dict[str, Any], tuple[Any, ...] | None, int]
+
+Record = tuple[Any, ...]
+"""A batch that is about to be written, of Python's and NumPy's types."""
 
 
 @dataclass(frozen=True)
@@ -31,27 +35,22 @@ class Message:
     method: str
     columns: tuple[NDArray[Any], ...]
     options: Mapping[str, Any] = field(default_factory=dict)
-    ticket: Ticket | None = None
+    request: RequestId | None = None
     fence: int = 0
 
     def plain(self) -> Plain:
-        """Give what travels between processes, of Python's and NumPy's types alone.
+        """Return the method, the columns, the options, the fields of the request or None, and the fence.
 
-        That is the method, the columns, the options, the fields of the ticket or None, and the fence, in this order. It
-        is version `PROTOCOL` of what sites and producers say to each other; the manifest of a filter has the version.
+        These travel between processes, and are part of version `PROTOCOL`.
         """
-        ticket = None if self.ticket is None else _fields(self.ticket)
-        return self.method, self.columns, dict(self.options), ticket, self.fence
+        request = None if self.request is None else self.request.plain
+        return self.method, self.columns, dict(self.options), request, self.fence
 
     @property
     def nbytes(self) -> int:
         """Bytes of its arrays."""
-        index = 0 if self.ticket is None or self.ticket.index is None else self.ticket.index.nbytes
+        index = 0 if self.request is None or self.request.index is None else self.request.index.nbytes
         return index + sum(column.nbytes for column in self.columns)
-
-
-def _fields(ticket: Ticket) -> tuple[Any, ...]:
-    return ticket.producer, ticket.number, ticket.index, ticket.lasting
 
 
 @dataclass(frozen=True)
@@ -78,11 +77,11 @@ class Traffic:
     Attributes
     ----------
     messages, failures : int
-        Sent, and of these without an answer.
+        Messages sent, and those without an answer.
     sent, received : int
         Bytes of the arrays.
     keys : ndarray of int64, shape (sites,)
-        Keys, or cells, that each site was asked for.
+        Keys, or cells, in the messages to each site.
     """
 
     messages: int
@@ -93,7 +92,7 @@ class Traffic:
 
     @classmethod
     def none(cls, sites: int) -> Traffic:
-        """Nothing yet."""
+        """Make the traffic of a producer that has sent nothing."""
         return cls(0, 0, 0, 0, np.zeros(sites, dtype=np.int64))
 
     def count(self, messages: Sequence[Message], answers: Sequence[Any]) -> None:
@@ -109,35 +108,34 @@ class Traffic:
                 self.received += sum(part.nbytes for part in parts if isinstance(part, np.ndarray))
 
 
-Record = tuple[Any, ...]
-"""A batch that is about to be written, of Python's and NumPy's types."""
-
-
 @dataclass
-class Turn:
-    """A producer's turn to write.
+class Lease:
+    """A producer's right to write, while no other has it.
 
     Attributes
     ----------
     fence : int
-        Its number. A site that has had a message of a later turn refuses those of this one.
+        Its number. A site that has had a message of a later lease refuses those of this one.
     left : tuple or None
-        The record of a turn that ended in the middle: whoever has the next one completes that batch first. Where there
-        is one, the record with which this turn was taken is not kept.
+        The record of a lease that ended before its batch was complete; the holder of the next one completes it first.
+        Where there is one, the record with which this lease was taken is not kept.
     newest : int or None
-        The newest generation that was written in the turns before; None if that is not known. Who has the turn sets it
-        to what he has written, and at the end it goes to the next.
+        The newest generation written under the leases before; None if that is not known. The holder sets it to what it
+        has written, for the next.
+    doubtful : bool
+        Whether a batch may have been cut off whose record is lost.
     keep : callable
-        Called by `hold`; raises a `SupersededError` if another turn has begun.
+        Called by `hold`; raises a `SupersededError` if another lease has started.
     """
 
     fence: int
     left: Record | None
     newest: int | None
+    doubtful: bool
     keep: Callable[[Record, int | None], None]
 
     def hold(self, record: Record) -> None:
-        """Keep a record before it is written, until this turn ends well, or the next one does."""
+        """Keep a record before it is written, until its batch is complete."""
         self.keep(record, self.newest)
 
 
@@ -149,10 +147,10 @@ class Sites(Protocol):
     connected : bool
         Whether they were started elsewhere. A filter that is closed then leaves them running.
     incarnations : dict of int to int
-        Of each site, by number, that of its latest answer (`Site.incarnation`). A new one tells that the site was made
-        again, and lacks what it had last answered. Whoever makes a site again tells it so (`Site.began_again`).
+        Of each site, by number, that of its latest answer (`Site.incarnation`). A new one means that the site was made
+        again, and lacks what it had last answered.
     overfull : dict of int to str
-        What sites that answered have said of holding more than planned (`Site.overfull`).
+        Warnings of sites that hold more than planned (`Site.overfull`).
     """
 
     connected: bool
@@ -177,18 +175,18 @@ class Sites(Protocol):
         """
         ...
 
-    def turn(self, record: Record | None = None) -> AbstractContextManager[Turn]:
-        """Wait until no other producer has a turn, and take it: ``with sites.turn() as turn``.
+    def lease(self, record: Record | None = None) -> AbstractContextManager[Lease]:
+        """Wait until no other producer has the lease, and take it: ``with sites.lease() as lease``.
 
         With a `record`, that is held from the beginning, unless another is left.
 
-        A turn that takes too long may be given to another producer. A site that has had a message of a later turn
-        refuses those with an earlier fence (`SupersededError`): then read again, and write, in a new turn.
+        A lease that takes too long may be given to another producer. A site that has had a message of a later lease
+        refuses those with an earlier fence (`SupersededError`): then read again, and write, under a new lease.
         """
         ...
 
     def status(self) -> list[dict[str, Any] | Failed]:
-        """Ask each site how it is (`Site.status`)."""
+        """Return the state of each site (`Site.status`)."""
         ...
 
     def kill(self, site: int) -> None:

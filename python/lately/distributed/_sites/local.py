@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from lately.distributed._sites.interface import Failed, Maker, Message, Record, Turn
-from lately.distributed._sites.site import SupersededError
+from lately.distributed._sites.errors import SupersededError
+from lately.distributed._sites.interface import Failed, Lease, Maker, Message, Record
 
 
 class LocalSites:
@@ -31,7 +31,7 @@ class LocalSites:
         self.incarnations = {i: site.incarnation for i, site in enumerate(self._sites)}
         self.overfull: dict[int, str] = {}
         self._down: dict[int, Failed] = {}
-        self._turn = threading.Lock()
+        self._lease = threading.Lock()
         self._fence = 0
         self._left: Record | None = None
         self._newest: int | None = None
@@ -51,43 +51,43 @@ class LocalSites:
             try:
                 answers.append(
                     site.call(
-                        message.method, message.columns, message.options, ticket=message.ticket, fence=message.fence
+                        message.method, message.columns, message.options, request=message.request, fence=message.fence
                     )
                 )
             except Exception as error:
                 errors.append(error)
             self.incarnations[message.site] = site.incarnation
-            if (said := site.overfull) is not None:
-                self.overfull[message.site] = said
+            if (warning := site.overfull) is not None:
+                self.overfull[message.site] = warning
         if errors:
             raise errors[0]
         return answers
 
     @contextmanager
-    def turn(self, record: Record | None = None) -> Iterator[Turn]:
-        """Take a turn, of any length."""
-        with self._turn, self._begun(record) as turn:
-            yield turn
+    def lease(self, record: Record | None = None) -> Iterator[Lease]:
+        """Take a lease, of any length."""
+        with self._lease, self._begun(record) as lease:
+            yield lease
 
     @contextmanager
-    def _begun(self, record: Record | None = None) -> Iterator[Turn]:
+    def _begun(self, record: Record | None = None) -> Iterator[Lease]:
         self._fence += 1
         fence, left = self._fence, self._left
 
         def keep(record: Record, newest: int | None) -> None:
             if fence != self._fence:
-                raise SupersededError(f"turn {fence} is over: {self._fence} has begun")
+                raise SupersededError(f"lease {fence} is over: {self._fence} has started")
             self._left, self._newest = record, newest
 
         self._left = record if left is None else left
-        turn = Turn(fence, left, self._newest, keep)
-        yield turn
+        lease = Lease(fence, left, self._newest, False, keep)
+        yield lease
         # Not after an error: then what is held is left to the next.
         if fence == self._fence:
-            self._left, self._newest = None, turn.newest
+            self._left, self._newest = None, lease.newest
 
     def status(self) -> list[dict[str, Any] | Failed]:
-        """Ask each site how it is."""
+        """Return the state of each site."""
         return [self._down.get(i) or site.status() for i, site in enumerate(self._sites)]
 
     def kill(self, site: int) -> None:

@@ -1,9 +1,9 @@
-"""What a site has written since its last snapshot: records, appended to a log before anybody is told the answers.
+"""The replay log of a site: records of what it wrote since its checkpoint, appended before it answers.
 
-A log is a row of *groups*, each written and synced at once: a head, and frames (`frames.py`), one a record: ``[method,
-columns, options, ticket, heard, answers]``. They hold what was new to the site, so that the same calls in the same
-order give the same cells. A head is `MAGIC`, the number of bytes after it, their BLAKE2b sum of 16 bytes, and that of
-the head itself, so that a length that is damaged is not taken for a group that was cut off.
+A log is a row of *groups*, each written and synced at once: a head, and frames (`frames.py`), one for each record:
+``[method, columns, options, request, heard, answers]``. They hold what was new to the site, so that the same calls in
+the same order give the same cells. A head is `MAGIC`, the number of bytes after it, their BLAKE2b sum of 16 bytes, and
+that of the head itself, so that a length that is damaged is not taken for a group that was cut off.
 """
 
 import struct
@@ -18,9 +18,9 @@ _HEAD = struct.Struct("<8sQ16s")
 _WHOLE = _HEAD.size + 16
 
 
-def record(*told: Any) -> bytes:
+def record(*values: Any) -> bytes:
     """Make a record."""
-    return b"".join(framed(told))
+    return b"".join(framed(values))
 
 
 def group(records: Sequence[bytes]) -> bytes:
@@ -31,7 +31,7 @@ def group(records: Sequence[bytes]) -> bytes:
 
 
 def records(log: bytes) -> Iterator[Any]:
-    """Read the records of a log. A group that was cut off while it was written ends it: nobody was told of that.
+    """Read the records of a log. A group that was cut off while it was written ends it: it was not answered.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What Ray's dashboard shows of sites: keys, restarts and fill, told by each; failures, told by who asks them.
+"""Metrics of sites on Ray's dashboard: keys, restarts and fill, from each site; failures, from producers.
 
 They are Ray's own metrics (`ray.util.metrics`), by the names below, which Prometheus sees with ``ray_`` before them.
 """
@@ -27,7 +27,7 @@ _made: dict[str, Any] = {}
 
 
 def metric(name: str) -> Any:
-    """Give one of `NAMES`; each is told with the name or the number of a ``site``."""
+    """Return one of `NAMES`; each is recorded with the name or the number of a ``site``."""
     if name not in _made:
         kind, description = NAMES[name]
         _made[name] = getattr(imported("ray.util.metrics"), kind)(name, description, ("site",))
@@ -35,7 +35,7 @@ def metric(name: str) -> Any:
 
 
 class Reporter:
-    """Tells of a site from time to time, from a thread of its own.
+    """Records the metrics of a site from time to time, in a thread of its own.
 
     Parameters
     ----------
@@ -45,18 +45,18 @@ class Reporter:
     """
 
     def __init__(self, site: "Site", *, again: bool) -> None:
-        self._site, self._told = site, 0
+        self._site, self._reported = site, 0
         self._tags = {"site": site.status()["name"]}
         if again:
             metric("lately_restarts").inc(1, tags=self._tags)
         threading.Thread(target=self._go_on, name="metrics", daemon=True).start()
 
     def report(self) -> None:
-        """Tell what has come since the last report."""
+        """Record what has come since the last report."""
         keys, fill = self._site.status()["keys"], self._site.call("fill", (), {})
-        if keys > self._told:
-            metric("lately_keys").inc(keys - self._told, tags=self._tags)
-            self._told = keys
+        if keys > self._reported:
+            metric("lately_keys").inc(keys - self._reported, tags=self._tags)
+            self._reported = keys
         metric("lately_fill").set(fill, tags=self._tags)
 
     def _go_on(self) -> None:

@@ -14,24 +14,13 @@ from numpy.typing import NDArray
 
 from lately.distributed._sites.checkpoints import Checkpoints
 from lately.distributed._sites.contents import Contents
+from lately.distributed._sites.errors import CheckpointError, SupersededError
 from lately.distributed._sites.log import group, record, records
-from lately.distributed._sites.memo import UNKNOWN, Memo, State, Ticket
+from lately.distributed._sites.results import UNKNOWN, RequestId, ResultCache, State
 from lately.distributed._sites.store import Store, pack, unpack
 
 LOG = 2**22
 """Bytes that a log may have at least before it is replaced by a checkpoint; it may be as large as that."""
-
-
-class SupersededError(RuntimeError):
-    """Another producer has had its turn since: read again, then write."""
-
-
-class MovedError(RuntimeError):
-    """A site is at another host, or on its way: ask for the layout, and again."""
-
-
-class CheckpointError(RuntimeError):
-    """A site cannot write its checkpoints, and takes no keys until it can."""
 
 
 class Site:
@@ -82,21 +71,20 @@ class Site:
         self._name = name
         self._manifest = manifest
         self._interval = interval
-        self._memo = Memo()
+        self._results = ResultCache()
         self._fence = 0
         self._lock = threading.Lock()
         # Taken before the other lock: a checkpoint must not be replaced by an earlier one.
         self._saving = threading.Lock()
         self._changed = False
         self._ended = threading.Event()
-        self._left = False
         self._keeper: threading.Thread | None = None
         self._keys = 0
         self._checkpoints = 0
         self._saved = 0.0
         self._restored = False
         self._failure: Exception | None = None
-        # What is written but not yet safe: counted, and as records, unless only a checkpoint can tell it.
+        # What is written but not yet safe: counted, and as records, unless only a checkpoint can hold it.
         self._written = self._safe = 0
         self._records: list[bytes] | None = None
         self._log_bytes = self._log_most = 0
@@ -109,8 +97,8 @@ class Site:
                     raise ValueError(f"the checkpoint holds another filter, or another part of it: {of}")
                 self._load(state)
                 for log in self._kept.logs(int(state["log"])):
-                    for told in records(log):
-                        self._repeat(*told)
+                    for each in records(log):
+                        self._repeat(*each)
             except (ValueError, KeyError) as error:
                 raise ValueError(f"{name} cannot be restored: {error}") from error
             self._restored = True
@@ -124,11 +112,11 @@ class Site:
 
     @property
     def overfull(self) -> str | None:
-        """What it would warn of: more keys than planned."""
+        """Warning of more keys than planned, or None."""
         return self._contents.overfull()
 
     def began_again(self) -> None:
-        """Hear that there was such a site before, which has crashed. Without a store all that it had is lost."""
+        """Note that such a site has crashed before. Without a store all that it had is lost."""
         if self._kept is None:
             self._contents.lost()
 
@@ -138,10 +126,10 @@ class Site:
         columns: tuple[NDArray[Any], ...],
         options: Mapping[str, Any],
         *,
-        ticket: Ticket | None = None,
+        request: RequestId | None = None,
         fence: int = 0,
     ) -> Any:
-        """Do what a message asks.
+        """Call a method of the contents, as a message requires.
 
         Parameters
         ----------
@@ -150,20 +138,20 @@ class Site:
         columns : tuple of ndarray
             One row a key.
         options : dict
-        ticket : Ticket, optional
-            What is written under a ticket is written once. A method that only reads adds the known answers of this
-            batch to its own (`Memo.known`).
+        request : RequestId, optional
+            What is written under a request is written once. A method that only reads adds the known answers of this
+            batch to its own (`ResultCache.known`).
         fence : int, optional
-            Number of the producer's turn, if turns are taken: a site that has seen a later one refuses. 0 means no
-            turn.
+            Number of the producer's lease, if leases are taken: a site that has seen a later one refuses. 0 means no
+            lease.
 
         Raises
         ------
         SupersededError
-            If a later turn has begun.
+            If a later lease has started.
         ValueError, ForgottenError, TooManyProducersError
-            If the ticket's batch was another one, or what was answered to it is forgotten; or if there are so many
-            producers that one would be forgotten.
+            If the request's batch was another one, or its answers are forgotten; or if one more producer would make the
+            site forget another.
         CheckpointError
             If the method writes, and checkpoints cannot be written.
         RuntimeError
@@ -175,22 +163,22 @@ class Site:
                 raise CheckpointError(f"{self._name} cannot be saved: {self._failure}")
             self.checkpoint()
         with self._lock:
-            if self._left:
-                raise MovedError(f"{self._name} has left")
             if self._ended.is_set():
                 raise RuntimeError(f"{self._name} is closed")
             if fence:
                 if fence < self._fence:
-                    raise SupersededError(f"turn {fence} is over: {self._fence} has begun")
+                    raise SupersededError(f"lease {fence} is over: {self._fence} has started")
                 self._fence = fence
             if not writes:
                 answer = getattr(self._contents, method)(*columns, **options)
-                if ticket is None:
+                if request is None:
                     return answer
-                whole = ticket.index is None
-                known = self._memo.told(ticket) is not None if whole else self._memo.known(ticket, *columns[:1])
+                whole = request.index is None
+                known = (
+                    self._results.share(request) is not None if whole else self._results.known(request, *columns[:1])
+                )
                 return (*answer, known) if isinstance(answer, tuple) else (answer, known)
-            answer = self._once(ticket, method, columns, options)
+            answer = self._once(request, method, columns, options)
             mine = self._written
         if self._interval == 0:
             self._commit(mine)
@@ -204,10 +192,10 @@ class Site:
             if mine <= self._safe:
                 return
             with self._lock:
-                told, self._records, number = self._records, [], self._written
-            data = b"" if told is None else group(told)
+                unsaved, self._records, number = self._records, [], self._written
+            data = b"" if unsaved is None else group(unsaved)
             try:
-                logged = told is not None and self._log_bytes < self._log_most and self._kept.append(data)
+                logged = unsaved is not None and self._log_bytes < self._log_most and self._kept.append(data)
             except Exception as error:
                 # What the log ends with is unknown: a checkpoint comes next.
                 self._records = None
@@ -253,46 +241,11 @@ class Site:
     def _state(self) -> State:
         """Cells and answers."""
         state = {f"contents/{name}": array for name, array in self._contents.state().items()}
-        return state | {f"memo/{name}": array for name, array in self._memo.state().items()}
+        return state | {f"results/{name}": array for name, array in self._results.state().items()}
 
     def _load(self, state: State) -> None:
         self._contents.load(_within("contents", state))
-        self._memo = Memo.from_state(_within("memo", state))
-
-    def leave(self) -> bytes:
-        """End here, and give what it takes to go on elsewhere (`arrive`); where there is a store, the rest is there.
-
-        Raises
-        ------
-        CheckpointError
-            If the last writes cannot be saved; then it goes on here.
-        """
-        with self._lock:
-            self._left = True
-        try:
-            if self._kept is not None:
-                # Every answer under way is given before its cells are read elsewhere.
-                self._commit(self._written) if self._interval == 0 else self.checkpoint()
-                self._kept.end()
-            with self._lock:
-                state = {"fence": np.array(self._fence)}
-                if self._kept is None:
-                    state |= {"incarnation": np.array(self.incarnation)} | self._state()
-            data = pack(state)
-        except BaseException:
-            self._left = False
-            raise
-        self.close(save=False)
-        return data
-
-    def arrive(self, data: bytes) -> None:
-        """Go on with what another site has left."""
-        state = unpack(data)
-        with self._lock:
-            self._fence = int(state["fence"])
-            if self._kept is None:
-                self.incarnation = int(state["incarnation"])
-                self._load(state)
+        self._results = ResultCache.from_state(_within("results", state))
 
     def _failed(self, error: Exception) -> NoReturn:
         self._failure = error
@@ -319,7 +272,7 @@ class Site:
                 "nbytes": self._contents.nbytes,
                 "keys": self._keys,
                 "overfull": self._contents.overfull(),
-                "producers": len(self._memo),
+                "producers": len(self._results),
                 "restored": self._restored,
                 "checkpoints": self._checkpoints,
                 "saved": self._saved,
@@ -351,43 +304,42 @@ class Site:
 
     def _once(
         self,
-        ticket: Ticket | None,
+        request: RequestId | None,
         method: str,
         columns: tuple[NDArray[Any], ...],
         options: Mapping[str, Any],
     ) -> Any:
-        """Write what is new under a ticket; the other answers are those given before."""
-        if ticket is not None:
-            self._memo.admit(ticket)
-        if ticket is not None and ticket.index is None:
-            if (told := self._memo.told(ticket, columns[0])) is not None:
-                return told
-        elif ticket is not None and ticket.index is not None:
-            known = self._memo.known(ticket, columns[0])
+        """Write what is new under a request; the other answers are those given before."""
+        if request is not None:
+            self._results.admit(request)
+        if request is not None and request.index is None:
+            if (share := self._results.share(request, columns[0])) is not None:
+                return share
+        elif request is not None and request.index is not None:
+            known = self._results.known(request, columns[0])
             new = known == UNKNOWN
             if not new.any():
                 return known.astype(np.bool_)
             if not new.all():
                 answer = known.astype(np.bool_)
                 columns = tuple(column[new] for column in columns)
-                answer[new] = self._once(replace(ticket, index=ticket.index[new]), method, columns, options)
+                answer[new] = self._once(replace(request, index=request.index[new]), method, columns, options)
                 return answer
-        # Times are told before they are used.
+        # A batch without times gets them before it is written, for the log.
         repeatable = columns if self._interval > 0 or self._kept is None else self._contents.again(columns)
         if repeatable is not None:
             columns = repeatable
         written = getattr(self._contents, method)(*columns, **options)
         heard = time.time()
-        if ticket is not None:
-            self._remember(ticket, written, columns[0], heard)
+        if request is not None:
+            self._remember(request, written, columns[0], heard)
         self._changed = True
         self._keys += len(columns[0])
         self._written += 1
         if repeatable is None:
             self._records = None
         elif self._records is not None and self._interval == 0:
-            whose = None if ticket is None else (ticket.producer, ticket.number, ticket.index, ticket.lasting)
-            self._records.append(record(method, columns, options, whose, heard, written))
+            self._records.append(record(method, columns, options, request and request.plain, heard, written))
         return written
 
     def _repeat(
@@ -395,20 +347,20 @@ class Site:
         method: str,
         columns: list[NDArray[Any]],
         options: Mapping[str, Any],
-        ticket: list[Any] | None,
+        request: list[Any] | None,
         heard: float,
         answers: Any,
     ) -> None:
         """Write a record again."""
         getattr(self._contents, method)(*columns, **options)
-        if ticket is not None:
-            self._remember(Ticket(*ticket), answers, columns[0], heard)
+        if request is not None:
+            self._remember(RequestId(*request), answers, columns[0], heard)
         # The next checkpoint has it.
         self._changed = True
 
-    def _remember(self, ticket: Ticket, answers: Any, keys: NDArray[Any], heard: float) -> None:
-        remember = self._memo.tell if ticket.index is None else self._memo.keep
-        remember(ticket, answers, keys, heard)
+    def _remember(self, request: RequestId, answers: Any, keys: NDArray[Any], heard: float) -> None:
+        remember = self._results.keep_share if request.index is None else self._results.keep
+        remember(request, answers, keys, heard)
 
 
 def _within(part: str, state: State) -> State:

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
 from lately.distributed._sites.contents import Contents
+from lately.distributed._sites.errors import CheckpointError
 from lately.distributed._sites.interface import PROTOCOL, Failed, Maker, Sites
 from lately.distributed._sites.local import LocalSites
 from lately.distributed._sites.site import Site
@@ -28,14 +29,25 @@ class SiteMaker:
     """Makes a site, wherever it is called."""
 
     contents: Callable[[], Contents]
+    prefix: str
     name: str
     manifest: str
     checkpoint: str | os.PathLike[str] | None
     interval: float
 
     def __call__(self) -> Site:
-        """Make the site, from its checkpoint if there is one."""
+        """Make the site, from its checkpoint if there is one.
+
+        Raises
+        ------
+        CheckpointError
+            If the place of the checkpoints was emptied, or another folder is there while it is not mounted.
+        """
         kept = None if self.checkpoint is None else store(self.checkpoint)
+        if kept is not None and kept.read(beside := f"{self.prefix}.json") is None:
+            raise CheckpointError(
+                f"{self.name} finds no {beside} in {self.checkpoint}: mount the folder, or restore it"
+            )
         return Site(self.contents(), name=self.name, manifest=self.manifest, store=kept, interval=self.interval)
 
 
@@ -57,7 +69,8 @@ def start(
     contents : sequence of callable
         Each makes the contents of a site; they can be pickled.
     manifest : mapping
-        What filter they are of: what JSON takes. It lies beside the checkpoints, and whoever connects compares it.
+        What filter they are of, of JSON's types. It lies beside the checkpoints, and a producer that connects compares
+        it.
     sites : {"local", "ray"} or callable
         Where they run. A callable is passed the makers of the sites.
     checkpoint : path or address, or None
@@ -100,7 +113,7 @@ def start(
     prefix, versioned = name or "site", {**VERSION, **manifest}
     text = json.dumps(versioned)
     makers = [
-        SiteMaker(content, f"{prefix}-{i}-of-{len(contents)}", text, checkpoint, interval)
+        SiteMaker(content, prefix, f"{prefix}-{i}-of-{len(contents)}", text, checkpoint, interval)
         for i, content in enumerate(contents)
     ]
     if checkpoint is not None:
@@ -117,14 +130,14 @@ def start(
             raise ValueError("actors is for sites='ray': those of this process are held by it")
         return LocalSites(makers)
     # Imported only when needed: Ray takes seconds.
-    started: Sites = import_module("lately.distributed._sites.actors").RaySites(
+    started: Sites = import_module("lately.distributed._sites.ray_sites").RaySites(
         makers, actors=actors, name=name, deadline=DEADLINE if deadline is None else deadline
     )
     return started
 
 
 def manifest_of(sites: Sites) -> dict[str, Any]:
-    """Ask sites what filter they are of.
+    """Return what filter the sites are of.
 
     Raises
     ------
@@ -135,7 +148,7 @@ def manifest_of(sites: Sites) -> dict[str, Any]:
     """
     answers = [status for status in sites.status() if not isinstance(status, Failed)]
     if not answers:
-        raise TimeoutError("no site answers, so that nobody knows what filter they hold")
+        raise TimeoutError("no site answers, so the filter that they hold is unknown")
     manifest: dict[str, Any] = json.loads(answers[0]["manifest"] or "{}")
     version = {name: manifest.pop(name, None) for name in VERSION}
     if version != VERSION:

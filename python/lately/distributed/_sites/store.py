@@ -13,14 +13,14 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lately.distributed._sites.memo import State
+from lately.distributed._sites.results import State
 
 
 class Store(Protocol):
     """A place for named bytes, each written whole or not at all."""
 
     def write(self, name: str, data: bytes) -> None:
-        """Replace what is there under a name; whoever reads it sees the old bytes or the new ones."""
+        """Replace what is there under a name; a reader gets the old bytes or the new ones."""
         ...
 
     def read(self, name: str) -> bytes | None:
@@ -28,7 +28,7 @@ class Store(Protocol):
         ...
 
     def append(self, name: str, data: bytes) -> bool:
-        """Add to what is there under a name, or tell that this cannot be done here; what is cut off stays cut off."""
+        """Add to what is there under a name, or return False where the store cannot; what is cut off stays cut off."""
         ...
 
     def remove(self, name: str) -> None:

@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lately._core import Deal, FilterSpec, Ranges, settle
-from lately.distributed._contents.cut import NEVER
+from lately.distributed._contents.cell_store import NEVER
 from lately.distributed._producer.batch import Batch, Verdicts
 from lately.distributed._producer.exchange import Exchange, until_done
 from lately.distributed._producer.request import send
-from lately.distributed._sites.interface import Failed, Message, Record, Turn
-from lately.distributed._sites.memo import UNKNOWN, ForgottenError, Ticket, TooManyProducersError
+from lately.distributed._sites.errors import ForgottenError, TooManyProducersError
+from lately.distributed._sites.interface import Failed, Lease, Message, Record
+from lately.distributed._sites.results import UNKNOWN, RequestId
 from lately.distributed._slices.parts import Found, Parts
 from lately.distributed._slices.reading import Reader
 from lately.distributed._slices.routes import behind
@@ -52,8 +53,8 @@ class _Writing:
     @classmethod
     def of(cls, batch: Batch, generations: NDArray[np.int64], until: int | None, **more: Any) -> "_Writing":
         """Note what is to be written."""
-        name, (now, told) = batch.name, behind(generations)
-        return cls(name.producer, name.number, name.lasting, batch.offsets, batch.hashes, now, told, until, **more)
+        name, (now, late) = batch.name, behind(generations)
+        return cls(name.producer, name.number, name.lasting, batch.offsets, batch.hashes, now, late, until, **more)
 
     @property
     def record(self) -> Record:
@@ -67,15 +68,15 @@ class _Writing:
         return self.now - behind.astype(np.int64)
 
     @property
-    def share(self) -> Ticket:
-        """Make the ticket of what the batch has for a site, all of it."""
-        return Ticket(self.producer, self.number, None, self.lasting)
+    def share(self) -> RequestId:
+        """Make the request of what the batch has for a site, all of it."""
+        return RequestId(self.producer, self.number, None, self.lasting)
 
     @property
-    def keys(self) -> Ticket:
-        """Make the ticket of its keys."""
+    def keys(self) -> RequestId:
+        """Make the request of its keys."""
         offsets = np.arange(len(self.hashes)) if self.offsets is None else self.offsets
-        return Ticket(self.producer, self.number, offsets, self.lasting)
+        return RequestId(self.producer, self.number, offsets, self.lasting)
 
 
 class Cells:
@@ -88,7 +89,7 @@ class Cells:
     the batch is judged in order as if key by key (`settle`), and then the cells of new keys are set; verdicts are
     remembered key by key. So it is with `offsets` too, by which a batch may come again with other keys.
 
-    A producer does so in its turn, so that of two with the same new key one sees the other's.
+    A producer does so in its lease, so that of two with the same new key one sees the other's.
 
     Parameters
     ----------
@@ -116,7 +117,7 @@ class Cells:
         self._missed = self._reader.missed
 
     def query(self, batch: Batch) -> Verdicts:
-        """Tell which keys were inserted within the window. Nothing is set, so no turn is needed."""
+        """Return which keys were inserted within the window. Nothing is set, so no lease is needed."""
         generations = self._generations(batch)
         found = self._reader.read(batch, generations)
         self._refuse_late(batch, found)
@@ -132,7 +133,7 @@ class Cells:
         return self.duplicated(batch, refresh=True)
 
     def duplicated(self, batch: Batch, *, refresh: bool) -> Verdicts:
-        """Tell for each key whether it was there, then insert it."""
+        """Return for each key whether it was there, then insert it."""
         generations = self._generations(batch)
         act = self._at_once(batch, generations) if refresh and batch.offsets is None else None
         return until_done(act or partial(self._one_by_one, batch, generations, refresh), again=batch.name.again)
@@ -144,13 +145,13 @@ class Cells:
         writing, deal = _Writing.of(batch, generations, until, refresh=True), self._ranges.deal(batch.hashes)
 
         def act(_: bool) -> Verdicts:
-            with self._exchange.turn(writing.record) as turn:
-                self._complete(turn)
-                if turn.left is not None:
-                    turn.hold(writing.record)
-                if self._in_time(writing, deal, turn):
-                    return self._touch(writing, deal, turn, self._latest(batch))
-                newest = turn.newest
+            with self._exchange.lease(writing.record) as lease:
+                self._complete(lease)
+                if lease.left is not None:
+                    lease.hold(writing.record)
+                if self._in_time(writing, deal, lease):
+                    return self._touch(writing, deal, lease, self._latest(batch))
+                newest = lease.newest
             assert batch.moments is not None
             assert newest is not None
             raise self._too_late(self._latest_for(batch.moments) < newest)
@@ -159,10 +160,10 @@ class Cells:
 
     def _one_by_one(self, batch: Batch, generations: NDArray[np.int64], refresh: bool, again: bool) -> Verdicts:
         """Read, judge, and write."""
-        with self._exchange.turn() as turn:
-            self._complete(turn)
+        with self._exchange.lease() as lease:
+            self._complete(lease)
             sent = replace(batch, name=replace(batch.name, again=again))
-            found = self._reader.read(sent, generations, turn.fence)
+            found = self._reader.read(sent, generations, lease.fence)
             self._refuse_late(batch, found)
             newest = max(self._latest(batch), int(found.newest.max()))
             if batch.moments is None:
@@ -179,43 +180,43 @@ class Cells:
                 **self._rule,
             )
             writing = _Writing.of(batch, generations, None, refresh=refresh, verdicts=seen)
-            turn.newest = max(newest, writing.now)
-            turn.hold(writing.record)
-            failed = self._set(writing, found.sites, found.cells, turn.fence)
+            lease.newest = max(newest, writing.now)
+            lease.hold(writing.record)
+            failed = self._set(writing, found.sites, found.cells, lease.fence)
             return seen, failed | found.unanswered(np.maximum(generations, newest) - self._like.retained)
 
-    def _complete(self, turn: Turn) -> None:
-        """Write the batch of a turn that ended in the middle: with its own tickets, so that no site does it twice."""
-        if turn.newest is None:
-            # Those who take turns are new, and the sites may not be.
+    def _complete(self, lease: Lease) -> None:
+        """Write the batch of a lease that ended in the middle: with its own requests, so that no site does it twice."""
+        if lease.newest is None:
+            # Those who take leases are new, and the sites may not be.
             answers = self._exchange.call([Message(site, "latest", ()) for site in range(len(self._missed))])
-            turn.newest = max([NEVER, *(answer for answer in answers if not isinstance(answer, Failed))])
-        if turn.left is not None:
-            left = _Writing(*turn.left)
+            lease.newest = max([NEVER, *(answer for answer in answers if not isinstance(answer, Failed))])
+        if lease.left is not None:
+            left = _Writing(*lease.left)
             deal = self._ranges.deal(left.hashes)
             if left.verdicts is not None:
-                self._set(left, deal.sites, deal.cells, turn.fence)
+                self._set(left, deal.sites, deal.cells, lease.fence)
                 return
-            # What a site refuses for good its own producer is told of, and nobody else has to wait for.
+            # An error that stays concerns its own producer, and must not stop the others.
             with suppress(ValueError, ForgottenError, TooManyProducersError):
-                if self._in_time(left, deal, turn):
-                    self._touch(left, deal, turn, NEVER)
+                if self._in_time(left, deal, lease):
+                    self._touch(left, deal, lease, NEVER)
 
-    def _in_time(self, writing: _Writing, deal: Deal, turn: Turn) -> bool:
+    def _in_time(self, writing: _Writing, deal: Deal, lease: Lease) -> bool:
         """Whether no key is too late for what others have brought, or it was not when the batch was sent before."""
-        assert turn.newest is not None
-        if writing.until is None or writing.until >= turn.newest:
+        assert lease.newest is not None
+        if writing.until is None or writing.until >= lease.newest:
             return True
-        messages = [Message(site, "latest", (), {}, writing.share, turn.fence) for site, _ in deal.shares()]
+        messages = [Message(site, "latest", (), {}, writing.share, lease.fence) for site, _ in deal.shares()]
         answers = self._exchange.call(messages)
         return any(answer[1] for answer in answers if not isinstance(answer, Failed))
 
-    def _touch(self, writing: _Writing, deal: Deal, turn: Turn, latest: int) -> Verdicts:
+    def _touch(self, writing: _Writing, deal: Deal, lease: Lease, latest: int) -> Verdicts:
         """Let the sites read the cells and set them, and judge by what they were."""
-        assert turn.newest is not None
-        before, missed = max(turn.newest, latest), self._missed.copy()
+        assert lease.newest is not None
+        before, missed = max(lease.newest, latest), self._missed.copy()
         now = writing.now if writing.until is not None else max(writing.now, before)
-        turn.newest = max(before, now)
+        lease.newest = max(before, now)
         shares, behind = deal.shares(), None if writing.behind is None else deal.spread(writing.behind)
         messages = [
             Message(
@@ -224,7 +225,7 @@ class Cells:
                 (cells,) if behind is None else (cells, behind[i]),
                 {"before": before, "now": now},
                 writing.share,
-                turn.fence,
+                lease.fence,
             )
             for i, (site, cells) in enumerate(shares)
         ]
@@ -233,7 +234,7 @@ class Cells:
         for (site, _), answer in zip(shares, self._exchange.call(messages), strict=True):
             if isinstance(answer, Failed):
                 answers.append(None)
-                self._missed[site] = max(self._missed[site], turn.newest)
+                self._missed[site] = max(self._missed[site], lease.newest)
                 continue
             ages, (base, lacks, first_before, first_now) = answer[0], map(int, answer[1])
             answers.append((ages, base, max(lacks, int(missed[site]))))

@@ -27,7 +27,7 @@ class Horizontal:
         self._exchange, self._guess = exchange, least == 0
 
     def query(self, batch: Batch) -> Verdicts:
-        """Tell which keys were inserted within the window."""
+        """Return which keys were inserted within the window."""
         return self._ask("query", batch)
 
     def insert(self, batch: Batch) -> Verdicts:
@@ -35,14 +35,14 @@ class Horizontal:
         return self._ask("insert", batch)
 
     def duplicated(self, batch: Batch, *, refresh: bool) -> Verdicts:
-        """Tell for each key whether it was there, then insert it; each site does both at once."""
+        """Return for each key whether it was there, then insert it; each site does both at once."""
         return self._ask("duplicated", batch, refresh=refresh)
 
     def _ask(self, method: str, batch: Batch, **options: Any) -> Verdicts:
         groups = shares(scatter(batch.hashes, len(self._exchange.sites)))
         columns = (batch.hashes,) if batch.moments is None else (batch.hashes, batch.moments)
         messages = [
-            Message(site, method, tuple(column[index] for column in columns), options, batch.ticket(index))
+            Message(site, method, tuple(column[index] for column in columns), options, batch.request(index))
             for site, index in groups
         ]
         seen, unanswered = np.full((2, len(batch)), [[self._guess], [False]])

@@ -1,4 +1,4 @@
-"""The parts of a filter on their sites: what cells are asked there, and what is set."""
+"""The parts of a filter on their sites: messages that read cells there, and that set them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lately._core import Deal, FilterSpec, since
-from lately.distributed._contents.cut import NEVER
+from lately.distributed._contents.cell_store import NEVER
 from lately.distributed._producer.request import Request
 from lately.distributed._sites.interface import Failed, Message
-from lately.distributed._sites.memo import UNKNOWN, Ticket
+from lately.distributed._sites.results import UNKNOWN, RequestId
 from lately.distributed._slices.routes import Numbers, shares
 
 
@@ -26,13 +26,13 @@ class Found:
     last : ndarray of int64, shape (n, k)
         The generation in which each cell was last set.
     alive : ndarray of bool, shape (n, k)
-        Whether its site has answered, or was not asked.
+        Whether its site has answered, or got no message.
     known : ndarray of int8, shape (n,)
         The verdict that the key was given when this batch was sent before.
     newest : ndarray of int64, shape (n, k)
         The newest generation that its site knows of without this batch; `NEVER` where the site has the batch already.
     missed : ndarray of int64, shape (n, k)
-        The newest generation that its site may lack, by what it says itself or this producer knows.
+        The newest generation that its site may lack, by its own account or by what this producer has noted.
     """
 
     sites: NDArray[np.uint16]
@@ -57,9 +57,9 @@ class Found:
         if isinstance(answer, Failed):
             self.alive.reshape(-1)[index] = False
             return
-        ages, (newest, lacks), *told = answer
+        ages, (newest, lacks), *remembered = answer
         self.last.reshape(-1)[index] = since(ages, int(newest))
-        known = told[0] if told else np.full(len(index), UNKNOWN)
+        known = remembered[0] if remembered else np.full(len(index), UNKNOWN)
         answered = known != UNKNOWN
         self.known[index[answered] // self.cells.shape[1]] = known[answered]
         self.newest.reshape(-1)[index[~answered]] = newest
@@ -67,12 +67,12 @@ class Found:
         missed[index] = np.maximum(missed[index], lacks)
 
     def unsure(self, oldest: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Tell which cells have no answer, or one that proves nothing: unset where a site may have missed them."""
+        """Return which cells have no answer, or one that proves nothing: unset where a site may have missed them."""
         unsure: NDArray[np.bool_] = ~self.alive | (self.last < oldest[:, None]) & (self.missed >= oldest[:, None])
         return unsure
 
     def unanswered(self, oldest: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Tell which keys have a cell without an answer, or are new or not by one that proves nothing."""
+        """Return which keys have a cell without an answer, or are new or not by one that proves nothing."""
         unsure = self.unsure(oldest)
         open = np.all(unsure | (self.last >= oldest[:, None]), axis=1, keepdims=True)
         unanswered: NDArray[np.bool_] = np.any(unsure & (open | ~self.alive), axis=1)
@@ -95,8 +95,8 @@ class Parts:
     def __init__(self, like: FilterSpec, parts: int, site: Callable[[int], int] = int) -> None:
         self._numbers, self._site = Numbers(like, parts), site
 
-    def read(self, found: Found, rows: NDArray[np.int64], ticket: Ticket | None = None, fence: int = 0) -> Request:
-        """Ask for cells by their places among those of all keys, and record the answers. The ticket is the keys'."""
+    def read(self, found: Found, rows: NDArray[np.int64], request: RequestId | None = None, fence: int = 0) -> Request:
+        """Read cells by their places among those of all keys, and record the answers. The request is the keys'."""
         groups = [(part, rows[index]) for part, index in shares(found.sites.ravel()[rows])]
 
         def put(answers: list[Any]) -> Found:
@@ -104,14 +104,14 @@ class Parts:
                 found.put(index, answer)
             return found
 
-        return Request(self._messages("read", found.cells, groups, (), {}, ticket, fence), put)
+        return Request(self._messages("read", found.cells, groups, (), {}, request, fence), put)
 
     def set(
         self,
         sites: NDArray[np.uint16],
         cells: NDArray[np.uint64],
         columns: tuple[NDArray[Any] | None, ...],
-        ticket: Ticket,
+        request: RequestId,
         fence: int,
         **options: Any,
     ) -> Request:
@@ -129,8 +129,8 @@ class Parts:
                     keys[index // cells.shape[1]] = True
             return lost, keys
 
-        told = tuple(column for column in columns if column is not None)
-        return Request(self._messages("set", cells, groups, told, options, ticket, fence), failed)
+        given = tuple(column for column in columns if column is not None)
+        return Request(self._messages("set", cells, groups, given, options, request, fence), failed)
 
     def _messages(
         self,
@@ -139,7 +139,7 @@ class Parts:
         groups: list[tuple[int, NDArray[np.int64]]],
         columns: tuple[NDArray[Any], ...],
         options: dict[str, Any],
-        ticket: Ticket | None,
+        request: RequestId | None,
         fence: int,
     ) -> list[Message]:
         k = cells.shape[1]
@@ -149,7 +149,7 @@ class Parts:
                 method,
                 (self._numbers.at(part, cells.ravel()[index]), *(column[index // k] for column in columns)),
                 options,
-                None if ticket is None else ticket.of_cells(index, k),
+                None if request is None else request.of_cells(index, k),
                 fence,
             )
             for part, index in groups

@@ -70,7 +70,7 @@ class Way:
 
     @cached_property
     def filter(self) -> Filter:
-        """The filter that it takes, empty; made when it is first asked for."""
+        """The filter that it takes, empty; made when it is first needed."""
         return self.choice.build()
 
     def build(self, **options: Any) -> SlicedFilter:
@@ -121,10 +121,10 @@ class SlicedPlan(Table):
             self.best = horizontal
             self.reason = "a key is one message, and of the families it is the one to take on one machine"
             return
-        asked = [way for way in choices if way.kind == kind]
-        if not asked:
+        offered = [way for way in choices if way.kind == kind]
+        if not offered:
             raise ValueError(f"kind cannot be {kind!r}: {refused[kind]}")
-        self.best = min(asked, key=lambda way: (way.least_fpr + way.least_fnr, way.messages))
+        self.best = min(offered, key=lambda way: (way.least_fpr + way.least_fnr, way.messages))
         ours, theirs = (way.least_fpr + way.least_fnr for way in (self.best, horizontal))
         self.reason = (
             f"of the {kind} ones it errs least: with {failures} failed its rates of both mistakes add up to "
@@ -153,7 +153,7 @@ def plan(
     slack: Any = None,
     lateness: Any = None,
 ) -> SlicedPlan:
-    """Put the ways to slice a filter over several sites side by side, and say which to take.
+    """Put the ways to slice a filter over several sites side by side, and choose the one to take.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def plan(
         How many of them may fail at a time.
     kind : {"horizontal", "vertical", "diced"}, default "horizontal"
         Which kind to take the best of. A vertical one errs less while sites fail, and for each key it sends several
-        times as much, in turn with all other producers; so it is only taken if it is asked for.
+        times as much, one producer at a time; so it is only taken on request.
     slack : span of time, optional
         Longest that a key may still be reported after leaving the window. The default is half the window.
     lateness : span of time, optional
@@ -185,7 +185,7 @@ def plan(
     Raises
     ------
     ValueError, TypeError
-        If a parameter is out of range, or no filter meets the request; the message says why each does not.
+        If a parameter is out of range, or no filter meets the request; the message gives the reason of each.
 
     See Also
     --------

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lately._core import FilterSpec, Ranges
-from lately.distributed._contents.cut import NEVER
+from lately.distributed._contents.cell_store import NEVER
 from lately.distributed._producer.batch import Batch
 from lately.distributed._producer.exchange import Exchange
 from lately.distributed._producer.request import send
@@ -12,7 +12,7 @@ from lately.distributed._slices.parts import Found, Parts
 
 
 class Reader:
-    """Asks for cells.
+    """Reads cells on their sites.
 
     Parameters
     ----------
@@ -22,8 +22,8 @@ class Reader:
     ranges : Ranges
     parts : Parts
     pipelined : bool
-        Whether to ask first the site of the first cell of each key, then the next site for the keys that may still have
-        been seen, and so on.
+        Whether to read first at the site of the first cell of each key, then the next site for the keys that may still
+        have been seen, and so on.
 
     Attributes
     ----------
@@ -38,11 +38,11 @@ class Reader:
         self.missed = np.full(len(exchange.sites), NEVER)
 
     def read(self, batch: Batch, generations: NDArray[np.int64], fence: int = 0) -> Found:
-        """Ask the sites for the cells: all at once, or one site of each key after the other."""
+        """Read the cells: all at once, or one site of each key after the other."""
         found = Found.nothing(self._ranges.deal(batch.hashes), self.missed)
         keys, k = found.cells.shape
         if not self._pipelined or batch.name.again:
-            self._ask(batch, np.arange(keys * k), found, fence)
+            self._fill(batch, np.arange(keys * k), found, fence)
             return found
         # A key is new if a cell is unset, unless an earlier key of the batch may set it; a query sets nothing.
         own = _first_of_key(found.names) if batch.name.number else np.ones((keys, k), dtype=np.bool_)
@@ -52,24 +52,24 @@ class Reader:
             now = (rounds == number) & open[:, None]
             if not now.any():
                 break
-            self._ask(batch, np.flatnonzero(now), found, fence)
+            self._fill(batch, np.flatnonzero(now), found, fence)
             unset = now & own & found.alive & (np.maximum(found.last, found.missed) < oldest[:, None])
             open &= ~unset.any(axis=1)
         return found
 
-    def _ask(self, batch: Batch, rows: NDArray[np.int64], found: Found, fence: int) -> None:
-        send(self._exchange, [self._parts.read(found, rows, batch.ticket(), fence)])
+    def _fill(self, batch: Batch, rows: NDArray[np.int64], found: Found, fence: int) -> None:
+        send(self._exchange, [self._parts.read(found, rows, batch.request(), fence)])
 
 
 def _rounds(sites: NDArray[np.uint16]) -> NDArray[np.int64]:
-    """Tell for each cell of a key, shape (n, k), how many other sites are asked before its own."""
+    """Return for each cell of a key, shape (n, k), how many other sites are read before its own."""
     first = (sites[:, :, None] == sites[:, None, :]).argmax(axis=2)
     others = np.cumsum(first == np.arange(sites.shape[1]), axis=1) - 1
     return np.take_along_axis(others, first, axis=1)
 
 
 def _first_of_key(names: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Tell for each cell of the keys of a batch, shape (n, k), whether no earlier key has it."""
+    """Return for each cell of the keys of a batch, shape (n, k), whether no earlier key has it."""
     k = names.shape[1]
     _, first, cell = np.unique(names, return_index=True, return_inverse=True)
     own: NDArray[np.bool_] = first[cell.reshape(names.shape)] // k == np.arange(len(names))[:, None]

@@ -45,15 +45,15 @@ class Numbers:
         self._type = np.uint32 if np.diff(bounds).max() <= 2**32 else np.uint64
 
     def at(self, site: int, cells: NDArray[np.uint64]) -> NDArray[Any]:
-        """Give the numbers that cells of a site have there."""
+        """Return the numbers that cells of a site have there."""
         own: NDArray[Any] = (cells - self._first[site % len(self._first)]).astype(self._type)
         return own
 
 
 def behind(generations: NDArray[np.int64]) -> tuple[int, NDArray[Any] | None]:
-    """Give the newest generation, and how far behind the others are, in as few bits as do; None if none is."""
+    """Return the newest generation, and how far behind the others are, in as few bits as do; None if none is."""
     now = int(generations.max())
-    told = now - generations
-    if not told.any():
+    late = now - generations
+    if not late.any():
         return now, None
-    return now, told.astype(np.uint8 if told.max() <= np.iinfo(np.uint8).max else np.uint32)
+    return now, late.astype(np.uint8 if late.max() <= np.iinfo(np.uint8).max else np.uint32)

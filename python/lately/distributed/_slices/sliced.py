@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from lately._core import Filter, OverfullWarning
 from lately._plan import Choice
 from lately.distributed._producer.batch import Verdicts
+from lately.distributed._producer.distributed_filter import DistributedFilter
 from lately.distributed._producer.exchange import Exchange
 from lately.distributed._producer.producer import Producer
 from lately.distributed._producer.queue import Queue
-from lately.distributed._producer.spread import Spread
 from lately.distributed._sites.interface import Failed, Sites
 from lately.distributed._sites.start import Where, manifest_of, start
 from lately.distributed._slices.slicing import Dice, Kind, OnFailure, Slicing
@@ -25,7 +25,7 @@ from lately.distributed._slices.slicing import Dice, Kind, OnFailure, Slicing
 _NOTHING: Verdicts = (np.zeros(0, dtype=np.bool_), np.zeros(0, dtype=np.bool_))
 
 
-class SlicedFilter(Spread):
+class SlicedFilter(DistributedFilter):
     """One filter on many sites: as large and as fast as all of them together (paper 4, section 3).
 
     Parameters
@@ -48,14 +48,15 @@ class SlicedFilter(Spread):
     on_failure : {"raise", "duplicate", "distinct"} or int, default "raise"
         What to answer for a key whose site does not answer. "raise": nothing; there is a `FailedSitesError` with the
         number by which the batch is sent again. Otherwise it is guessed: seen ("duplicate"), or new ("distinct"), and
-        `unanswered` tells for which keys. Where a site answers, but lacks what it had not saved, "raise" is as
+        `unanswered` marks the keys. Where a site answers, but lacks what it had not saved, "raise" is as
         "distinct": no key is lost, and some come twice. In vertical and diced filters a key with an empty cell on a
         site that answers is new in any case. Without such a cell it was seen if at least this many of its cells are on
         sites that answer: with 0 ("duplicate") always, with k ("distinct") only if all are (paper 4, section 3.2, as
         erratum OIE-2 reads it).
     pipelined : bool, default False
-        Vertical and diced: ask the site of each key's first cell, then the next site of those keys that may still have
-        been seen, and so on. That asks fewer sites about new keys, and waits up to k times. The verdicts are the same.
+        Vertical and diced: read at the site of each key's first cell, then at the next site of those keys that may
+        still have been seen, and so on. That takes fewer messages for new keys, and waits up to k times. The verdicts
+        are the same.
     sites : {"local", "ray"} or callable, default "local"
         Where the sites run: in this process, as actors of Ray, or started by a function that is passed their makers.
         `connect` starts none, and joins those that are there.
@@ -72,8 +73,8 @@ class SlicedFilter(Spread):
         Name under which batches are numbered. By default each handle has a unique name, and numbers its batches itself.
         With a name each writing call needs its `number`: then a restarted producer can send its last batch again.
     actors : int, optional
-        On Ray: how many actors hold the sites, each as many, so that there can be more of them later (`resize`). The
-        default is one for each site.
+        On Ray: how many actors hold the sites, each as many. The default is one for each site. A filter that was closed
+        starts again with another number, from its checkpoints.
 
     Attributes
     ----------
@@ -86,30 +87,31 @@ class SlicedFilter(Spread):
         If a parameter is of another type or out of range, or the filter is not empty, or has a window of insertions,
         for which several sites share no count.
     FailedSitesError
-        By calls, if a site does not answer, unless `on_failure` says what to guess.
+        By calls, if a site does not answer, unless `on_failure` allows a guess.
     RuntimeError
         By calls, if the filter is closed, or a site is gone and cannot come back.
 
     Warns
     -----
     FailedSitesWarning
-        When a site stops answering, if `on_failure` says what to guess; once until it answers again.
+        When a site stops answering, if `on_failure` allows a guess; once until it answers again.
 
     Notes
     -----
-    - Verdicts are those of one filter: a vertical filter tells for each key what the whole filter would, a horizontal
+    - Verdicts are those of one filter: a vertical filter answers for each key what the whole filter would, a horizontal
       one what S filters would.
     - *A batch sent twice* with the same `number` is written once and gets the first answers again, whichever sites had
       it. It must have the same keys: others are refused, unless they follow after them. If a call raises an error after
-      keys were sent, its notes tell the number. Send such a batch again until it is answered: keys of a batch that is
-      given up may count as seen, though nobody was told that they are new.
+      keys were sent, its notes have the number. Send such a batch again until it is answered: keys of a batch that is
+      given up may count as seen, though no producer was answered that they are new.
     - *Sites remember* the answers to the latest batch of each producer: of one with a name for a week after it was last
       heard, of others for an hour, and to 8 million keys in all, or cells. A batch that comes again and is forgotten
       for want of room is refused, not answered.
-    - *Two producers* with the same new key at once: exactly one is told that it is new. In a vertical or diced filter
-      that also holds if one of them dies or is cut off half-way: it leaves a record of its batch, which the next one
-      completes. (On Ray the record is with the actor of turns; if that one dies too, both may be told.)
-    - *A site that fails* misses what is written meanwhile, if `on_failure` says what to guess; `failures` counts the
+    - *Two producers* with the same new key at once: exactly one is answered that it is new. In a vertical or diced
+      filter that also holds if one of them dies or is cut off half-way: its batch is recorded, and the next one
+      completes it. On Ray the record is with the producer and with the actor of the lease. If both die, keys of this
+      batch may be new once more, and the next producer is warned.
+    - *A site that fails* misses what is written meanwhile, if `on_failure` allows a guess; `failures` counts the
       keys. When it answers again, a horizontal filter takes the keys it lacks for new. A vertical or diced one counts
       the cells that it shows unset as not answered, until what this producer wrote meanwhile is out of the window.
     - *A site that is made again* lacks what it had not saved: without `checkpoint` all, with ``interval=0`` nothing.
@@ -176,7 +178,7 @@ class SlicedFilter(Spread):
         deadline: float = 10.0,
         producer: str | None = None,
     ) -> Self:
-        """Give a producer over sites that were started elsewhere, which say themselves what filter they hold.
+        """Give a producer over sites that were started elsewhere, which know what filter they hold.
 
         Parameters
         ----------
@@ -218,7 +220,7 @@ class SlicedFilter(Spread):
         """
         if isinstance(to, str):
             # Imported only when needed: Ray takes seconds.
-            actors = import_module("lately.distributed._sites.actors")
+            actors = import_module("lately.distributed._sites.ray_sites")
             to = cast("Sites", actors.RaySites.connect(to, deadline=deadline))
         slicing = Slicing.of_manifest(manifest_of(to), on_failure=on_failure, pipelined=pipelined)
         made = object.__new__(cls)
@@ -251,14 +253,14 @@ class SlicedFilter(Spread):
         self._answer(self._producer.write(keys, at, number, offsets, self._slices.insert, _NOTHING))
 
     def query(self, keys: Any, *, at: Any = None) -> NDArray[np.bool_]:
-        """Tell which keys were inserted within the window.
+        """Return which keys were inserted within the window.
 
         Parameters
         ----------
         keys : array-like, Series, column or frame
             A batch of n keys. See `lately.hash_keys`.
         at : time or n times, optional
-            When to ask for, for a window of time; the default is now.
+            The moment of the query, for a window of time; the default is now.
 
         Returns
         -------
@@ -275,7 +277,7 @@ class SlicedFilter(Spread):
     def duplicated(
         self, keys: Any, *, at: Any = None, refresh: bool = True, number: int | None = None, offsets: Any = None
     ) -> NDArray[np.bool_]:
-        """Tell for each key in order whether it was there, then insert it.
+        """Return for each key in order whether it was there, then insert it.
 
         Parameters
         ----------
@@ -370,30 +372,6 @@ class SlicedFilter(Spread):
             raise
         return seen
 
-    def resize(self, actors: int) -> None:
-        """Move sites of Ray to more actors, or to fewer, while all producers go on (`RaySites.resize`).
-
-        Parameters
-        ----------
-        actors : int
-            How many are to hold the sites, from 1 to the number of sites, which stays as it is.
-
-        Raises
-        ------
-        TypeError
-            If the sites are not on Ray.
-        ValueError, RuntimeError, TimeoutError
-            As `RaySites.resize`.
-
-        Examples
-        --------
-        >>> f = SlicedFilter("horizontal", 32, slice, sites="ray", actors=4)  # doctest: +SKIP
-        >>> f.resize(8)  # doctest: +SKIP
-        """
-        if not hasattr(self.sites, "resize"):
-            raise TypeError(f"sites that move are those of Ray, not {type(self.sites).__name__}")
-        self.sites.resize(actors)
-
     def handle(self, producer: str | None = None) -> SlicedFilter:
         """Give another producer over the same sites; closing it leaves them running.
 
@@ -442,7 +420,7 @@ class SlicedFilter(Spread):
 
     @property
     def failures(self) -> int:
-        """Keys asked or written so far that were `unanswered`."""
+        """Keys queried or written so far that were `unanswered`."""
         return self._failures
 
     @property
@@ -498,7 +476,7 @@ class SlicedFilter(Spread):
         return sum(site["nbytes"] for site in self.status() if not isinstance(site, Failed))
 
     def close(self) -> None:
-        """End the sites for all producers, as `Spread` does, and what waits to be sent."""
+        """End the sites for all producers, as `DistributedFilter` does, and what waits to be sent."""
         self._queue.close()
         super().close()
 

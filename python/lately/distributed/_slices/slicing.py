@@ -64,7 +64,7 @@ class Slicing:
         on_failure: OnFailure,
         pipelined: bool,
     ) -> "Slicing":
-        """Check what is asked for; see `SlicedFilter`."""
+        """Check the parameters; see `SlicedFilter`."""
         if kind not in ("horizontal", "vertical", "diced"):
             raise ValueError(f"kind must be 'horizontal', 'vertical' or 'diced', got {kind!r}")
         if kind == "diced" and dice not in ("h-v", "v-h"):

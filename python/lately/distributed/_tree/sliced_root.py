@@ -6,18 +6,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lately._core import FilterSpec, Ranges, settle
-from lately.distributed._contents.cut import NEVER
+from lately.distributed._contents.cell_store import NEVER
 from lately.distributed._producer.exchange import Exchange
 from lately.distributed._producer.request import Request, send
 from lately.distributed._sites.interface import Failed
-from lately.distributed._sites.memo import Ticket
+from lately.distributed._sites.results import RequestId
 from lately.distributed._slices.parts import Found, Parts
 from lately.distributed._slices.routes import behind
-from lately.distributed._tree.place import Keys
+from lately.distributed._tree.place import Keys, OneSite
 
 
 class SlicedRoot:
-    """Parts of one filter on sites of their own, asked as if they were one node.
+    """Parts of one filter on sites of their own, which answer as one node.
 
     Parameters
     ----------
@@ -70,22 +70,22 @@ class SlicedRoot:
         newest, late = behind(keys.generations) if len(keys) else (NEVER, None)
         columns, options = (verdicts, late), {"refresh": False, "newest": newest}
 
-        def told(failed: tuple[list[int], NDArray[np.bool_]]) -> NDArray[np.bool_]:
+        def set_there(failed: tuple[list[int], NDArray[np.bool_]]) -> NDArray[np.bool_]:
             self._fail(int(failed[1].sum()))
             return verdicts
 
-        return self._parts.set(deal.sites, deal.cells, columns, keys.ticket, fence, **options).then(told)
+        return self._parts.set(deal.sites, deal.cells, columns, keys.request, fence, **options).then(set_there)
 
     def recall(self, keys: Keys) -> Request:
-        """Read with the ticket: a part remembers answers by cell, which are those of the cell's key."""
-        return self._read(keys, keys.ticket).then(lambda found: found.known)
+        """Read with the request: a part remembers answers by cell, which are those of the cell's key."""
+        return self._read(keys, keys.request).then(lambda found: found.known)
 
     def duplicated(self, exchange: Exchange, keys: Keys, fence: int = 0) -> NDArray[np.bool_] | Failed:
-        """Read, judge and set, in a turn: the one of `fence`, or a new one."""
+        """Read, judge and set, in a lease: the one of `fence`, or a new one."""
         if not fence:
-            with exchange.turn() as own:
+            with exchange.lease() as own:
                 return self.duplicated(exchange, keys, own.fence)
-        found: Found = send(exchange, [self._read(keys, keys.ticket, fence)])[0]
+        found: Found = send(exchange, [self._read(keys, keys.request, fence)])[0]
         if not found.alive.any():
             return self._silent
         # What a part may have lost is missing from a tree as from any node.
@@ -104,9 +104,9 @@ class SlicedRoot:
         send(exchange, [self.set(keys[new], seen[new], fence)])
         return seen
 
-    def _read(self, keys: Keys, ticket: Ticket | None, fence: int = 0) -> Request:
+    def _read(self, keys: Keys, request: RequestId | None, fence: int = 0) -> Request:
         found = Found.nothing(self._ranges.deal(keys.hashes), self._missed)
-        return self._parts.read(found, np.arange(found.cells.size), ticket, fence)
+        return self._parts.read(found, np.arange(found.cells.size), request, fence)
 
     def _horizon(self, keys: Keys, newest: int) -> NDArray[np.int64]:
         """Give for each key the generation from which on a cell counts."""
@@ -116,3 +116,7 @@ class SlicedRoot:
         """Count keys that the cells that have answered leave undecided."""
         live = (found.last >= self._horizon(keys, int(found.newest.max()))[:, None]) | ~found.alive
         return int((live.all(axis=1) & ~found.alive.all(axis=1)).sum())
+
+
+Place = OneSite | SlicedRoot
+"""Where the contents of a node are."""

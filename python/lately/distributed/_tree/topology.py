@@ -1,4 +1,4 @@
-"""The shape of a Bloom tree: who is whose parent (paper 4, definition 5)."""
+"""The shape of a Bloom tree: each node and its parent (paper 4, definition 5)."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass

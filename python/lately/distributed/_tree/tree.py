@@ -13,18 +13,18 @@ from numpy.typing import NDArray
 
 from lately._core import FilterSpec, Slice
 from lately.distributed._contents.blank import Blank
-from lately.distributed._contents.node import Node
 from lately.distributed._contents.part import Part
+from lately.distributed._contents.tree_node import TreeNode
 from lately.distributed._producer.batch import Batch
+from lately.distributed._producer.distributed_filter import DistributedFilter
 from lately.distributed._producer.exchange import Exchange
 from lately.distributed._producer.producer import Producer
-from lately.distributed._producer.spread import Spread
 from lately.distributed._sites.contents import Contents
 from lately.distributed._sites.interface import Sites
 from lately.distributed._sites.start import Where, start
-from lately.distributed._tree.climb import Climb, Rules, Tally
-from lately.distributed._tree.place import Keys, OneSite, Place
-from lately.distributed._tree.sliced_root import SlicedRoot
+from lately.distributed._tree.place import Keys, OneSite
+from lately.distributed._tree.router import Counters, Rules, TreeRouter
+from lately.distributed._tree.sliced_root import Place, SlicedRoot
 from lately.distributed._tree.topology import Topology
 from lately.filters import BloomFilter, TimingBloomFilter
 
@@ -40,24 +40,24 @@ class _Layout:
 
     def contents(self) -> list[Callable[[], Contents]]:
         """Make the sites' contents: nodes by number, the first part of a sliced root at its own, then the rest."""
-        contents: list[Callable[[], Contents]] = [partial(Node, self.blank) for _ in range(len(self.topology))]
+        contents: list[Callable[[], Contents]] = [partial(TreeNode, self.blank) for _ in range(len(self.topology))]
         if self.root_slices > 1:
             parts = [partial(Part, self.blank, part, self.root_slices) for part in range(self.root_slices)]
             contents[self.topology.root] = parts[0]
             contents += parts[1:]
         return contents
 
-    def places(self, like: FilterSpec, tally: Tally) -> list[Place]:
-        """Say where the nodes are."""
+    def places(self, like: FilterSpec, counters: Counters) -> list[Place]:
+        """Return where the nodes are."""
         nodes = len(self.topology)
         places: list[Place] = [OneSite(node) for node in range(nodes)]
         if self.root_slices > 1:
             sites = np.append(self.topology.root, np.arange(nodes, nodes + self.root_slices - 1))
-            places[self.topology.root] = SlicedRoot(like, sites, unanswered=self.rules.unanswered, fail=tally.fail)
+            places[self.topology.root] = SlicedRoot(like, sites, unanswered=self.rules.unanswered, fail=counters.fail)
         return places
 
 
-class BloomTree(Spread):
+class BloomTree(DistributedFilter):
     """Filters in a tree whose leaves are near the producers: what a leaf has seen is answered there.
 
     A key is looked up at its producer's leaf, then at the nodes above, up to the root, which has all keys. Every node
@@ -76,7 +76,7 @@ class BloomTree(Spread):
     top_down : int, optional
         A level d, from 1 on; the root is level 0. A match at a node of a level below d counts only if a node of level d
         confirms it, which gives fewer false positives. But each batch with keys that no node up to level d has seen
-        then waits for its producer's turn: one at a time in the whole tree. The default is none.
+        then waits for its producer's lease: one at a time in the whole tree. The default is none.
     root_slices : int, default 1
         Sites that share the root, each with a range of its cells.
     on_failure : {"raise", "duplicate", "distinct"}, default "raise"
@@ -99,7 +99,7 @@ class BloomTree(Spread):
     TypeError
         If `filter` or `parents` are none.
     ValueError
-        If `filter` is not empty, has a window of insertions, grows or asks for equal timers; if `parents` are no tree;
+        If `filter` is not empty, has a window of insertions, grows or has equal timers; if `parents` are no tree;
         if another parameter is out of range.
 
     Notes
@@ -117,7 +117,7 @@ class BloomTree(Spread):
     *Failures.* A node that does not answer is skipped, and its parent answers. Keys that it should have set meanwhile
     are missing from it afterwards; with `top_down` it then denies them, and a key may come through twice.
 
-    *Concurrency.* Of two producers with the same new key at the same moment, one is told that it is new.
+    *Concurrency.* Of two producers with the same new key at the same moment, one is answered that it is new.
 
     *A batch sent again* under its number gets the same answers. If several sites decide (with `top_down` or
     `root_slices`), a key of a batch that was cut off half-way may come through once more, for a producer that had it in
@@ -159,7 +159,7 @@ class BloomTree(Spread):
             raise TypeError(f"filter must be a BloomFilter or a TimingBloomFilter, got {type(filter).__name__}")
         blank = Blank.of(filter)
         if filter.parameters.get("equal_timers", 1) > 1:
-            raise ValueError("filter asks for equal timers: a tree would answer otherwise than one filter does")
+            raise ValueError("filter has equal timers: a tree would answer otherwise than one filter does")
         if root_slices < 1:
             raise ValueError(f"root_slices must be at least 1, got {root_slices}")
         # Raises if the filter grows, or if there are more parts than words.
@@ -183,10 +183,10 @@ class BloomTree(Spread):
     def _begin(self, sites: Sites, *, made: bool) -> None:
         self._made = made
         self._like = self._layout.blank.outline()
-        # A node that fails is passed over; whether a missing answer is an error is for the tally to say.
+        # A node that fails is passed over; whether a missing answer is an error is up to the counters.
         self._exchange = Exchange(sites, strict=False)
-        self._tally = Tally(self._layout.topology.depth, self._exchange, strict=self._layout.rules.strict)
-        self._places = self._layout.places(self._like, self._tally)
+        self._counters = Counters(self._layout.topology.depth, self._exchange, strict=self._layout.rules.strict)
+        self._places = self._layout.places(self._like, self._counters)
 
     def at(self, leaf: Hashable, *, producer: str | None = None) -> Leaf:
         """Give the handle of a producer at a leaf.
@@ -219,17 +219,17 @@ class BloomTree(Spread):
     @property
     def accesses(self) -> NDArray[np.int64]:
         """Ndarray of int64, shape (levels,): keys that were tested or set at each level, the root's first."""
-        return self._tally.accesses.copy()
+        return self._counters.accesses.copy()
 
     @property
     def hits(self) -> NDArray[np.int64]:
         """Ndarray of int64, shape (levels,): keys that were found at each level, the root's first."""
-        return self._tally.hits.copy()
+        return self._counters.hits.copy()
 
     @property
     def failures(self) -> int:
         """int: keys that were decided without a site that should have answered."""
-        return self._tally.failures
+        return self._counters.failures
 
     @property
     def nbytes(self) -> int:
@@ -258,7 +258,7 @@ class Leaf:
         layout = tree._layout
         self._tree, self._leaf = tree, leaf
         self._producer = Producer(tree._like, producer)
-        self._climb = Climb(layout.topology, tree._places, layout.rules, leaf, tree._exchange, tree._tally)
+        self._climb = TreeRouter(layout.topology, tree._places, layout.rules, leaf, tree._exchange, tree._counters)
 
     @property
     def number(self) -> int:
@@ -266,7 +266,7 @@ class Leaf:
         return self._producer.numbering.number
 
     def duplicated(self, keys: Any, *, at: Any = None, number: int | None = None) -> NDArray[np.bool_]:
-        """Tell for each key in order whether it was let through lately, anywhere in the tree; set it if not.
+        """Return for each key in order whether it was let through lately, anywhere in the tree; set it if not.
 
         Parameters
         ----------
@@ -289,7 +289,7 @@ class Leaf:
         ValueError
             If `at` is missing a time, steps back too far or does not fit `keys`, or `number` lies before the last one.
         FailedSitesError
-            If no node answers that could decide about a key, unless `on_failure` says what to guess.
+            If no node answers that could decide about a key, unless `on_failure` allows a guess.
         """
 
         def act(batch: Batch) -> NDArray[np.bool_]:
@@ -298,7 +298,7 @@ class Leaf:
         return self._producer.write(keys, at, number, None, act, np.zeros(0, dtype=np.bool_))
 
     def query(self, keys: Any, *, at: Any = None) -> NDArray[np.bool_]:
-        """Tell which keys were let through lately, anywhere in the tree; nothing is set.
+        """Return which keys were let through lately, anywhere in the tree; nothing is set.
 
         Parameters
         ----------
@@ -313,7 +313,7 @@ class Leaf:
 
     def _keys(self, batch: Batch) -> Keys:
         generations = self._tree._like.generations(batch.moments, len(batch))
-        return Keys(batch.hashes, generations, batch.name.ticket(np.arange(len(batch))))
+        return Keys(batch.hashes, generations, batch.name.request(np.arange(len(batch))))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _leaf_elsewhere, (self._tree, self._leaf)

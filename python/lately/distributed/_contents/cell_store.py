@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 
 from lately._core import Slice
 from lately.distributed._contents.blank import Blank
-from lately.distributed._sites.memo import State
+from lately.distributed._sites.results import State
 
 NEVER = int(np.iinfo(np.int64).min)
 """The generation of a cell that is not set."""
 
 
-class Cut:
+class CellStore:
     """Cells by their numbers.
 
     Parameters
@@ -42,15 +42,15 @@ class Cut:
         return self._slice.fill
 
     def overfull(self) -> str | None:
-        """Tell nothing."""
+        """Return None: cells are not counted as a warning needs."""
         return None
 
     def state(self) -> State:
-        """Give its words, and their newest generation."""
+        """Return the words of the cells, and their newest generation."""
         return {"words": self._slice.words(), "newest": np.array(self._slice.newest)}
 
     def load(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take over the saved words of the same cells of the same filter."""
+        """Load the saved words of the same cells of the same filter."""
         self._slice = Slice.from_words(
             self._like,
             state["words"],
@@ -60,7 +60,7 @@ class Cut:
         )
 
     def again(self, columns: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...]:
-        """Give the columns themselves: generations are told."""
+        """Return the columns themselves, which have the generations."""
         return columns
 
     def lost(self) -> None:

@@ -5,11 +5,11 @@ from numpy.typing import NDArray
 
 from lately._core import settle
 from lately.distributed._contents.blank import Blank
-from lately.distributed._contents.cut import NEVER, Cut
+from lately.distributed._contents.cell_store import NEVER, CellStore
 
 
-class Node(Cut):
-    """The cells of a filter, which tell by a hash when those of a key were set.
+class TreeNode(CellStore):
+    """The cells of a filter, found by the hashes of keys.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ class Node(Cut):
         super().__init__(blank, 0, 1)
 
     def test(self, hashes: NDArray[np.uint64], generations: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Tell for each key, as of its generation, when the oldest of its cells was set.
+        """Return for each key, as of its generation, when the oldest of its cells was set.
 
         Returns
         -------

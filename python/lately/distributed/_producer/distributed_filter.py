@@ -11,7 +11,7 @@ from lately.distributed._seed import shared_seed
 from lately.distributed._sites.interface import Failed, Message, Sites, Traffic
 
 
-class Spread:
+class DistributedFilter:
     """What sliced filters and Bloom trees have in common; a handle of one producer or more."""
 
     _like: FilterSpec
@@ -65,7 +65,7 @@ class Spread:
         return np.array([np.nan if isinstance(answer, Failed) else answer for answer in answers])
 
     def status(self) -> list[dict[str, Any] | Failed]:
-        """Ask each site for its state: name and bytes, whether it was restored, how many checkpoints it wrote."""
+        """Return the state of each site: name and bytes, whether it was restored, how many checkpoints it wrote."""
         return self.sites.status()
 
     def close(self) -> None:

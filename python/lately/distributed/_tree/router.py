@@ -9,12 +9,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lately.distributed._contents.cut import NEVER
+from lately.distributed._contents.cell_store import NEVER
 from lately.distributed._producer.exchange import Exchange, FailedSitesError, until_done
 from lately.distributed._producer.request import send
-from lately.distributed._sites.interface import Failed, Turn
-from lately.distributed._sites.memo import UNKNOWN
-from lately.distributed._tree.place import Keys, Place
+from lately.distributed._sites.interface import Failed, Lease
+from lately.distributed._sites.results import UNKNOWN
+from lately.distributed._tree.place import Keys
+from lately.distributed._tree.sliced_root import Place
 from lately.distributed._tree.topology import Topology
 
 
@@ -42,7 +43,7 @@ class Rules:
     strict: bool
 
 
-class Tally:
+class Counters:
     """What producers count.
 
     Parameters
@@ -69,7 +70,7 @@ class Tally:
         self._lock = threading.Lock()
 
     def count(self, level: int, *, accesses: int = 0, hits: int = 0) -> None:
-        """Add to the counts of a level: keys asked, and found."""
+        """Add to the counts of a level: keys tested or set, and found."""
         with self._lock:
             self.accesses[level] += accesses
             self.hits[level] += hits
@@ -121,7 +122,7 @@ class _Found:
         self.verdicts[rows], self.steps[rows], self.oldest[rows] = 1, step, oldest
 
 
-class Climb:
+class TreeRouter:
     """The algorithms of a tree, for the producers at one leaf.
 
     Parameters
@@ -133,7 +134,7 @@ class Climb:
     leaf : int
         Where the producers are.
     exchange : Exchange
-    tally : Tally
+    counters : Counters
 
     Notes
     -----
@@ -142,19 +143,19 @@ class Climb:
     is never younger than that cell of the root, and the root is the single filter. The reason: a new key is set in the
     root first, then below, all in its own generation. A dense tree that sets a key found at a node above does so in the
     generation of the oldest of the key's cells *there*, so no cell becomes younger than above, and no window longer. So
-    a match anywhere is a match in the root: the single filter would say "seen" and, as it does not refresh, set
+    a match anywhere is a match in the root: the single filter would answer "seen" and, as it does not refresh, set
     nothing. What no node matches, the root decides, in order and as one act. A tree that tests and sets at once holds
     bits only, and what it has set below is set in the root by the end of the batch.
 
     A batch goes up level by level, so keys of one batch do not see each other below the deciding node. That changes
     where a repeated key is found, not the verdict.
 
-    *Top-down testing* follows a match at a node of a level below `threshold` (the root is level 0). It asks the node's
+    *Top-down testing* follows a match at a node of a level below `threshold` (the root is level 0). It tests the node's
     children other than the one the key came from, and their children, down to the threshold. The paper calls the key
     new if all miss. But the key may have come from further off, while the match was false. So testing goes on at the
     next node up, and the key is new only if no match is confirmed, up to the root. A true duplicate is in all nodes
-    from some leaf to the root, so the first node on both paths confirms it. The confirming nodes are not asked in one
-    act, so a producer does this in its turn. The deciding node is then the one on the path at the threshold.
+    from some leaf to the root, so the first node on both paths confirms it. The confirming nodes are not tested in one
+    act, so a producer does this in its lease. The deciding node is then the one on the path at the threshold.
     """
 
     def __init__(
@@ -164,15 +165,15 @@ class Climb:
         rules: Rules,
         leaf: int,
         exchange: Exchange,
-        tally: Tally,
+        counters: Counters,
     ) -> None:
         self._topology, self._places, self._rules = topology, places, rules
-        self._exchange, self._tally = exchange, tally
+        self._exchange, self._counters = exchange, counters
         self._path = topology.path(leaf)
         self._first = next(i for i, node in enumerate(self._path) if topology.levels[node] <= rules.threshold)
 
     def query(self, keys: Keys) -> NDArray[np.bool_]:
-        """Tell which keys were set within the window."""
+        """Return which keys were set within the window."""
         found = _Found(len(keys))
         decider = self._ascend(keys, found)
         if decider is None:
@@ -182,10 +183,10 @@ class Climb:
         return found.answer
 
     def duplicated(self, keys: Keys, *, again: bool) -> NDArray[np.bool_]:
-        """Tell for each key in order whether it was there, and set it if not.
+        """Return for each key in order whether it was there, and set it if not.
 
-        `again` means that the batch may have been sent before. Then the nodes are first asked for their earlier
-        answers, which stand: another producer may have been told "seen" because of them.
+        `again` means that the batch may have been sent before. Then the earlier answers of the nodes are read
+        first, which stand: another producer may have been answered "seen" because of them.
         """
         act = self._test_and_set if self._rules.test_and_set else self._first_test_then_set
         return until_done(lambda again: act(keys, again=again), again=again)
@@ -213,12 +214,12 @@ class Climb:
         found = _Found(len(keys))
         if again:
             self._recall(keys, found)
-            # Keys told to be new may not be set everywhere yet; they come before their repeats in the batch.
+            # Keys answered as new may not be set everywhere yet; they come before their repeats in the batch.
             self._set(keys, found, np.flatnonzero(found.verdicts == 0), None)
         decider = self._ascend(keys, found)
         rows = found.open()
-        with self._turn(decider if len(rows) else None) as turn:
-            fence = 0 if turn is None else turn.fence
+        with self._lease(decider if len(rows) else None) as lease:
+            fence = 0 if lease is None else lease.fence
             if decider is not None:
                 self._look_around(keys, found, decider, fence)
             rows = found.open()
@@ -234,11 +235,11 @@ class Climb:
             self._set(keys, found, new, len(self._path) - 1 if decider is None else decider, fence)
         return found.answer
 
-    def _turn(self, decider: int | None) -> AbstractContextManager[Turn | None]:
-        """Take the turn, if there is something above the deciding node to ask."""
+    def _lease(self, decider: int | None) -> AbstractContextManager[Lease | None]:
+        """Take the lease, if there is something above the deciding node to test."""
         if decider is None or decider == len(self._path) - 1:
             return nullcontext()
-        return self._exchange.turn()
+        return self._exchange.lease()
 
     def _recall(self, keys: Keys, found: _Found) -> None:
         """Take the verdicts given when this batch came before."""
@@ -288,14 +289,14 @@ class Climb:
             self._count(node, hits=int(seen.sum()))
             found.seen(rows[seen], step, answer[seen])
 
-    def _confirmed(self, keys: Keys, asked: list[tuple[int, NDArray[np.int64]]], fence: int) -> NDArray[np.bool_]:
-        """Ask nodes, and after matches their children, down to the threshold; tell which keys were found there."""
+    def _confirmed(self, keys: Keys, tests: list[tuple[int, NDArray[np.int64]]], fence: int) -> NDArray[np.bool_]:
+        """Test nodes, and after matches their children, down to the threshold; return which keys were found there."""
         seen = np.zeros(len(keys), dtype=np.bool_)
         unanswered = seen.copy()
-        while asked := [(node, left) for node, rows in asked if len(left := rows[~seen[rows]])]:
-            answers = send(self._exchange, [self._places[node].test(keys[rows], fence) for node, rows in asked])
+        while tests := [(node, left) for node, rows in tests if len(left := rows[~seen[rows]])]:
+            answers = send(self._exchange, [self._places[node].test(keys[rows], fence) for node, rows in tests])
             deeper = []
-            for (node, rows), answer in zip(asked, answers, strict=True):
+            for (node, rows), answer in zip(tests, answers, strict=True):
                 self._count(node, accesses=len(rows))
                 children, failed = self._topology.children[node], isinstance(answer, Failed)
                 hit = rows if failed else rows[answer != NEVER]
@@ -305,9 +306,9 @@ class Climb:
                     seen[hit] = True
                 else:
                     deeper += [(child, hit) for child in children]
-            asked = deeper
+            tests = deeper
         unanswered &= ~seen
-        self._tally.fail(int(unanswered.sum()))
+        self._counters.fail(int(unanswered.sum()))
         return seen | unanswered if self._rules.unanswered else seen
 
     def _set(self, keys: Keys, found: _Found, new: NDArray[np.int64], decided: int | None, fence: int = 0) -> None:
@@ -317,7 +318,7 @@ class Climb:
         """
         length = np.where(found.oldest != NEVER, found.steps if self._rules.kind == "dense" else 0, 0)
         length[new] = len(self._path)
-        as_of = Keys(keys.hashes, found.oldest.copy(), keys.ticket)
+        as_of = Keys(keys.hashes, found.oldest.copy(), keys.request)
         as_of.generations[new] = keys.generations[new]
         requests, at_root = [], 0
         for step in reversed(range(len(self._path))):
@@ -332,12 +333,12 @@ class Climb:
         answers = send(self._exchange, requests)
         # A node below that fails misses keys, which the root has.
         if at_root and isinstance(answers[0], Failed):
-            self._tally.fail(at_root)
+            self._counters.fail(at_root)
 
     def _undecided(self, found: _Found, rows: NDArray[np.int64]) -> None:
         """Give keys the verdict that replaces a missing answer."""
-        self._tally.fail(len(rows))
+        self._counters.fail(len(rows))
         found.verdicts[rows] = self._rules.unanswered
 
     def _count(self, node: int, *, accesses: int = 0, hits: int = 0) -> None:
-        self._tally.count(self._topology.levels[node], accesses=accesses, hits=hits)
+        self._counters.count(self._topology.levels[node], accesses=accesses, hits=hits)

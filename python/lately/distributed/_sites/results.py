@@ -1,4 +1,4 @@
-"""What a site last answered each producer, so that a batch sent twice gets the same answers."""
+"""The result cache: what a site last answered each producer, so that a batch sent twice gets the same answers."""
 
 import json
 import time
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lately.distributed._sites.errors import ForgottenError, TooManyProducersError
 from lately.distributed._sites.frames import LENGTHS, framed, opened
 
 State = dict[str, NDArray[Any]]
@@ -31,7 +32,7 @@ UNKNOWN = -1
 
 
 @dataclass(frozen=True)
-class Ticket:
+class RequestId:
     """The keys of a producer's batch that a message is about.
 
     Attributes
@@ -67,18 +68,15 @@ class Ticket:
             raise ValueError(f"a batch has places from 0 to 2**31 - 1, not {self.index[0]} to {self.index[-1]}")
         object.__setattr__(self, "index", self.index.astype(np.int32))
 
-    def of_cells(self, rows: NDArray[np.int64], k: int) -> "Ticket":
-        """Make the ticket of cells of these keys, of which each has k: cell j of key i has the place ``i * k + j``."""
+    @property
+    def plain(self) -> tuple[Any, ...]:
+        """Fields, as they travel."""
+        return self.producer, self.number, self.index, self.lasting
+
+    def of_cells(self, rows: NDArray[np.int64], k: int) -> "RequestId":
+        """Make the request of cells of these keys, of which each has k: cell j of key i has the place ``i * k + j``."""
         assert self.index is not None
         return replace(self, index=self.index[rows // k].astype(np.int64) * k + rows % k)
-
-
-class ForgottenError(RuntimeError):
-    """A batch came again, of which the site no longer knows what it answered."""
-
-
-class TooManyProducersError(RuntimeError):
-    """A site would have to forget a producer that may yet send its batch again."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +110,7 @@ class _Answers:
         return len(self.index) + len(self.share)
 
 
-class Memo:
+class ResultCache:
     """The answers to the latest batch of each producer, key by key.
 
     A batch that is sent again may reach a site with other keys than the first time, since other sites answered
@@ -131,12 +129,12 @@ class Memo:
         """Producers remembered."""
         return sum(map(len, self._latest.values()))
 
-    def known(self, ticket: Ticket, keys: NDArray[np.uint64] | None = None) -> NDArray[np.int8]:
-        """Give the remembered answers to the keys of a ticket.
+    def known(self, request: RequestId, keys: NDArray[np.uint64] | None = None) -> NDArray[np.int8]:
+        """Return the remembered answers to the keys of a request.
 
         Parameters
         ----------
-        ticket : Ticket
+        request : RequestId
         keys : ndarray of uint64, shape (n,), optional
             Hashes or cells, to be compared with what came at their places.
 
@@ -152,47 +150,47 @@ class Memo:
         ForgottenError
             If the answers are forgotten.
         """
-        assert ticket.index is not None
-        known = np.full(len(ticket.index), UNKNOWN, dtype=np.int8)
-        latest = self._of(ticket)
+        assert request.index is not None
+        known = np.full(len(request.index), UNKNOWN, dtype=np.int8)
+        latest = self._of(request)
         if latest is not None and len(latest.index):
-            place = np.minimum(np.searchsorted(latest.index, ticket.index), len(latest.index) - 1)
-            found = latest.index[place] == ticket.index
+            place = np.minimum(np.searchsorted(latest.index, request.index), len(latest.index) - 1)
+            found = latest.index[place] == request.index
             marks = latest.marks[place[found]]
             if keys is not None and np.any(marks >> 1 != _checks(keys)[found]):
-                raise ValueError(_other(ticket))
+                raise ValueError(_other(request))
             known[found] = marks & 1
         return known
 
-    def told(self, ticket: Ticket, keys: NDArray[Any] | None = None) -> Any:
-        """Give the remembered answer to all that a batch had for this site, or None; errors are those of `known`."""
-        latest = self._of(ticket)
+    def share(self, request: RequestId, keys: NDArray[Any] | None = None) -> Any:
+        """Return the remembered answer to all that a batch had for this site, or None; errors are those of `known`."""
+        latest = self._of(request)
         if latest is None:
             return None
         head, arrays = LENGTHS.unpack_from(latest.share)
         start = LENGTHS.size + head
         summed, answer = opened(latest.share[LENGTHS.size : start], latest.share[start : start + arrays])
         if keys is not None and summed != _sum(keys):
-            raise ValueError(_other(ticket))
+            raise ValueError(_other(request))
         return tuple(answer)
 
-    def _of(self, ticket: Ticket) -> _Answers | None:
-        """Give what is remembered of a ticket's batch."""
-        latest = self._latest[ticket.lasting].get(ticket.producer)
-        if latest is None or latest.number < ticket.number:
+    def _of(self, request: RequestId) -> _Answers | None:
+        """Return what is remembered of a request's batch."""
+        latest = self._latest[request.lasting].get(request.producer)
+        if latest is None or latest.number < request.number:
             return None
-        if latest.number > ticket.number:
-            raise ValueError(f"{_batch(ticket)} comes after its batch {latest.number}")
+        if latest.number > request.number:
+            raise ValueError(f"{_batch(request)} comes after its batch {latest.number}")
         if latest.forgotten:
             raise ForgottenError(
-                f"{_batch(ticket)} comes again, and what this site answered is forgotten: it remembers {KEYS:,} keys. "
+                f"{_batch(request)} comes again, and what this site answered is forgotten: it remembers {KEYS:,} keys. "
                 "If it is sent under a later number, keys that were new may count as seen"
             )
-        if (ticket.index is None) != bool(latest.share):
-            raise ValueError(f"{_batch(ticket)} comes again in another way: with other `refresh` or `offsets`")
+        if (request.index is None) != bool(latest.share):
+            raise ValueError(f"{_batch(request)} comes again in another way: with other `refresh` or `offsets`")
         return latest
 
-    def admit(self, ticket: Ticket) -> None:
+    def admit(self, request: RequestId) -> None:
         """Make room for a producer.
 
         Raises
@@ -200,7 +198,7 @@ class Memo:
         TooManyProducersError
             If there is none.
         """
-        if ticket.producer in self._latest[ticket.lasting] or len(self) < PRODUCERS:
+        if request.producer in self._latest[request.lasting] or len(self) < PRODUCERS:
             return
         now = time.time()
         for latest, patience in zip(self._latest.values(), (HOUR, WEEK), strict=True):
@@ -213,20 +211,20 @@ class Memo:
             )
 
     def keep(
-        self, ticket: Ticket, answers: NDArray[np.bool_], keys: NDArray[np.uint64], heard: float | None = None
+        self, request: RequestId, answers: NDArray[np.bool_], keys: NDArray[np.uint64], heard: float | None = None
     ) -> None:
         """Remember answers, and forget those to the producer's earlier batches. Answers already there stay.
 
         `heard` is when; the default is now.
         """
-        assert ticket.index is not None
-        before = self._latest[ticket.lasting].pop(ticket.producer, None)
+        assert request.index is not None
+        before = self._latest[request.lasting].pop(request.producer, None)
         marks = (_checks(keys) << 1 | answers).astype(np.uint16)
         # A copy: a message's arrays may lie in memory that is shared, or changed by its sender.
-        index = ticket.index.copy()
+        index = request.index.copy()
         if before is not None:
             self._keys -= before.size
-            if before.number == ticket.number and len(before.index):
+            if before.number == request.number and len(before.index):
                 # Of two equal places the first is the one already there.
                 places = np.concatenate([before.index, index])
                 order = np.argsort(places, kind="stable")
@@ -234,18 +232,20 @@ class Memo:
                 first = np.append(True, places[1:] != places[:-1])
                 index, marks = places[first], np.concatenate([before.marks, marks])[order][first]
         self._add(
-            ticket.producer,
-            _Answers(ticket.number, index, marks, time.time() if heard is None else heard),
-            lasting=ticket.lasting,
+            request.producer,
+            _Answers(request.number, index, marks, time.time() if heard is None else heard),
+            lasting=request.lasting,
         )
 
-    def tell(self, ticket: Ticket, answer: Any, keys: NDArray[Any], heard: float | None = None) -> None:
+    def keep_share(self, request: RequestId, answer: Any, keys: NDArray[Any], heard: float | None = None) -> None:
         """Remember the answer to all that a batch had for this site."""
-        before = self._latest[ticket.lasting].pop(ticket.producer, None)
+        before = self._latest[request.lasting].pop(request.producer, None)
         self._keys -= 0 if before is None else before.size
         share = b"".join(framed((_sum(keys), answer)))
         heard = time.time() if heard is None else heard
-        self._add(ticket.producer, _Answers(ticket.number, _NO_PLACES, _NO_MARKS, heard, share), lasting=ticket.lasting)
+        self._add(
+            request.producer, _Answers(request.number, _NO_PLACES, _NO_MARKS, heard, share), lasting=request.lasting
+        )
 
     def _add(self, producer: str, answers: _Answers, *, lasting: bool) -> None:
         self._latest[lasting][producer] = answers
@@ -261,7 +261,7 @@ class Memo:
                         return
 
     def state(self) -> State:
-        """Everything, as arrays."""
+        """Return everything, as arrays."""
         latest = [each for some in self._latest.values() for each in some.values()]
         return {
             "producers": np.frombuffer(json.dumps([list(some) for some in self._latest.values()]).encode(), np.uint8),
@@ -270,29 +270,31 @@ class Memo:
             "forgotten": np.array([each.forgotten for each in latest], dtype=np.bool_),
             "lengths": np.array([len(each.index) for each in latest], dtype=np.int64),
             "shares": np.array([len(each.share) for each in latest], dtype=np.int64),
-            "told": np.frombuffer(b"".join(each.share for each in latest), np.uint8),
+            "shares_data": np.frombuffer(b"".join(each.share for each in latest), np.uint8),
             "index": np.concatenate([_NO_PLACES, *(each.index for each in latest)]),
             "marks": np.concatenate([_NO_MARKS, *(each.marks for each in latest)]),
         }
 
     @classmethod
-    def from_state(cls, state: Mapping[str, NDArray[Any]]) -> "Memo":
-        """Make it again.
+    def from_state(cls, state: Mapping[str, NDArray[Any]]) -> "ResultCache":
+        """Load what `state` returned.
 
         Raises
         ------
         ValueError, KeyError
             If the arrays do not fit together.
         """
-        memo = cls()
+        results = cls()
         passing, lasting = json.loads(state["producers"].tobytes())
         producers = [(name, False) for name in passing] + [(name, True) for name in lasting]
         each = ("lengths", "shares", "numbers", "heard", "forgotten")
         lengths, shares, numbers, heard, forgotten = (state[name] for name in each)
         if {len(state[name]) for name in each} != {len(producers)} or np.any(lengths < 0) or np.any(shares < 0):
             raise ValueError("the answers are damaged: producers and batches differ in number")
-        ends, told = np.cumsum(lengths), np.cumsum(shares)
-        if not (len(state["index"]) == len(state["marks"]) == lengths.sum() and len(state["told"]) == shares.sum()):
+        ends, share_ends = np.cumsum(lengths), np.cumsum(shares)
+        if not (
+            len(state["index"]) == len(state["marks"]) == lengths.sum() and len(state["shares_data"]) == shares.sum()
+        ):
             raise ValueError("the answers are damaged: they differ in number from the keys")
         for i, (producer, lasts) in enumerate(producers):
             part = slice(ends[i] - lengths[i], ends[i])
@@ -300,18 +302,18 @@ class Memo:
             if np.any(np.diff(index) <= 0):
                 raise ValueError("the answers are damaged: the places of the keys do not ascend")
             marks = state["marks"][part].astype(np.uint16)
-            share = state["told"][told[i] - shares[i] : told[i]].tobytes()
+            share = state["shares_data"][share_ends[i] - shares[i] : share_ends[i]].tobytes()
             answers = _Answers(int(numbers[i]), index, marks, float(heard[i]), share, bool(forgotten[i]))
-            memo._add(str(producer), answers, lasting=lasts)
-        return memo
+            results._add(str(producer), answers, lasting=lasts)
+        return results
 
 
-def _batch(ticket: Ticket) -> str:
-    return f"batch {ticket.number} of producer {ticket.producer!r}"
+def _batch(request: RequestId) -> str:
+    return f"batch {request.number} of producer {request.producer!r}"
 
 
-def _other(ticket: Ticket) -> str:
-    return f"{_batch(ticket)} comes again with other keys: a number stands for the same keys in the same order"
+def _other(request: RequestId) -> str:
+    return f"{_batch(request)} comes again with other keys: a number stands for the same keys in the same order"
 
 
 def _sum(keys: NDArray[Any]) -> int:

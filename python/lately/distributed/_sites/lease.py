@@ -1,0 +1,189 @@
+"""The lease: where the cells of a key lie on several sites, one producer writes at a time.
+
+An actor grants it. The batch of the holder is recorded with the actor before any site is written to, so that the next
+holder completes a batch whose producer died. The record is also with the holder. If the actor dies, the holder goes on,
+and registers again with the restarted actor, which grants no lease before `GRACE` seconds are over.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from lately.distributed._sites.errors import SupersededError
+from lately.distributed._sites.interface import Lease, Record
+
+LEASE = 3.0
+"""Seconds after which a lease that is not renewed ends: its holder may have died."""
+
+GRACE = LEASE
+"""Seconds for which a restarted actor waits for the holder of the lease."""
+
+RENEW = 0.5
+"""Seconds between two renewals."""
+
+PAUSE = 0.1
+"""Seconds before a message is sent again to an actor that restarts, which takes about two."""
+
+LONGEST = 3
+"""Deadlines that a lease lasts at most: to read, to write, and one spare."""
+
+
+class LeaseServer:
+    """Grants the lease to one producer at a time.
+
+    Parameters
+    ----------
+    incarnation : int, default 1
+        Number of this process among those of the actor. Above 1, a lease may be under way. Fences of a later process
+        are higher.
+    seconds : float, default `LEASE`
+        How long a lease lasts without renewal.
+
+    Notes
+    -----
+    A producer whose lease ended without its knowledge is refused by the sites, which compare fences.
+    """
+
+    def __init__(self, incarnation: int = 1, seconds: float = LEASE) -> None:
+        self._seconds = seconds
+        self._changed = asyncio.Condition()
+        self._granted = incarnation << 32
+        # The fence of the latest lease, and until when it lasts.
+        self._fence, self._until = 0, 0.0
+        self._doubtful = incarnation > 1
+        self._grace = time.monotonic() + GRACE if self._doubtful else 0.0
+        self._record: Record | None = None
+        self._newest: int | None = None
+
+    async def take(self, *record: Any) -> tuple[int, Record | None, int | None, bool]:
+        """Wait for the lease and grant it.
+
+        Returns
+        -------
+        fence : int
+            Its number; 0 after waiting in vain for as long as a lease lasts, so that no call hangs.
+        left : tuple or None
+            The record of a lease that ended before its batch was complete. Otherwise `record` is kept.
+        newest : int or None
+            The newest generation written under the leases before.
+        doubtful : bool
+            Whether a lease may have been under way when the actor died whose holder did not register again.
+        """
+        end = time.monotonic() + self._seconds
+        async with self._changed:
+            while (now := time.monotonic()) < (free := max(self._until, self._grace)):
+                if now >= end:
+                    return 0, None, None, False
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._changed.wait(), min(free, end) - now)
+            doubtful, self._doubtful = self._doubtful, False
+            self._granted += 1
+            self._fence, self._until = self._granted, time.monotonic() + self._seconds
+            left = self._record
+            self._record = left or record or None
+            return self._fence, left, self._newest, doubtful
+
+    async def renew(self, fence: int) -> bool:
+        """Prolong a lease; return whether it is the current one."""
+        async with self._changed:
+            now = time.monotonic()
+            if current := fence == self._fence and now < self._until:
+                self._until = now + self._seconds
+            return current
+
+    async def hold(self, fence: int, newest: int | None, *record: Any) -> bool:
+        """Keep the record of a lease until its batch is complete; return whether it is the current lease."""
+        async with self._changed:
+            if current := self._registered(fence):
+                self._record, self._newest = record or None, newest
+            return current
+
+    async def give(self, fence: int, newest: int | None, done: bool) -> bool:
+        """End a lease, whose record is left to the next unless the batch is `done`; return whether it was current."""
+        async with self._changed:
+            if current := self._registered(fence):
+                if done:
+                    self._record, self._newest = None, newest
+                self._until = 0.0
+                self._changed.notify_all()
+            return current
+
+    def _registered(self, fence: int) -> bool:
+        """Return whether a lease is the current one. A restarted actor accepts the latest that was under way."""
+        now = time.monotonic()
+        if now < self._grace and fence > self._fence:
+            self._fence, self._until, self._doubtful = fence, now + self._seconds, False
+        return fence == self._fence
+
+
+class LeaseClient:
+    """Takes leases for the producers of a process.
+
+    Parameters
+    ----------
+    call : callable
+        Calls a method of the server: ``call(seconds, method, *arguments)``. It raises a `ConnectionError` where the
+        server does not answer, and a RuntimeError once it is gone for good.
+    deadline : float
+    """
+
+    def __init__(self, call: Callable[..., Any], deadline: float) -> None:
+        self._call, self._deadline = call, deadline
+
+    @contextmanager
+    def taken(self, record: Record | None) -> Iterator[Lease]:
+        """Take a lease; see `Sites.lease`."""
+        fence, left, newest, doubtful = self._take(record)
+        held, done, over, lock = left or record, False, threading.Event(), threading.Lock()
+        last = time.monotonic() + LONGEST * self._deadline
+
+        def hold(record: Record, newest: int | None) -> None:
+            nonlocal held
+            held = record
+            with lock:
+                current = self._insist(self._deadline, "hold", fence, newest, *record)
+            if not current:
+                raise SupersededError(f"lease {fence} is over: another has started")
+
+        lease = Lease(fence, left, newest, doubtful, hold)
+
+        def renew() -> None:
+            current = True
+            while current and not over.wait(RENEW) and time.monotonic() < last:
+                with suppress(ConnectionError), lock:
+                    # A restarted actor does not know of this lease.
+                    if not over.is_set() and not self._call(self._deadline, "renew", fence):
+                        current = self._call(self._deadline, "hold", fence, newest, *(held or ()))
+
+        threading.Thread(target=renew, name="lease", daemon=True).start()
+        try:
+            yield lease
+            newest, done = lease.newest, True
+        finally:
+            over.set()
+            # If these messages are lost, the lease ends by itself.
+            with suppress(ConnectionError, RuntimeError), lock:
+                if not done:
+                    self._call(self._deadline, "hold", fence, newest, *(held or ()))
+                self._call(self._deadline, "give", fence, newest, done)
+
+    def _take(self, record: Record | None) -> tuple[int, Record | None, int | None, bool]:
+        while True:
+            taken = self._insist((LONGEST + 1) * self._deadline, "take", *(record or ()))
+            if taken[0]:
+                fence, left, newest, doubtful = taken
+                return fence, left, newest, doubtful
+
+    def _insist(self, seconds: float, method: str, *arguments: Any) -> Any:
+        """Call again while the actor restarts."""
+        end = time.monotonic() + seconds
+        while True:
+            try:
+                return self._call(seconds, method, *arguments)
+            except ConnectionError as error:
+                if time.monotonic() >= end:
+                    raise TimeoutError(f"no lease within {seconds:g} s: {error}") from None
+                time.sleep(PAUSE)

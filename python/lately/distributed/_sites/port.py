@@ -1,0 +1,401 @@
+"""Ports: how batches travel between a producer and an actor. All else between them goes by calls of Ray.
+
+*Handshake.* The listener sends `GREETING` and 32 random bytes. The producer replies with 32 random bytes of its own and
+the HMAC-SHA256 of ``b"producer"`` and both, the listener with that of ``b"site"`` and both. The key belongs to one
+actor (`key_of`) and is derived from a secret of the filter, which travels with its handles.
+
+*Messages* are frames (`frames.py`). A request is a list, ``[method, argument, ...]``; the answer is what the method
+returns, or ``{"error": [type, message]}``. Requests of one connection are answered in order.
+
+*Limits.* Before the handshake a listener reads 64 bytes and no more, within `PATIENCE`, from at most `STRANGERS`
+connections at a time; the oldest gives way to the next. After it, no frame is larger than `LARGEST`, and a peer that
+sends or reads a frame more slowly than `SLOWEST` is dropped. Nothing that is read is unpickled or executed.
+"""
+
+import atexit
+import hmac
+import os
+import secrets
+import selectors
+import socket
+import threading
+import time
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any
+
+from lately.distributed._sites.errors import refusal
+from lately.distributed._sites.frames import LENGTHS, Buffer, framed, opened
+from lately.distributed._sites.interface import PROTOCOL
+
+Address = tuple[str, int]
+"""Host and port."""
+
+GREETING = b"lately %02d" % PROTOCOL
+"""First bytes of a listener: what it is, and the version that it speaks."""
+
+NONCE = 32
+"""Random bytes of each side; a proof is as long."""
+
+PATIENCE = 5.0
+"""Seconds within which a connection must prove that it knows the key."""
+
+STRANGERS = 64
+"""Most connections that have not proved it yet."""
+
+LARGEST = (2**26, 2**32)
+"""Most bytes of a frame: of its JSON, and of its arrays."""
+
+SLOWEST = 2**20
+"""Least bytes a second of a frame, after the first `PATIENCE` seconds."""
+
+CONNECT = 1.0
+"""Seconds that a connection may take; then the port may be closed to this machine."""
+
+_SIDE_BY_SIDE = 64
+"""Most connections that a producer makes at the same time."""
+
+Requests = Mapping[int, tuple[Address, bytes, list[Buffer]]]
+"""For each actor: its address, the key of its port, and a frame."""
+
+
+class LostError(ConnectionError):
+    """The connection was lost: what the actor did is unknown."""
+
+
+class UnreachableError(ConnectionError):
+    """There is no connection; nothing was sent."""
+
+
+def key_of(secret: bytes, actor: int) -> bytes:
+    """Derive the key of an actor: each has its own, since another actor of the filter may get its port later."""
+    return hmac.digest(secret, b"actor %d" % actor, "sha256")
+
+
+def proof(key: bytes, role: bytes, theirs: bytes, ours: bytes) -> bytes:
+    """Prove knowledge of the key, by the random bytes of both sides."""
+    return hmac.digest(key, role + theirs + ours, "sha256")
+
+
+def _receive(peer: socket.socket, size: int, end: float) -> bytearray:
+    """Read exactly `size` bytes until the moment `end`; bytes that have arrived are read even after it."""
+    data = bytearray(size)
+    left = memoryview(data)
+    while left:
+        peer.settimeout(max(0.0, end - time.monotonic()))
+        try:
+            got = peer.recv_into(left)
+        except BlockingIOError:
+            raise TimeoutError("no answer in time") from None
+        if not got:
+            raise EOFError("the connection was closed")
+        left = left[got:]
+    return data
+
+
+def _receive_frame(peer: socket.socket, lengths: bytes | bytearray, end: float) -> Any:
+    """Read the rest of a frame; its lengths are checked before memory is allocated."""
+    head, arrays = LENGTHS.unpack(lengths)
+    if head > LARGEST[0] or arrays > LARGEST[1]:
+        raise ConnectionError(f"a frame of {head} and {arrays} bytes is larger than {LARGEST[0]} and {LARGEST[1]}")
+    return _receive(peer, head, end), _receive(peer, arrays, end)
+
+
+def fits(frame: list[Buffer]) -> bool:
+    """Return whether a frame is small enough for a port."""
+    return all(length <= most for length, most in zip(LENGTHS.unpack(frame[0]), LARGEST, strict=True))
+
+
+class Listener:
+    """A port that answers requests, with a thread for each connection.
+
+    Parameters
+    ----------
+    host : str
+        The address of this node among the others, the only one that it binds.
+    key : bytes
+        What producers must know (`key_of`).
+    answer : callable
+        Called with a request; what it returns is the answer, what it raises too.
+
+    Attributes
+    ----------
+    address : (str, int)
+        Host and port.
+
+    Raises
+    ------
+    OSError
+        If no port can be opened.
+    """
+
+    def __init__(self, host: str, key: bytes, answer: Callable[[Any], Any]) -> None:
+        self._key, self._answer = key, answer
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        # Producers may all come at once, after a restart.
+        self._socket = socket.create_server((host, 0), family=family, backlog=512)
+        self.address: Address = (host, self._socket.getsockname()[1])
+        # Connections that have proved nothing, the oldest first.
+        self._strangers: OrderedDict[socket.socket, None] = OrderedDict()
+        self._lock = threading.Lock()
+        self._closed = False
+        threading.Thread(target=self._accept, name=f"port {self.address[1]}", daemon=True).start()
+
+    def close(self) -> None:
+        """Accept no more connections. Existing ones end with their producers, or with this process."""
+        self._closed = True
+        # A shutdown, since closing alone leaves the other thread waiting.
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+    def _accept(self) -> None:
+        while not self._closed:
+            try:
+                peer, _ = self._socket.accept()
+            except OSError:
+                # No more files may be open for a while; or this listener is closed.
+                time.sleep(0.05)
+                continue
+            with self._lock:
+                if len(self._strangers) >= STRANGERS:
+                    oldest, _ = self._strangers.popitem(last=False)
+                    with suppress(OSError):
+                        oldest.shutdown(socket.SHUT_RDWR)
+                self._strangers[peer] = None
+            threading.Thread(target=self._serve, args=(peer,), name="connection", daemon=True).start()
+
+    def _serve(self, peer: socket.socket) -> None:
+        with peer, suppress(OSError, EOFError):
+            try:
+                peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                proved = self._greet(peer, time.monotonic() + PATIENCE)
+            finally:
+                with self._lock:
+                    self._strangers.pop(peer, None)
+            if not proved:
+                return
+            # A producer may be silent for days; TCP finds out when its machine is gone.
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            while True:
+                peer.settimeout(None)
+                first = peer.recv(LENGTHS.size)
+                if not first:
+                    return
+                self._exchange(peer, first)
+
+    def _greet(self, peer: socket.socket, end: float) -> bool:
+        ours = secrets.token_bytes(NONCE)
+        peer.sendall(GREETING + ours)
+        theirs, shown = (bytes(_receive(peer, NONCE, end)) for _ in range(2))
+        if not hmac.compare_digest(shown, proof(self._key, b"producer", ours, theirs)):
+            return False
+        peer.sendall(proof(self._key, b"site", theirs, ours))
+        return True
+
+    def _exchange(self, peer: socket.socket, first: bytes) -> None:
+        """Read a request and answer it."""
+        end = time.monotonic() + PATIENCE
+        lengths = first + _receive(peer, LENGTHS.size - len(first), end)
+        request = _receive_frame(peer, lengths, end + sum(LENGTHS.unpack(lengths)) / SLOWEST)
+        try:
+            frame = framed(self._answer(opened(*request)))
+        except Exception as error:
+            frame = framed(refusal(error))
+        data = b"".join(frame)
+        peer.settimeout(PATIENCE + len(data) / SLOWEST)
+        peer.sendall(data)
+
+
+class _Link:
+    """A connection whose ends have proved to each other that both know the key."""
+
+    def __init__(self, address: Address, key: bytes, end: float) -> None:
+        self._socket = socket.create_connection(address, timeout=max(0.001, end - time.monotonic()))
+        self._unsent = memoryview(b"")
+        try:
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if _receive(self._socket, len(GREETING), end) != GREETING:
+                raise UnreachableError(f"{address} is no listener of this version")
+            theirs, ours = bytes(_receive(self._socket, NONCE, end)), secrets.token_bytes(NONCE)
+            self._socket.sendall(ours + proof(key, b"producer", theirs, ours))
+            if not hmac.compare_digest(_receive(self._socket, NONCE, end), proof(key, b"site", ours, theirs)):
+                raise UnreachableError(f"{address} belongs to another actor")
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def lost(self) -> bool:
+        """Whether the other end has closed it, or sent bytes that belong to no request."""
+        self._socket.settimeout(0)
+        try:
+            self._socket.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            pass
+        return True
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def begin(self, frame: list[Buffer]) -> bool:
+        """Begin to send a frame; return whether all of it is sent."""
+        self._unsent = memoryview(b"".join(frame))
+        self._socket.settimeout(0)
+        return self.resume()
+
+    def resume(self) -> bool:
+        """Send what can be sent without waiting; return whether that is all."""
+        try:
+            while self._unsent:
+                self._unsent = self._unsent[self._socket.send(self._unsent) :]
+        except BlockingIOError:
+            return False
+        return True
+
+    def answer(self, end: float) -> Any:
+        """Wait for an answer."""
+        return opened(*_receive_frame(self._socket, _receive(self._socket, LENGTHS.size, end), end))
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+class Links:
+    """A producer's connections, each of which carries one request at a time."""
+
+    def __init__(self) -> None:
+        self._free: dict[tuple[Address, bytes], list[_Link]] = defaultdict(list)
+        self._lock = threading.Lock()
+
+    def exchange(self, requests: Requests, end: float) -> dict[int, Any]:
+        """Send a frame to each actor before waiting for any answer.
+
+        Parameters
+        ----------
+        requests : mapping from int to (address, key, frame)
+        end : float
+            Moment of `time.monotonic` until which to wait.
+
+        Returns
+        -------
+        dict
+            The answer of each, or the error in its place: `UnreachableError`, `LostError`, TimeoutError.
+        """
+        answers: dict[int, Any] = {}
+        links = self._linked(requests, end, answers)
+        try:
+            self._send(requests, links, end, answers)
+            # The answers of the others arrive meanwhile.
+            for actor in [actor for actor in requests if actor not in answers]:
+                try:
+                    answers[actor] = links[actor].answer(end)
+                except (OSError, EOFError, ValueError) as error:
+                    late = isinstance(error, TimeoutError)
+                    answers[actor] = error if late else LostError(str(error) or type(error).__name__)
+                else:
+                    with self._lock:
+                        self._free[requests[actor][:2]].append(links.pop(actor))
+        finally:
+            for link in links.values():
+                link.close()
+        return answers
+
+    def close(self) -> None:
+        """Close all idle connections."""
+        for free in list(self._free.values()):
+            for link in free:
+                link.close()
+        self._free.clear()
+
+    def _send(self, requests: Requests, links: Mapping[int, _Link], end: float, answers: dict[int, Any]) -> None:
+        """Send to all; an actor that does not read delays no other."""
+        unsent = []
+        for actor, link in links.items():
+            try:
+                if not link.begin(requests[actor][2]):
+                    unsent.append(actor)
+            except OSError as error:
+                answers[actor] = LostError(str(error))
+        if not unsent:
+            return
+        with selectors.DefaultSelector() as selector:
+            for actor in unsent:
+                selector.register(links[actor], selectors.EVENT_WRITE, actor)
+            while selector.get_map() and (left := end - time.monotonic()) > 0:
+                for ready, _ in selector.select(left):
+                    try:
+                        if links[ready.data].resume():
+                            selector.unregister(ready.fileobj)
+                    except OSError as error:
+                        answers[ready.data] = LostError(str(error))
+                        selector.unregister(ready.fileobj)
+
+    def _linked(self, requests: Requests, end: float, answers: dict[int, Any]) -> dict[int, _Link]:
+        """Connect to each actor; where that fails, the error is the answer."""
+        links = {actor: link for actor, (address, key, _) in requests.items() if (link := self._idle(address, key))}
+        missing = [actor for actor in requests if actor not in links]
+        if missing:
+            self._discard_lost()
+            with ThreadPoolExecutor(min(len(missing), _SIDE_BY_SIDE)) as pool:
+                made = list(pool.map(lambda actor: self._made(*requests[actor][:2], end), missing))
+            links |= {actor: link for actor, link in zip(missing, made, strict=True) if isinstance(link, _Link)}
+            answers |= {
+                actor: error for actor, error in zip(missing, made, strict=True) if isinstance(error, Exception)
+            }
+        return links
+
+    def _discard_lost(self) -> None:
+        """Close the connections to actors that are gone."""
+        with self._lock:
+            for other in [other for other, free in self._free.items() if all(link.lost for link in free)]:
+                for link in self._free.pop(other):
+                    link.close()
+
+    def _idle(self, address: Address, key: bytes) -> _Link | None:
+        with self._lock:
+            free = self._free.get((address, key), [])
+            while free:
+                if not (link := free.pop()).lost:
+                    return link
+                link.close()
+        return None
+
+    def _made(self, address: Address, key: bytes, end: float) -> _Link | UnreachableError:
+        try:
+            return _Link(address, key, min(time.monotonic() + CONNECT, end))
+        except (OSError, EOFError) as error:
+            return UnreachableError(str(error) or type(error).__name__)
+
+
+_lock = threading.Lock()
+_links: Links | None = None
+
+
+def links() -> Links:
+    """Return the connections of this process, which all handles share."""
+    global _links
+    with _lock:
+        _links = _links or Links()
+        return _links
+
+
+@atexit.register
+def _end() -> None:
+    if _links is not None:
+        _links.close()
+
+
+def _forget() -> None:
+    """Leave the connections to the parent process: two processes must not speak over one."""
+    global _links, _lock
+    _end()
+    _links, _lock = None, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
