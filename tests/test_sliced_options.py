@@ -1,0 +1,88 @@
+"""Each site of a filter holds the filter that the user has made, with every option: as if it had been copied there."""
+
+import json
+import pickle
+from itertools import product
+
+import numpy as np
+
+import lately
+from lately.baselines import CountingBloomFilter, GeneralizedBloomFilter, StableBloomFilter
+from lately.distributed import SlicedFilter
+from lately.distributed._contents.blank import Blank
+
+SPAN = {"fpr": 0.001, "capacity": 2000}
+FAMILIES = {
+    "age-partitioned": (
+        lately.AgePartitionedBloomFilter,
+        {"layout": [None, "line", "sliced"], "slack": [None, "1min"]},
+    ),
+    "aged quotient": (
+        lately.AgedQuotientFilter,
+        {"grow": [False, True], "counts": [None, 100], "distinct": [None, 500]},
+    ),
+    "guarded epochs": (lately.GuardedEpochBloomFilter, {"layout": ["transposed", "line", "sliced"]}),
+    "time-limited": (lately.TimeLimitedBloomFilter, {"slack": [None, "3min"]}),
+    "timing": (lately.TimingBloomFilter, {"layout": [None, "line", "sliced"]}),
+    "timing that grows": (lately.TimingBloomFilter, {"grow": ["cardinality", "density"]}),
+    "stable": (StableBloomFilter, {}),
+    "generalized": (GeneralizedBloomFilter, {}),
+    "counting": (CountingBloomFilter, {}),
+}
+COMMON = {"lateness": [None, "30s"], "max_ahead": ["1 d", None, "1h"], "seed": [0, 7]}
+
+
+def made():
+    """Yield filters of all families with a window of time, of every combination of options that they accept."""
+    for name, (family, options) in FAMILIES.items():
+        every = options | COMMON
+        for values in product(*every.values()):
+            given = dict(zip(every, values, strict=True))
+            try:
+                yield name, given, family("10min", **SPAN, **given)
+            except (TypeError, ValueError):
+                # Not a filter of a window of time, or options that exclude each other.
+                continue
+    for partitioned, seed in product([False, True], [0, 7]):
+        given = {"partitioned": partitioned, "seed": seed}
+        yield "bloom", given, lately.BloomFilter(2000, 0.001, **given)
+
+
+def test_a_filter_that_travels_without_its_cells_is_the_same_filter():
+    seen = set()
+    for name, given, f in made():
+        seen.add(name)
+        blank = Blank.of(f)
+        # As it lies beside checkpoints, and as it is pickled.
+        for again in (
+            blank,
+            Blank.of_manifest(json.loads(json.dumps(blank.manifest))),
+            pickle.loads(pickle.dumps(blank)),
+        ):
+            made_again = again.make()
+            assert type(made_again) is type(f), (name, given)
+            assert made_again.to_bytes() == f.to_bytes(), (name, given)
+            assert repr(again.outline()) == repr(blank.outline())
+    assert seen >= {"age-partitioned", "aged quotient", "guarded epochs", "time-limited", "timing", "bloom"}
+
+
+def test_every_filter_that_is_planned_for_sites_is_built_there_as_planned():
+    plan = lately.distributed.plan("10min", 0.001, capacity=50_000, sites=4)
+    for way in plan.choices:
+        with way.build() as sliced:
+            for site in sliced.sites._sites:
+                there = getattr(site._contents, "_filter", None)
+                if there is not None:
+                    assert there.to_bytes() == way.filter.to_bytes(), way.name
+
+
+def test_a_slice_of_a_filter_that_grows_answers_as_the_filter_alone_when_ten_times_as_many_keys_come():
+    new, rates = np.arange(10**6, 10**6 + 10_000), {}
+    for grow in (False, True):
+        alone = lately.AgedQuotientFilter("10min", 0.001, capacity=1000, grow=grow)
+        with SlicedFilter("horizontal", 1, alone) as sliced:
+            for part in np.split(np.arange(10_000), 10):
+                assert (sliced.duplicated(part, at=100) == alone.duplicated(part, at=100)).all()
+            assert (sliced.query(new, at=101) == alone.query(new, at=101)).all()
+        rates[grow] = alone.query(new, at=101).mean()
+    assert rates[True] < 0.02 < rates[False]
