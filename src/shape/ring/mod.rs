@@ -246,7 +246,8 @@ impl super::Shape for RingShape {
     }
 
     /// Returns one line in each slice or blocked segment: queries read all of them. In a plain segment each part has a
-    /// line of its own, and a query reads them in fours until one is not set ([`BitsInParts`](crate::layout::cells::BitsInParts)).
+    /// line of its own, and a query reads them in fours until one is not set
+    /// ([`BitsInParts`](crate::layout::cells::BitsInParts)).
     fn cache_lines(&self, window: Window) -> CacheLines {
         let (insert, all) = (f64::from(self.k), f64::from(self.k + self.l));
         let Segment::Bits { parts: parts @ 2.., .. } = self.segment else {
