@@ -104,7 +104,7 @@ def test_a_secret_is_kept_and_not_shown(tmp_path):
 @pytest.mark.parametrize(
     ("seed", "error", "message"),
     [
-        (b"short", ValueError, "16 bytes, got 5"),
+        (b"short", ValueError, "16 bytes if it is secret, got 5"),
         ("randon", TypeError, "'randon'"),
         (1.5, TypeError, "not float"),
         (None, TypeError, "not NoneType"),

@@ -154,7 +154,7 @@ def test_bad_values_are_named(filled, call, message):
 
 def test_what_is_no_number_is_a_type_error(filled):
     for prior in ("often", None, [["a"]], [[0.1, 0.2]]):
-        with pytest.raises(TypeError, match="prior must be a number or an array of one per key"):
+        with pytest.raises(TypeError, match="prior must be a number or an array with one for each key, got"):
             filled.posterior([1, 2], prior)
 
 

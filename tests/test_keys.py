@@ -316,7 +316,7 @@ def test_frames_that_are_not_understood_are_refused(frame):
     f = lately.BloomFilter(100, 0.01)
     calls = [lately.hash_keys, f.insert, f.query, f.duplicated, partial(lately.duplicated, window=5)]
     for call in (*calls, partial(lately.duplicated, window=5, fpr=0.1)):
-        with pytest.raises(TypeError, match=rf"keys is a .*{type(frame).__name__}, "):
+        with pytest.raises(TypeError, match=rf"keys (is a|must have rows, got a) .*{type(frame).__name__}[,:] "):
             call(frame)
     assert f.inserted == 0
 
