@@ -1,5 +1,6 @@
 """Bugs of our own, forks and signals: errors that state what happened, and no hang."""
 
+import numpy as np
 import pytest
 
 import lately
@@ -139,3 +140,21 @@ print(0 < prior.inserted < len(keys))
 """
     )
     assert lines == ["True True"] * 3 + ["True"]
+
+
+def test_text_that_is_not_valid_unicode_is_an_error_wherever_it_is_passed():
+    """NumPy makes strings of any memory, with numbers that are no characters."""
+    text = np.frombuffer(b"\xff" * 8, "U2")[0]
+    f = lately.Filter(100, 0.01)
+    for call in (
+        lambda: lately.Filter(text, 0.01),
+        lambda: lately.Filter(100, 0.01, prefer=text),
+        lambda: lately.AgePartitionedBloomFilter(100, 0.01, layout=text),
+        lambda: lately.hash_keys(["a"], missing=text),
+        lambda: f.duplicated(["a"], refresh=text),
+        lambda: f.posterior(["a"], text),
+    ):
+        with pytest.raises((TypeError, ValueError), match="must be"):
+            call()
+    f.add(text)
+    assert text in f

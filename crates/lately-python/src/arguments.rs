@@ -89,8 +89,9 @@ impl FromPyObject<'_, '_> for Missing {
         match value.extract::<&str>() {
             Ok("same") => Ok(Self::Same),
             Ok("distinct") => Ok(Self::Distinct),
-            Ok(other) => Err(PyValueError::new_err(format!("missing must be 'same' or 'distinct', got '{other}'"))),
-            Err(_) => Err(PyTypeError::new_err(format!("missing must be 'same' or 'distinct', got {}", *value))),
+            // By `repr`: text that is not valid Unicode, which NumPy makes, enters no message as it is.
+            Ok(_) => Err(PyValueError::new_err(format!("missing must be 'same' or 'distinct', got {:?}", *value))),
+            Err(_) => Err(PyTypeError::new_err(format!("missing must be 'same' or 'distinct', got {:?}", *value))),
         }
     }
 }
@@ -122,6 +123,6 @@ pub fn parse_refresh(value: &Bound<'_, PyAny>) -> PyResult<Refresh> {
     match value.extract::<&str>() {
         Ok("delivered") => Ok(Refresh::Delivered),
         Ok(other) => Err(PyValueError::new_err(format!("refresh must be True, False or 'delivered', got {other:?}"))),
-        Err(_) => Err(PyTypeError::new_err(format!("refresh must be True, False or 'delivered', got {value}"))),
+        Err(_) => Err(PyTypeError::new_err(format!("refresh must be True, False or 'delivered', got {value:?}"))),
     }
 }

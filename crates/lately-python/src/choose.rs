@@ -115,7 +115,11 @@ fn preference(prefer: Option<&str>) -> PyResult<Option<Prefer>> {
         None => Ok(None),
         Some("speed") => Ok(Some(Prefer::Speed)),
         Some("memory") => Ok(Some(Prefer::Memory)),
-        Some(other) => Err(PyValueError::new_err(format!("prefer must be 'speed' or 'memory', got '{other}'"))),
+        Some(other) => {
+            // Text that is not valid Unicode, which NumPy makes, enters no message as it is.
+            let other = String::from_utf8_lossy(other.as_bytes());
+            Err(PyValueError::new_err(format!("prefer must be 'speed' or 'memory', got '{other}'")))
+        }
     }
 }
 

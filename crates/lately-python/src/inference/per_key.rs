@@ -29,8 +29,9 @@ impl<'py> NumbersArgument<'py> {
         }
         let array = value.py().import("numpy")?.call_method1("ascontiguousarray", (value, "float64"));
         let numbers = array.ok().and_then(|array| array.extract().ok()).filter(|_| value.len().is_ok());
-        let error =
-            || PyTypeError::new_err(format!("{name} must be a number or an array with one for each key, got {value}"));
+        let error = || {
+            PyTypeError::new_err(format!("{name} must be a number or an array with one for each key, got {value:?}"))
+        };
         Ok(Self { name, numbers: Numbers::Each(numbers.ok_or_else(error)?) })
     }
 

@@ -103,8 +103,8 @@ const EXPECTED: &str = "a time is a number of Unix seconds, a datetime, a date o
 /// Parses ISO 8601, by Python.
 fn of_text(text: &Bound<'_, PyString>) -> PyResult<i64> {
     let py = text.py();
-    // NumPy makes strings of any 32-bit numbers, which Python encodes unchecked; pyo3 panics where it makes a message of
-    // such bytes.
+    // NumPy makes strings of any 32-bit numbers, which Python encodes unchecked; pyo3 panics where it makes a message
+    // of such bytes.
     if !text.to_str().is_ok_and(|text| std::str::from_utf8(text.as_bytes()).is_ok()) {
         return Err(PyValueError::new_err(format!("is text that is not valid Unicode; {EXPECTED}")));
     }
