@@ -233,7 +233,8 @@ def test_a_slack_of_a_four_thousandth_takes_a_few_bits():
     """A sharp edge: of a day, a key is there for it, and gone 23 seconds later."""
     day, keys = 86_400, 50_000
     f = lately.AgedQuotientFilter("1 d", 0.001, capacity=keys, slack="23s", counts=2)
-    assert f.family == "aged-quotient-fine"
+    assert f.family == "aged-quotient-counting"
+    assert f.parameters["epochs"]
     assert 8 * f.nbytes / keys < 43
     at = np.linspace(0, 3 * day, 3 * keys)
     f.insert(np.arange(3 * keys), at=at)
@@ -262,14 +263,16 @@ def test_ages_are_right_to_a_four_thousandth_of_the_window():
     assert abs(f.distinct(777) / 777 - 1) < 0.01
     again = lately.from_bytes(f.to_bytes())
     assert np.array_equal(again.query(keys), f.query(keys))
-    assert again.family == f.family == "aged-quotient-fine"
+    assert again.family == f.family == "aged-quotient"
+    assert again.parameters["epochs"] == f.parameters["epochs"] > 0
     both = f.union(again)
     assert np.array_equal(both.query(keys), f.query(keys))
 
 
 def test_fine_tags_grow_in_a_burst_and_shrink_again():
     f = lately.AgedQuotientFilter("1min", 0.001, capacity=500, slack="1s", grow=True)
-    assert f.family == "aged-quotient-fine-growing"
+    assert f.family == "aged-quotient-growing"
+    assert f.parameters["epochs"]
     before = f.nbytes
     for second in range(240):
         keys = np.arange(second * 1000, second * 1000 + (100 if 60 <= second < 120 else 8))

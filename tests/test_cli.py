@@ -133,6 +133,29 @@ def test_a_window_that_is_no_number_and_no_span_is_rejected(capsys, window):
     )
 
 
+def test_a_command_without_its_window_is_wrong_usage(dedupe, tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"a\n")
+    ended = dedupe(tmp_path / "a.txt")
+    assert (ended.status, ended.out) == (2, b"")
+    assert ended.err.splitlines()[1:] == ["`lately dedupe --help` describes the options"]
+
+
+def test_exact_states_its_rate_and_takes_no_other_filter(dedupe, tmp_path, capfdbinary):
+    (tmp_path / "a.txt").write_bytes(b"a\nb\na\n")
+    options = (tmp_path / "a.txt", "--window", 1000, "--exact")
+    for fpr, stated in (((), 1e-9), (("--fpr", 1e-12), 1e-12)):
+        report = dedupe(*options, *fpr).err
+        assert "slack 0: " in report
+        assert stated / 2 < float(re.search(r"swamp, .* planned for (\S+),", report)[1]) <= stated
+    with pytest.raises(SystemExit) as ended:
+        dedupe(*options, "--filter", "counting")
+    assert (ended.value.code, b"not allowed with" in capfdbinary.readouterr().err) == (2, True)
+    ended = dedupe(tmp_path / "a.txt", "--window", "10min", "--exact")
+    assert (ended.status, "--exact needs a window that counts records" in ended.err) == (2, True)
+    assert dedupe(*options, "--state", tmp_path / "s").out == b"a\nb\n"
+    assert dedupe(*options, "--state", tmp_path / "s").out == b""
+
+
 def test_exact_drops_no_older_repeat(dedupe, tmp_path):
     """Each key comes again 1,001 records later, which a slack would drop."""
     (tmp_path / "a.txt").write_bytes(b"".join(b"%d\n" % (i % 1001) for i in range(20_000)))

@@ -94,10 +94,10 @@ def test_the_format_is_in_the_name(tmp_path, dedupe):
         (tmp_path / name).write_bytes(line % 1 + line % 2)
         assert dedupe(tmp_path / name, "--window", 9, "--key", "k").out == line % 1
     ended = dedupe(tmp_path / "a.log", tmp_path / "a.TSV", "--window", 9)
-    assert ended.status == 1
+    assert ended.status == 2
     assert "different formats" in ended.err
     ended = dedupe(tmp_path / "a.log", "--window", 9, "--key", "k")
-    assert ended.status == 1
+    assert ended.status == 2
     assert "--key k: text has no names for its fields" in ended.err
     assert dedupe(tmp_path / "a.log", tmp_path / "a.TSV", "--window", 9, "--format", "text").out == b"k\n1\n"
 
@@ -136,11 +136,34 @@ def test_a_pipe_has_the_format_of_the_output(tmp_path):
 
 
 def test_records_do_not_change_their_format(tmp_path, dedupe):
-    (tmp_path / "a.csv").write_bytes(b"k\n1\n")
+    for name in ("a.csv", "a.tsv", "a.txt"):
+        (tmp_path / name).write_bytes(b"k\n1\n")
+    (tmp_path / "a.jsonl").write_bytes(b'{"k": 1}\n')
     parquet(tmp_path / "b.pq", k=[1])
-    for source, target in [("a.csv", "o.parquet"), ("b.pq", "o.csv")]:
-        ended = dedupe(tmp_path / source, "--window", 9, "-o", tmp_path / target)
-        assert (ended.status, "records are written as they were read" in ended.err) == (1, True)
+    (tmp_path / "o.csv").write_bytes(b"of before")
+    for source, target, *options in [
+        ("a.csv", "o.parquet"),
+        ("b.pq", "o.csv"),
+        ("a.txt", "o.csv"),
+        ("a.txt", "o.jsonl.gz"),
+        ("a.tsv", "o.csv"),
+        ("a.csv", "o.tsv"),
+        ("a.jsonl", "o.csv"),
+        ("a.txt", "o.tsv", "--format", "csv"),
+        ("a.csv", "o.jsonl", "--format", "text"),
+    ]:
+        for option in ("--output", "--dropped"):
+            ended = dedupe(tmp_path / source, "--window", 9, *options, option, tmp_path / target)
+            assert (ended.status, "records are written as they were read" in ended.err) == (2, True), (source, target)
+    assert (tmp_path / "o.csv").read_bytes() == b"of before"
+    for source, target, *options in [
+        ("a.csv", "p.csv", "--format", "text"),
+        ("a.csv", "p.txt"),
+        ("a.txt", "p.tsv", "--format", "csv", "--delimiter", "tab"),
+        ("a.txt", "p.jsonl", "--count"),
+        ("a.txt", "p.log"),
+    ]:
+        assert dedupe(tmp_path / source, "--window", 9, *options, "--output", tmp_path / target).status == 0
 
 
 # Memory

@@ -81,7 +81,7 @@ def test_a_state_that_will_not_do(tmp_path, dedupe):
     assert f"the folder {tmp_path}/no does not exist" in ended.err
     assert ended.out == b""
     ended = dedupe(tmp_path / "a.txt", "--window", 9, "--state", tmp_path / "x", "-o", tmp_path / "x")
-    assert ended.status == 1
+    assert ended.status == 2
     assert "the same file" in ended.err
 
 
@@ -160,7 +160,7 @@ def test_a_state_and_its_places(tmp_path, dedupe):
     ended = dedupe(tmp_path / "a.txt", "--window", 9, "--state", "/dev/null")
     assert (ended.status, "not a regular file" in ended.err) == (1, True)
     ended = dedupe(tmp_path / "a.txt", "--window", 9, "--state", tmp_path / "s", "-o", tmp_path / "a.txt")
-    assert (ended.status, "is an input too" in ended.err) == (1, True)
+    assert (ended.status, "is an input too" in ended.err) == (2, True)
     assert list(tmp_path.iterdir()) == [tmp_path / "a.txt"]
 
 

@@ -24,9 +24,9 @@ IN_BYTES = {"window": "10min", "nbytes": 20_000, "capacity": 5000}
 BY_TIME = {"window": "10min", "fpr": 0.001, "capacity": 5000, "lateness": "9s"}
 REQUESTS = [
     # request, family by default and its slack over the window, family for speed
-    ({"window": 10_000, "fpr": 0.001}, "aged-quotient-fine", 1 / 64, "age-partitioned-line"),
-    ({"window": 10_000, "nbytes": 40_000}, "aged-quotient-fine", 1 / 64, "age-partitioned-line"),
-    (BY_TIME, "aged-quotient-fine-growing", 1 / 64 + 9 / 600, "age-partitioned-line"),
+    ({"window": 10_000, "fpr": 0.001}, "aged-quotient", 1 / 64, "age-partitioned-line"),
+    ({"window": 10_000, "nbytes": 40_000}, "aged-quotient", 1 / 64, "age-partitioned-line"),
+    (BY_TIME, "aged-quotient-growing", 1 / 64 + 9 / 600, "age-partitioned-line"),
     ({"window": "10min", "fpr": 0.001}, "time-limited", 1 / 4, "time-limited"),
     (
         {"window": "10min", "nbytes": 20_000, "capacity": 5000},
@@ -38,7 +38,7 @@ REQUESTS = [
     ({"window": 10_000, "fpr": 1e-12}, "swamp", 0, "age-partitioned-512"),
     ({"window": 20, "fpr": 0.001}, "swamp", 0, "age-partitioned-line"),
     ({"window": 10_000, "fpr": 0.001, "slack": 0}, "swamp", 0, "swamp"),
-    ({"window": 10_000, "fpr": 0.001, "distinct": 1000}, "aged-quotient-fine", 1 / 64, "aged-quotient"),
+    ({"window": 10_000, "fpr": 0.001, "distinct": 1000}, "aged-quotient", 1 / 64, "aged-quotient"),
 ]
 
 
@@ -62,6 +62,47 @@ def test_the_plan_takes_what_a_filter_is(given, prefer):
     assert plan.build() == f
     assert plan.best in plan.choices
     assert (plan.best.nbytes, plan.best.slack) == (f.nbytes, f.slack)
+
+
+@pytest.mark.parametrize("fpr", [0.3, 0.05, 1e-3, 1e-6, 1e-9, 1e-12])
+@pytest.mark.parametrize("window", [5, 100, 10_000, 1_000_000, "10min"])
+def test_the_plan_and_the_filter_name_one_family(window, fpr):
+    for capacity in (None,) if isinstance(window, int) else (None, 10, 100_000):
+        for prefer in (None, "speed", "memory"):
+            request = {"window": window, "fpr": fpr, "capacity": capacity, "prefer": prefer}
+            try:
+                f = lately.Filter(**request)
+            except ValueError:
+                with pytest.raises(ValueError, match=r"window|fpr|family"):
+                    lately.plan(**request)
+                continue
+            best = lately.plan(**request).best
+            assert best.name == f.family == best.build().family
+            assert f.explain().splitlines()[0] == f"{type(f).__name__}, {best.name}"
+
+
+def test_exact_is_preferred_in_the_words_of_a_filter():
+    f = lately.Filter(1e3, prefer="exact", seed=b"k" * 16)
+    assert (type(f), f.window, f.seed) == (lately.ExactFilter, 1000, None)
+    timed = lately.Filter("10min", prefer="exact", lateness="5s", max_ahead=None)
+    assert (timed.window, timed.lateness, timed.max_ahead) == (600.0, 5.0, None)
+    assert [timed.seen("a", at=at) for at in (0, 600, 1200.1)] == [False, True, False]
+
+
+@pytest.mark.parametrize("given", [{"fpr": 0.1}, {"nbytes": 5000}, {"slack": 0}, {"capacity": 5}, {"distinct": 5}])
+def test_an_exact_filter_takes_nothing_that_only_an_inexact_one_has(given):
+    with pytest.raises(ValueError, match=f'prefer="exact" takes no {next(iter(given))}, got '):
+        lately.Filter("10min", **given, prefer="exact")
+
+
+def test_an_exact_filter_is_no_subclass_and_not_planned():
+    class Mine(lately.Filter):
+        pass
+
+    with pytest.raises(TypeError, match="makes an ExactFilter, got the class Mine"):
+        Mine(10, prefer="exact")
+    with pytest.raises(ValueError, match="'exact', which leaves nothing to plan"):
+        lately.plan(10, 0.1, prefer="exact")
 
 
 def later_than(keys, window):
@@ -130,7 +171,7 @@ def test_too_few_bytes_are_refused_and_enough_are_named(window, prefer):
     [
         ({}, TypeError, "give fpr or nbytes: "),
         ({"fpr": 0.1, "nbytes": 5000}, TypeError, "not both"),
-        ({"fpr": 0.1, "prefer": "small"}, ValueError, "prefer must be 'speed' or 'memory', got 'small'"),
+        ({"fpr": 0.1, "prefer": "small"}, ValueError, "prefer must be 'speed', 'memory' or 'exact', got 'small'"),
         ({"fpr": 0.1, "capacity": 5}, ValueError, "capacity is for windows of time; this one counts insertions"),
         ({"fpr": 0.1, "lateness": "5s"}, ValueError, "lateness is for windows of time"),
         ({"fpr": 0.1, "window": "1h", "distinct": 5}, ValueError, "distinct is for windows of insertions"),
@@ -155,7 +196,7 @@ def test_a_class_of_a_users_own_takes_the_chosen_engine():
             return self.seen(key) or self.seen(key)
 
     f = Mine("10min", 0.001, capacity=100)
-    assert (type(f), f.family, f.twice("a")) == (Mine, "aged-quotient-fine-growing", True)
+    assert (type(f), f.family, f.twice("a")) == (Mine, "aged-quotient-growing", True)
     assert type(f.copy()) is Mine
 
 

@@ -163,6 +163,24 @@ def test_saved_before_it_is_acknowledged(tmp_path, monkeypatch):
     run(kept, "1")
 
 
+def test_a_save_that_failed_is_made_up_for_before_the_message_is_acknowledged(tmp_path, monkeypatch):
+    """The work is done, so the message is dropped when it comes again; but a crash must not forget its key."""
+    path = tmp_path / "later" / "seen.lately"
+    broker, shipped = shop(once(path=path))
+    acknowledged = []
+
+    async def ack(message):
+        acknowledged.append(path.exists() and lately.open(path).inserted)
+
+    monkeypatch.setattr(KafkaAckableMessage, "ack", ack)
+    assert [type(error) for error in run(broker, "1", "1")] == [FileNotFoundError, FileNotFoundError]
+    assert not acknowledged
+    path.parent.mkdir()
+    run(broker, "1")
+    assert shipped == ["order 1"]
+    assert set(acknowledged) == {1}, "the file had the key by then"
+
+
 def test_saved_seldom(tmp_path):
     """Every third message; `save` does the rest."""
     path = tmp_path / "seen.lately"

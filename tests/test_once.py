@@ -9,6 +9,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -153,6 +154,70 @@ def test_a_wait_ends_with_the_claim_or_with_its_time(seen):
     thread.join()
 
 
+def interrupted(step, error, block):
+    """Run a block that raises at this step of the code of claims. Return whether it got so far."""
+    left = step
+
+    def trace(frame, event, _argument):
+        nonlocal left
+        if not frame.f_code.co_filename.endswith(("_once.py", "_claims.py")):
+            return None
+        left -= event == "line"
+        if left == 0:
+            sys.settrace(None)
+            raise error
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        block()
+    except error:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, TimeoutError])
+def test_an_interrupt_at_any_step_leaves_no_key_that_stays_busy(seen, tmp_path, monkeypatch, error, fails):
+    """As by Ctrl-C in a notebook, or by a signal handler that ends tasks that take too long."""
+    is_shared = (tmp_path / "seen.lately").exists()
+    other = shared(tmp_path) if is_shared else seen
+    come(seen), come(other)
+    now, busy = time.monotonic, 0
+    for step in range(1, 1000):
+
+        def block(key=step):
+            with seen.once(key):
+                if fails:
+                    raise ConnectionError
+
+        reached = False
+        with suppress(ConnectionError):
+            reached = interrupted(step, error, block)
+        left = come(other, step)
+        if left == BUSY:
+            busy += 1
+            with monkeypatch.context() as later:
+                later.setattr(time, "monotonic", lambda: now() + 601)
+                left = come(other, step)
+        assert left == FIRST or (left == DONE and not fails)
+        if not reached:
+            break
+    assert 40 < step < 999
+    assert busy <= (7 if is_shared else 0), "their lease ends them"
+
+
+def test_a_claim_that_is_dropped_without_a_block_has_ended():
+    seen = lately.ExactFilter("1d")
+    claim = seen.once("evt_1").__enter__()
+    assert (bool(claim), come(seen)) == (True, BUSY)
+    del claim
+    assert come(seen) == FIRST
+
+
 def test_coroutines_wait_without_blocking_the_loop(seen):
     async def work(fails):
         async with seen.once("evt_1", wait="1min") as claim:
@@ -220,6 +285,48 @@ def test_a_decorated_coroutine_waits_or_raises(seen):
     assert [type(result) for result in results] == [str, TimeoutError, TimeoutError]
 
 
+@pytest.mark.parametrize(
+    "lazy",
+    [
+        staticmethod(lambda order: asyncio.sleep(0)),
+        lambda order: asyncio.sleep(0),
+        lambda order: (line for line in order),
+    ],
+)
+def test_a_call_whose_work_is_not_done_when_it_returns_is_not_remembered(seen, lazy):
+    """A coroutine that a plain function returns was never awaited within the block."""
+    with pytest.raises(TypeError, match=r"returned a \w+: its work is not done when the call returns"):
+        lately.once(seen)(lazy)("A7")
+    assert "A7" not in seen
+    assert come(seen, "A7") == FIRST
+
+
+def test_methods_name_their_key(seen):
+    class Shop:
+        def __init__(self):
+            self.shipped = []
+
+        @lately.once(seen, key=lambda shop, order: order)
+        def ship(self, order):
+            self.shipped.append(order)
+
+        @lately.once(seen, key=lambda shop, order: order)
+        async def later(self, order):
+            self.shipped.append(order)
+
+        @lately.once(seen)
+        def forgotten(self, order):
+            pytest.fail("the work must not begin")
+
+    shop = Shop()
+    for order in ("A7", "B3", "A7"):
+        shop.ship(order)
+        asyncio.run(shop.later(order))
+    assert shop.shipped == ["A7", "B3"]
+    with pytest.raises(TypeError, match=r"Shop cannot be a key.* for a method, pass key= to once\(\)"):
+        shop.forgotten("C9")
+
+
 def test_event_times_of_a_decorated_function_are_its_arguments():
     seen = lately.Filter("10min", 1e-9, capacity=1000)
     done = []
@@ -270,6 +377,8 @@ def test_bad_requests_are_named(seen):
         (lambda: lately.once(seen, at=5), TypeError, "at must be callable, got int"),
         (lambda: lately.once(seen, lease="never"), ValueError, "lease"),
         (lambda: lately.once(seen)(generator), TypeError, "is a generator"),
+        (lambda: lately.once(seen)(partial(generator)), TypeError, "is a generator"),
+        (lambda: lately.once(seen)("ship"), TypeError, "function must be callable, got str"),
         (lambda: lately.once(seen)(print)(), TypeError, "the first argument is the key"),
     ]:
         with pytest.raises(error, match=message):

@@ -161,12 +161,12 @@ def test_work_that_ends_while_another_block_begins_is_not_done_twice(tmp_path, m
     """It ends after that block looked into the filter, and before it looks for claims."""
     one, two = shared(tmp_path), shared(tmp_path)
     come(two, "another key")
-    transaction = SharedClaims._transaction
+    transaction = SharedClaims._in_transaction
 
-    def after_the_work(claims):
-        monkeypatch.setattr(SharedClaims, "_transaction", transaction)
+    def after_the_work(claims, change):
+        monkeypatch.setattr(SharedClaims, "_in_transaction", transaction)
         assert come(one) == FIRST
-        return transaction(claims)
+        return transaction(claims, change)
 
-    monkeypatch.setattr(SharedClaims, "_transaction", after_the_work)
+    monkeypatch.setattr(SharedClaims, "_in_transaction", after_the_work)
     assert come(two) == DONE

@@ -8,7 +8,7 @@ import stat
 import threading
 import time
 import weakref
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from lately._core import ExactFilter, Filter, hash_keys, shared_path
@@ -16,31 +16,42 @@ from lately._core import ExactFilter, Filter, hash_keys, shared_path
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterator
-    from typing import Any, Literal
+    from collections.abc import Callable
+    from typing import Any, Literal, TypeVar
 
     _Outcome = Literal["first", "done", "busy"]
+    _Result = TypeVar("_Result")
 
 _PATIENCE = 30.0
 """Seconds to wait for another process that reads or writes the file of claims. It needs microseconds."""
 
 
+class Owner:
+    """Owner of one claim, by a number that no other process draws."""
+
+    __slots__ = ("__weakref__", "number")
+
+    def __init__(self) -> None:
+        self.number = secrets.token_hex(8)
+
+
 class PrivateClaims:
     """Claims of a filter in one process, in memory.
 
-    A claim ends with its block. When a process dies, its filter is gone too, so claims need no lease.
+    A claim ends with its block, or when its owner is gone, because an interrupt may come before the block begins. When
+    a process dies, its filter is gone too, so claims need no lease.
     """
 
     def __init__(self) -> None:
         self._secret = secrets.token_bytes(16)
-        self._held: dict[int, str] = {}
+        self._held: weakref.WeakValueDictionary[int, Owner] = weakref.WeakValueDictionary()
         self.lock = threading.RLock()
 
     def hash(self, key: Any) -> int:
         """Return the hash of a key for claims."""
         return int(hash_keys([key], seed=self._secret)[0])
 
-    def take(self, key: int, owner: str, lease: float, done: Callable[[], bool]) -> _Outcome:
+    def take(self, key: int, owner: Owner, lease: float, done: Callable[[], bool]) -> _Outcome:
         """Claim a key for `owner`, unless it has a claim or its work is done."""
         with self.lock:
             if key in self._held:
@@ -50,10 +61,10 @@ class PrivateClaims:
             self._held[key] = owner
             return "first"
 
-    def end(self, key: int, owner: str) -> None:
+    def end(self, key: int, owner: Owner) -> None:
         """End the claim of `owner`, if it exists."""
         with self.lock:
-            if self._held.get(key) == owner:
+            if self._held.get(key) is owner:
                 del self._held[key]
 
     def before_fork(self) -> None:
@@ -86,17 +97,20 @@ class SharedClaims:
 
     def hash(self, key: Any) -> int:
         """Return the hash of a key for claims, as a signed 64-bit integer, which is what SQLite stores."""
+
+        def draw(file: sqlite3.Connection) -> bytes:
+            file.execute("INSERT OR IGNORE INTO secret VALUES (0, ?)", (secrets.token_bytes(16),))
+            secret: bytes = file.execute("SELECT bytes FROM secret").fetchone()[0]
+            return secret
+
         if not self._secret:
-            with self._transaction() as file:
-                file.execute("INSERT OR IGNORE INTO secret VALUES (0, ?)", (secrets.token_bytes(16),))
-                self._secret = file.execute("SELECT bytes FROM secret").fetchone()[0]
+            self._secret = self._in_transaction(draw)
         return int(hash_keys([key], seed=self._secret).view("int64")[0])
 
-    def take(self, key: int, owner: str, lease: float, done: Callable[[], bool]) -> _Outcome:
+    def take(self, key: int, owner: Owner, lease: float, done: Callable[[], bool]) -> _Outcome:
         """Claim a key for `owner`, unless it has a claim or its work is done."""
-        if done():
-            return "done"
-        with self._transaction() as file:
+
+        def claim(file: sqlite3.Connection) -> _Outcome:
             # Read within the transaction, so that no earlier claim seems to begin in the future.
             now = time.monotonic()
             file.execute("DELETE FROM claims WHERE ends <= ? OR begins > ?", (now, now))
@@ -105,13 +119,15 @@ class SharedClaims:
             # A claim ends after its key was inserted. Without a claim, no insertion is under way.
             if done():
                 return "done"
-            file.execute("INSERT INTO claims VALUES (?, ?, ?, ?)", (key, owner, now, now + lease))
+            file.execute("INSERT INTO claims VALUES (?, ?, ?, ?)", (key, owner.number, now, now + lease))
             return "first"
 
-    def end(self, key: int, owner: str) -> None:
+        return "done" if done() else self._in_transaction(claim)
+
+    def end(self, key: int, owner: Owner) -> None:
         """End the claim of `owner`, if it exists."""
-        with self._transaction() as file:
-            file.execute("DELETE FROM claims WHERE key = ? AND owner = ?", (key, owner))
+        delete = "DELETE FROM claims WHERE key = ? AND owner = ?"
+        self._in_transaction(lambda file: file.execute(delete, (key, owner.number)))
 
     def before_fork(self) -> None:
         """Close the file, because a connection of SQLite does not survive a fork."""
@@ -124,19 +140,29 @@ class SharedClaims:
         """Let threads in again; the next transaction opens the file."""
         self.lock.release()
 
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
+    def _in_transaction(self, change: Callable[[sqlite3.Connection], _Result]) -> _Result:
+        """Change the file in one transaction. An interrupt at any step leaves none open.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be read or written.
+        """
+        import sqlite3
+
         with self.lock:
-            if self._file is None:
-                self._file = _opened(self._path, self._mode)
-            file = self._file
-            file.execute("BEGIN IMMEDIATE")
             try:
-                yield file
-            except BaseException:
-                file.execute("ROLLBACK")
-                raise
-            file.execute("COMMIT")
+                if self._file is None:
+                    self._file = _opened(self._path, self._mode)
+                self._file.execute("BEGIN IMMEDIATE")
+                result = change(self._file)
+                self._file.execute("COMMIT")
+                return result
+            except sqlite3.Error as error:
+                raise OSError(f"cannot use the file of claims {self._path}: {error}") from error
+            finally:
+                if self._file is not None and self._file.in_transaction:
+                    self._file.execute("ROLLBACK")
 
 
 def _opened(path: str, mode: int) -> sqlite3.Connection:

@@ -17,11 +17,9 @@ _WHY = {
     "guarded-epoch-512": "a segment's bits of a key in one cache line",
     "guarded-epoch-line": "fast, and a few bits smaller than age-partitioned lines",
     "guarded-epoch-transposed": "few bytes, and it fades gently when overfull",
-    "aged-quotient": "the fewest bytes for all but small windows; repeats take no space, and every key has its age",
+    "aged-quotient": "few bytes, none of them for repeats, and an age for every key",
     "aged-quotient-growing": "few bytes, an age for every key, and more memory in a burst",
     "aged-quotient-counting": "few bytes, and how often every key came",
-    "aged-quotient-fine": "little slack in the fewest bytes, and an age for every key",
-    "aged-quotient-fine-growing": "little slack in the fewest bytes, an age for every key, and more memory in a burst",
     "aged-quotient-growing-counting": "few bytes, how often every key came, and more memory in a burst",
     "timing": "a cell stores when it was set; the window may be exact",
     "timing-line": "a cell stores when it was set, and a key's cells are in one cache line, or two",
@@ -62,7 +60,7 @@ def _as_html(rows: list[tuple[str, str]]) -> str:
 def _rows(made: Filter) -> list[tuple[str, str]]:
     """Return label and text of each fact, the name first."""
     family = made.family
-    rows = [("", f"{type(made).__name__}, {family}"), ("why", _why(family))]
+    rows = [("", f"{type(made).__name__}, {family}"), ("why", _why(made))]
     rows += [("window", _window(made))]
     if made.window is not None:
         rows += [("slack", _slack(made))]
@@ -80,10 +78,12 @@ def _rows(made: Filter) -> list[tuple[str, str]]:
     return rows
 
 
-def _why(family: str) -> str:
-    if family in _WHY:
-        return _WHY[family]
-    return f"for comparisons: {FAMILIES[family].note}"
+def _why(made: Filter) -> str:
+    if made.family not in _WHY:
+        return f"for comparisons: {FAMILIES[made.family].note}"
+    why = _WHY[made.family]
+    # Fine tags have this parameter. They are taken where little slack is requested.
+    return f"little slack in {why}" if made.parameters.get("epochs") else why
 
 
 def _window(made: Filter) -> str:

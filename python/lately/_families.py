@@ -148,17 +148,18 @@ def unsuited(family: Family, *, timed: bool, unknown: bool) -> str:
     return ""
 
 
-def name_of(made: Filter) -> str:
-    """Return the name of a filter's family in `EVERY`.
+def of_filter(made: Filter) -> Family:
+    """Return the family of a filter, whether it counts repeats or not.
 
     Raises
     ------
     ValueError
-        If the filter is of no family.
+        If the filter is of no family in `EVERY`.
     """
-    if made.family not in EVERY:
+    name = made.family.removesuffix("-counting") if isinstance(made, Filter) else ""
+    if name not in EVERY:
         raise ValueError(f"filter must be of one of the families {', '.join(FAMILIES)}, got a {type(made).__name__}")
-    return made.family
+    return EVERY[name]
 
 
 def generations(made: Filter) -> int:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import secrets
 import time
+from contextlib import suppress
 from functools import wraps
-from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
+from inspect import isasyncgen, isasyncgenfunction, isawaitable, iscoroutinefunction, isgenerator, isgeneratorfunction
 
 import numpy as np
 
-from lately._claims import claims_of
+from lately._claims import Owner, claims_of
 from lately._core import ExactFilter, Filter, read_moment, read_span
 from lately._docstrings import complete
 
@@ -52,7 +52,7 @@ class Claim:
         self._lease = _read_lease(lease)
         self._claims = claims_of(filter)
         self._hash = self._claims.hash(key)
-        self._owner = secrets.token_hex(8)
+        self._owner = Owner()
         self._state: Literal["new", "first", "done", "busy", "ended"] = "new"
         self._inserted = False
 
@@ -107,13 +107,12 @@ class Claim:
         return self
 
     def __exit__(self, error: type[BaseException] | None, value: object, traceback: TracebackType | None) -> None:
-        if self._state != "first":
-            return
         try:
-            if error is None and not self._inserted:
+            if self._state == "first" and error is None and not self._inserted:
                 _insert(self._filter, self._key, self._at)
         finally:
-            self._end()
+            if self._state == "first":
+                self._end()
 
     async def __aexit__(
         self, error: type[BaseException] | None, value: object, traceback: TracebackType | None
@@ -127,13 +126,20 @@ class Claim:
         _check_ahead(self._filter, self._at)
         give_up = time.monotonic() + self._wait
         pause = _SHORTEST_PAUSE
-        while True:
-            self._state = self._claims.take(self._hash, self._owner, self._lease, self._is_done)
-            left = give_up - time.monotonic()
-            if self._state != "busy" or left <= 0:
-                return
-            yield min(pause, left)
-            pause = min(2 * pause, _LONGEST_PAUSE)
+        try:
+            while True:
+                self._state = self._claims.take(self._hash, self._owner, self._lease, self._is_done)
+                left = give_up - time.monotonic()
+                if self._state != "busy" or left <= 0:
+                    return
+                yield min(pause, left)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+        except BaseException as error:
+            # An interrupt may come after the claim was taken. The block does not begin, and would never end it.
+            if not _is_of_file(error):
+                with suppress(OSError):
+                    self._end()
+            raise
 
     def _is_done(self) -> bool:
         if self._at is None:
@@ -147,8 +153,15 @@ class Claim:
             )
 
     def _end(self) -> None:
-        self._state = "ended"
-        self._claims.end(self._hash, self._owner)
+        try:
+            self._claims.end(self._hash, self._owner)
+        except BaseException as error:
+            # After an interrupt no other code would end the claim.
+            if not _is_of_file(error):
+                self._claims.end(self._hash, self._owner)
+            raise
+        finally:
+            self._state = "ended"
 
 
 @complete
@@ -184,8 +197,8 @@ def once(
     Raises
     ------
     TypeError
-        If `filter` is not a filter, `key` or `at` is not callable, or the function is a generator: its work is not done
-        when the call returns.
+        If `filter` is not a filter, `key` or `at` is not callable, or the function is a generator. In a call: if the
+        function returns a generator or an awaitable, whose work is not done then. The key is not inserted.
     ValueError
         If `wait` or `lease` is out of range.
 
@@ -222,11 +235,19 @@ def once(
         if key is None and not args:
             raise TypeError("the first argument is the key and must be positional; for other keys pass key= to once()")
         of_call = args[0] if key is None else key(*args, **kwargs)
-        return Claim(filter, of_call, None if at is None else at(*args, **kwargs), wait, lease)
+        moment = None if at is None else at(*args, **kwargs)
+        try:
+            return Claim(filter, of_call, moment, wait, lease)
+        except TypeError as error:
+            if key is not None:
+                raise
+            raise TypeError(f"{error}; the first argument is the key: for a method, pass key= to once()") from None
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        if not callable(function):
+            raise TypeError(f"function must be callable, got {type(function).__name__}")
         if isgeneratorfunction(function) or isasyncgenfunction(function):
-            raise TypeError(f"{function.__qualname__} is a generator: its work is not done when the call returns")
+            raise TypeError(_unfinished(function, "is a generator"))
 
         if iscoroutinefunction(function):
 
@@ -240,11 +261,25 @@ def once(
         @wraps(function)
         def synchronous(*args: Any, **kwargs: Any) -> Any:
             with claim(args, kwargs) as first:
-                return function(*args, **kwargs) if _is_first(first) else None
+                return _finished(function, function(*args, **kwargs)) if _is_first(first) else None
 
         return synchronous
 
     return decorate
+
+
+def _finished(function: Callable[..., Any], result: Any) -> Any:
+    """Return the result of a call, or raise `TypeError` if its work is not done."""
+    if isawaitable(result) or isgenerator(result) or isasyncgen(result):
+        if hasattr(result, "close"):
+            result.close()
+        raise TypeError(_unfinished(function, f"returned a {type(result).__name__}"))
+    return result
+
+
+def _unfinished(function: Callable[..., Any], what: str) -> str:
+    name = getattr(function, "__qualname__", repr(function))
+    return f"{name} {what}: its work is not done when the call returns; decorate the function that does it"
 
 
 def _read_lease(lease: _Span) -> float:
@@ -253,6 +288,12 @@ def _read_lease(lease: _Span) -> float:
     if span <= 0:
         raise ValueError(f"lease must be longer than zero, got {lease!r}")
     return span / 1e9
+
+
+def _is_of_file(error: BaseException) -> bool:
+    """Whether the file of claims cannot be used."""
+    # Signal handlers raise subclasses, such as `TimeoutError`.
+    return type(error) is OSError
 
 
 def _is_first(claim: Claim) -> bool:

@@ -158,7 +158,7 @@ def plan(
     slack: Any = None,
     capacity: int | None = None,
     lateness: Any = None,
-    prefer: Literal["speed", "memory"] | None = None,
+    prefer: Literal["speed", "memory", "exact"] | None = None,
     sample: Any = None,
     at: Any = None,
 ) -> Plan:
@@ -216,6 +216,10 @@ def plan(
     >>> lately.plan(1000, 0.01, sample=[1, 2, 3] * 1000).best.dropped_in_slack
     0.0
     """
+    if prefer == "exact":
+        raise ValueError(
+            "prefer must be 'speed' or 'memory', got 'exact', which leaves nothing to plan: call lately.ExactFilter"
+        )
     window, limits = whole(window), {"fpr": fpr, "nbytes": nbytes, "capacity": capacity, "lateness": lateness}
     ages = None if sample is None else Ages(sample, at, timed=not hasattr(window, "__index__"))
     taken, able, refused = _core.compare(prefer, window=window, slack=slack, **limits)

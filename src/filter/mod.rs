@@ -146,13 +146,13 @@ impl AnyFilter {
     pub fn name(&self) -> String {
         let parameters = self.parameters();
         let value = |wanted| parameters.iter().find(|&&(name, value)| name == wanted && value != 0);
-        let fine = value("epochs").is_some();
         let options = Options {
             layout: self.form().layout,
             block_bits: value("block_bits").map(|&(_, bits)| bits),
-            fine,
+            // The planner takes fine tags where little slack is requested, under the name of the family.
+            fine: false,
             grows: ["grow", "part_keys", "part_timers"].into_iter().any(|name| value(name).is_some()),
-            counts: !fine && value("count_bits").is_some(),
+            counts: value("count_bits").is_some(),
         };
         options.name(self.family())
     }

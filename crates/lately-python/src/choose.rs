@@ -118,7 +118,7 @@ fn preference(prefer: Option<&str>) -> PyResult<Option<Prefer>> {
         Some(other) => {
             // Text that is not valid Unicode, which NumPy makes, enters no message as it is.
             let other = String::from_utf8_lossy(other.as_bytes());
-            Err(PyValueError::new_err(format!("prefer must be 'speed' or 'memory', got '{other}'")))
+            Err(PyValueError::new_err(format!("prefer must be 'speed', 'memory' or 'exact', got '{other}'")))
         }
     }
 }

@@ -23,8 +23,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0 when done; 1 after an error; 128 plus the number of a signal (130 after Ctrl-C, 143 after SIGTERM); 141 when
-        the reader of standard output has gone. Unless it is 0, files are unchanged and no state was saved.
+        0 when done; 1 after an error; 2 if options contradict each other or are out of range; 128 plus the number of a
+        signal (130 after Ctrl-C, 143 after SIGTERM); 141 when the reader of standard output has gone. Unless it is 0,
+        files are unchanged and no state was saved.
 
     Raises
     ------
@@ -33,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     if argv is None and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
-    from lately.cli.errors import CliError
+    from lately.cli.errors import CliError, UsageError
     from lately.cli.options import parser
     from lately.cli.report import print_error
     from lately.cli.signals import interrupted
@@ -49,7 +50,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             gc.freeze()  # so that the interpreter does not search all objects for garbage as it ends
     except CliError as error:
         print_error(f"lately: error: {error}")
-        return 1
+        if not isinstance(error, UsageError):
+            return 1
+        print_error(f"`lately {options.run} --help` describes the options")
+        return 2
     except KeyboardInterrupt as interrupt:
         print_error("lately: interrupted")
         return 128 + next(iter(interrupt.args), signal.SIGINT)  # as a shell reports the signal

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lately._core import RecordHashes
 from lately._progress import progress
-from lately.cli.errors import CliError, DamagedError
+from lately.cli.errors import CliError, DamagedError, UsageError
 from lately.cli.filters import contradiction, open_filter
 from lately.cli.inputs import BLOCK, Input, identity_of, size
 from lately.cli.outputs import compression, descriptor_of
@@ -266,19 +266,19 @@ def _check_targets(options: Namespace, reader: LineReader | ParquetReader) -> li
         descriptor, target = descriptor_of(name), Path(name).resolve()
         records = option == "dropped" or not options.count
         if options.format == "parquet" and records and (descriptor is not None or compression(name)):
-            raise CliError(
+            raise UsageError(
                 f"Parquet needs --{option} FILE, and is compressed itself: take a name without .gz and the like"
             )
         if descriptor is not None or (target.exists() and not target.is_file()):
             direct = True
             continue
         if target in targets:
-            raise CliError(f"--output and --dropped are the same file, {name}")
+            raise UsageError(f"--output and --dropped are the same file, {name}")
         targets.append(target)
         if options.state and target == Path(options.state).resolve():
-            raise CliError(f"--state and --{option} are the same file, {name}")
+            raise UsageError(f"--state and --{option} are the same file, {name}")
         if options.state and any(given != "-" and Path(given).resolve() == target for given in options.files):
-            raise CliError(
+            raise UsageError(
                 f"--{option} {name} is an input too: with --state it must be another file, so that the run can be "
                 "repeated after it was killed"
             )
@@ -314,7 +314,9 @@ def _reader(options: Namespace, malformed: Malformed) -> LineReader | ParquetRea
         quotes = delimiter != "\t" if options.quotes is None else options.quotes
         return CsvReader(reading, delimiter=delimiter, quotes=quotes and head != "zeek", head=head)
     if reading.time:
-        raise CliError("text has no field for --time: for other formats add --format csv, tsv, zeek, jsonl or parquet")
+        raise UsageError(
+            "text has no field for --time: for other formats add --format csv, tsv, zeek, jsonl or parquet"
+        )
     if reading.key:
         from lately.cli.words import WordReader
 
@@ -335,16 +337,22 @@ def _format(options: Namespace) -> str:
     named = [name for name in options.files if name not in ("-", "/dev/stdin")]
     guesses = {_FORMATS.get(_extension(name), "text") for name in named or [options.output]}
     if options.format == "auto" and len(guesses) > 1:
-        raise CliError("the files have different formats by their names: choose one by --format and --delimiter")
+        raise UsageError("the files have different formats by their names: choose one by --format and --delimiter")
     format = str(guesses.pop() if options.format == "auto" else options.format)
     if options.format == "auto" and format == "text" and named and all(map(_is_zeek, named)):
         format = "zeek"
     if options.mark and format == "zeek":
-        raise CliError("--mark is not for Zeek logs, whose header has a type for each field")
-    for name in filter(None, (options.output, options.dropped)):
-        goes = _FORMATS.get(_extension(name), format)
-        if goes != format and "parquet" in (goes, format) and not options.count:
-            raise CliError(f"{name} is {goes} by its name, but records are written as they were read: as {format}")
+        raise UsageError("--mark is not for Zeek logs, whose header has a type for each field")
+    for name in filter(None, (options.dropped, None if options.count else options.output)):
+        goes = _FORMATS.get(_extension(name))
+        as_read: set[str | None] = {format, "tsv" if format == "csv" and options.delimiter == "\t" else format}
+        # What is read as text may be anything, so that an output of an input's format is right.
+        as_read |= {_FORMATS.get(_extension(given)) for given in named if format == "text"}
+        if goes and goes not in as_read:
+            raise UsageError(
+                f"{name} is {goes} by its name, but records are written as they were read: as {format}; rename it, or "
+                "correct --format"
+            )
     return format
 
 

@@ -13,6 +13,10 @@ class CliError(Exception):
     """An error that ends a run. Its message names the file, the line or the option."""
 
 
+class UsageError(CliError):
+    """Options that are wrong or contradict each other, whatever the files contain."""
+
+
 class DamagedError(Exception):
     """An error in compressed input that is damaged or incomplete."""
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import lately
 from lately._core import read_span
-from lately._families import EVERY, FAMILIES, name_of
-from lately.cli.errors import CliError
+from lately._families import EVERY, FAMILIES, of_filter
+from lately.cli.errors import CliError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,9 +22,14 @@ FPR = 1e-6
 """Default rate of false positives. It is low because a dropped record is lost. A window of a million records takes four
 megabytes more than at a rate of 1e-3."""
 
+EXACT_FPR = 1e-9
+"""Default rate of ``--exact``. A record takes ten bits more than at a rate of 1e-6."""
+
 
 def open_filter(options: Namespace) -> lately.Filter:
     """Load the filter in ``--state`` if that file exists, and check the options against it; else make a new one."""
+    if options.exact:
+        options.filter = "swamp"
     if options.state and Path(options.state).exists():
         found = load(options.state, "--state ")
         _compare(found, options)
@@ -32,16 +37,21 @@ def open_filter(options: Namespace) -> lately.Filter:
         found = _create(options)
     timed = isinstance(found.window, float)
     if timed and options.time is None:
-        raise CliError("a window of time needs --time: the field with the time of a record")
+        raise UsageError("a window of time needs --time: the field with the time of a record")
     if not timed and options.time is not None:
-        raise CliError("--time is for windows of time, such as --window 10min; this window counts records")
+        raise UsageError("--time is for windows of time, such as --window 10min; this window counts records")
     return found
 
 
 def _create(options: Namespace) -> lately.Filter:
     window = options.window
     if window is None:
-        raise CliError("--window is needed: a number of records, such as 1000000, or a span of time, such as 10min")
+        raise UsageError("--window is needed: a number of records, such as 1000000, or a span of time, such as 10min")
+    if options.exact and isinstance(window, str):
+        raise UsageError(
+            f"--exact needs a window that counts records, got --window {window}: for windows of time lately.unique and "
+            "lately.drop_duplicates in Python are exact"
+        )
     unknown = isinstance(window, str) and options.capacity is None
     name = options.filter or ("time-limited" if unknown else None)
     family = FAMILIES[name] if name else None
@@ -49,9 +59,11 @@ def _create(options: Namespace) -> lately.Filter:
     if isinstance(window, int):
         for option in ("capacity", "lateness", "max_ahead"):
             if getattr(options, option) is not None:
-                raise CliError(f"--{option} is for windows of time, such as --window 10min; this window counts records")
+                raise UsageError(
+                    f"--{option} is for windows of time, such as --window 10min; this window counts records"
+                )
     elif unknown and family and family.windows != "unknown rate":
-        raise CliError(
+        raise UsageError(
             f"--window {window} needs --capacity with --filter {name}: the number of records within {window} at the "
             "highest rate, with repeats. If more come, no repeat within the window is missed, but more new records "
             "are dropped by mistake; if far fewer come, memory is wasted"
@@ -63,14 +75,15 @@ def _create(options: Namespace) -> lately.Filter:
         }
     make = family.make if family else lately.Filter
     seed = "random" if options.seed is None else options.seed
-    return _make(make, window, fpr=FPR if options.fpr is None else options.fpr, seed=seed, **limits)
+    fpr = EXACT_FPR if options.exact else FPR
+    return _make(make, window, fpr=fpr if options.fpr is None else options.fpr, seed=seed, **limits)
 
 
 def _make(make: Callable[..., lately.Filter], window: Any, **request: Any) -> lately.Filter:
     try:
         return make(window, **request)
     except (ValueError, TypeError, OverflowError) as error:
-        raise CliError(str(error)) from None
+        raise UsageError(str(error)) from None
     except MemoryError:
         raise CliError(
             "there is not enough memory for such a filter: take a smaller --window or a higher --fpr"
@@ -86,7 +99,7 @@ def load(path: str, named: str = "") -> lately.Filter:
     except OSError as error:
         raise CliError(f"{named}{path}: {error.strerror or error}") from None
     try:
-        name_of(found)
+        of_filter(found)
     except ValueError as error:
         raise CliError(f"{named}{path}: {error}") from None
     return found
@@ -115,9 +128,9 @@ def save(made: lately.Filter, path: Path, mode: int | None = None) -> None:
 
 def _compare(found: lately.Filter, options: Namespace) -> None:
     """Raise `CliError` for an option that contradicts the state."""
-    name = name_of(found)
-    if options.filter is not None and not _same_family(FAMILIES[options.filter], EVERY[name]):
-        _contradict(options, "filter", name)
+    family = of_filter(found)
+    if options.filter is not None and not _same_family(FAMILIES[options.filter], family):
+        _contradict(options, "filter", found.family)
     given = {
         "window": options.window if isinstance(options.window, int) else _seconds(options.window),
         "lateness": _seconds(options.lateness),
@@ -131,13 +144,14 @@ def _compare(found: lately.Filter, options: Namespace) -> None:
             _contradict(options, option, f"{has:g} s" if isinstance(has, float) else _shown(option, has))
     if options.fpr is not None:
         # The rate of a state is slightly less than the --fpr that it was made for. An --fpr is equal if it makes the
-        # same filter, by default or with the family's name.
+        # same filter, by default or with a name of the family.
         window: Any = found.window
         limits: dict[str, Any] = {}
         if isinstance(window, float):
             window = _timedelta(window)
             limits = {"capacity": found.capacity, "lateness": _timedelta(found.lateness or 0.0)}
-        makes: list[Callable[..., lately.Filter]] = [lately.Filter, EVERY[name].make]
+        named = [other.make for other in EVERY.values() if _same_family(other, family)]
+        makes: list[Callable[..., lately.Filter]] = [lately.Filter, *named]
         again = [_make(make, window, fpr=options.fpr, seed=found.seed or 0, **limits) for make in makes]
         if found.parameters not in [made.parameters for made in again]:
             _contradict(options, "fpr", f"{found.fpr:.3g}")

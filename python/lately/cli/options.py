@@ -10,7 +10,7 @@ from lately import __version__
 from lately._core import read_span
 from lately._families import FAMILIES
 from lately.cli.errors import CliError, optional
-from lately.cli.filters import FPR
+from lately.cli.filters import EXACT_FPR, FPR
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -296,18 +296,18 @@ def _add_window_options(group: Any) -> None:
     group.add_argument(
         "--fpr", type=float, metavar="P", help=f"highest chance that a new record is dropped; default: {FPR:g}"
     )
-    group.add_argument(
+    which = group.add_mutually_exclusive_group()
+    which.add_argument(
         "--filter",
         choices=list(FAMILIES),
         metavar="NAME",
         help="one of the filters below; default: the choice of lately plan, a filter of little slack",
     )
-    group.add_argument(
+    which.add_argument(
         "--exact",
-        dest="filter",
-        action="store_const",
-        const="swamp",
-        help="take a filter without slack, which keeps every repeat that is older than the window: --filter swamp",
+        action="store_true",
+        help="for windows that count records: drop no repeat that is older than the window, and hardly a new record; "
+        f"this is --filter swamp with an --fpr of {EXACT_FPR:g} unless --fpr is given",
     )
     group.add_argument(
         "--seed",

@@ -6,7 +6,7 @@ import math
 import sys
 from contextlib import suppress
 
-from lately._families import EVERY, generations, name_of
+from lately._families import generations, of_filter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,13 +103,12 @@ class Counts:
 
 def summary(counts: Counts, mistakes: Mistakes, slack: InSlack, filter: lately.Filter) -> str:
     """Format the report of a run."""
-    name = name_of(filter)
     timed = isinstance(filter.window, float)
     window, last = (
         f"{value:g} s" if timed else f"{value:,} records" for value in (filter.window, filter.window + filter.slack)
     )
     late = []
-    if not EVERY[name].promise:
+    if not of_filter(filter).promise:
         window += "; this filter may miss repeats within it, and may drop older ones at any time"
     elif not filter.slack:
         window += ", slack 0: repeats older than the window are kept (except by chance, at the rate below)"
@@ -126,7 +125,7 @@ def summary(counts: Counts, mistakes: Mistakes, slack: InSlack, filter: lately.F
             *late,
             f"malformed  {counts.malformed:,}, skipped",
             f"window     {window}",
-            f"filter     {name}, {filter.nbytes:,} bytes; rate of mistakes: planned for {filter.fpr:.3g}, "
+            f"filter     {filter.family}, {filter.nbytes:,} bytes; rate of mistakes: planned for {filter.fpr:.3g}, "
             f"highest here {mistakes.highest:.3g}",
         ]
     )

@@ -6,7 +6,7 @@ import math
 from collections import OrderedDict
 from random import Random, SystemRandom
 
-from lately._families import EVERY, name_of
+from lately._families import of_filter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class InSlack:
     def __init__(self, filter: lately.Filter, *, refresh: bool | str) -> None:
         unit = 10**9 if isinstance(filter.window, float) else 1
         self._refresh = refresh
-        self._counts = EVERY[name_of(filter)].promise and 0 < filter.slack < math.inf
+        self._counts = of_filter(filter).promise and 0 < filter.slack < math.inf
         self._window = round(filter.window * unit)
         self._end = round((filter.window + filter.slack) * unit) if self._counts else self._window
         # With a secret seed an attacker cannot choose the keys of the sample. With a public seed the report is

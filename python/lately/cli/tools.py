@@ -9,8 +9,7 @@ import sys
 from pathlib import Path
 
 import lately
-from lately._families import name_of
-from lately.cli.errors import CliError
+from lately.cli.errors import CliError, UsageError
 from lately.cli.filters import FPR, load, save
 from lately.cli.state import note_of
 from lately.cli.times import Times
@@ -29,7 +28,7 @@ def plan(options: Namespace) -> None:
     try:
         plan = lately.plan(options.window, fpr, **given)
     except (ValueError, TypeError, OverflowError) as error:
-        raise CliError(str(error)) from None
+        raise UsageError(str(error)) from None
     print(plan.to_text(shutil.get_terminal_size().columns))
 
 
@@ -40,7 +39,7 @@ def info(options: Namespace) -> None:
         unit = "s" if isinstance(f.window, float) else "keys"
         rows = {
             "file": path,
-            "filter": name_of(f),
+            "filter": f.family,
             "window": f"{f.window:,} {unit}",
             "slack": f"{f.slack:,} {unit}",
             "lateness": None if f.lateness is None else f"{f.lateness:,} s",

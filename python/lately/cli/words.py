@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from lately.cli.errors import CliError
+from lately.cli.errors import UsageError
 from lately.cli.lines import TextReader
 from lately.cli.records import BOM, Batch, Gathered
 
@@ -23,7 +23,7 @@ def _number(field: str) -> int:
     """Read the number of a word in ``--key``."""
     if field.isascii() and field.isdecimal() and int(field):
         return int(field)
-    raise CliError(
+    raise UsageError(
         f"--key {field}: text has no names for its fields, only numbers of words, such as 1: for other formats add "
         "--format csv, tsv, zeek, jsonl or parquet"
     )

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from lately._core import _Moments, _Seed, _Span
     from lately._once import Claim
+    from lately.filters.exact import ExactFilter
 
 
 @complete
@@ -54,13 +55,14 @@ class Filter(_core.Filter):
     seed : int, bytes or "random", default 0
         Seed of the key hashes: an int in [0, 2**64), or 16 secret bytes, or "random", for which the filter draws such
         bytes. Take "random" where keys come from outside. See the notes of `hash_keys`.
-    prefer : {"speed", "memory"}, optional
+    prefer : {"speed", "memory", "exact"}, optional
         By default the filter has little slack, in the fewest bytes: `AgedQuotientFilter`. "speed" takes
         `AgePartitionedBloomFilter` in lines: it inserts new keys about ten times as fast, and its slack may be half the
         window. "memory" takes the family with the fewest bytes (with `nbytes`, the lowest rate); its slack may also be
         half the window. If `slack` is given, the default is the family that moves the fewest cache lines, among those
         at most half as large again as the smallest. Without `capacity` a window of time always gets
-        `TimeLimitedBloomFilter`. Take "speed" for a filter that processes share.
+        `TimeLimitedBloomFilter`. Take "speed" for a filter that processes share. "exact" makes an `ExactFilter`, which
+        is no subclass of `Filter`. It takes no `fpr`, `nbytes`, `slack`, `capacity` or `distinct`.
 
     Raises
     ------
@@ -128,14 +130,33 @@ class Filter(_core.Filter):
         max_ahead: _Span | None = "1 d",
         distinct: int | None = None,
         seed: _Seed = 0,
-        prefer: Literal["speed", "memory"] | None = None,
+        prefer: Literal["speed", "memory", "exact"] | None = None,
     ) -> Self:
+        if prefer == "exact":
+            refused = {"fpr": fpr, "nbytes": nbytes, "slack": slack, "capacity": capacity, "distinct": distinct}
+            given = {"lateness": lateness, "max_ahead": max_ahead, "seed": seed}
+            return Filter._exact(cls, refused, window, **given)  # type: ignore[return-value]
         limits: dict[str, Any] = {"capacity": capacity, "lateness": lateness, "distinct": distinct}
         limits |= {"slack": slack, "max_ahead": max_ahead, "seed": seed}
         family, given = Filter._chosen(window, prefer, fpr=fpr, nbytes=nbytes, **limits)
         kind: Any = family.kind if cls is Filter else cls
         made: Self = kind._of(family.family, **given)
         return made
+
+    @staticmethod
+    def _exact(kind: type[Filter], refused: dict[str, Any], window: Any, **given: Any) -> ExactFilter:
+        """Make the exact window; raise if it cannot have one of these limits, or if `kind` is a subclass."""
+        from lately.filters.exact import ExactFilter
+
+        if kind is not Filter:
+            raise TypeError(f'prefer="exact" makes an ExactFilter, got the class {kind.__name__}: derive it from that')
+        for name, limit in refused.items():
+            if limit is not None:
+                raise ValueError(
+                    f'prefer="exact" takes no {name}, got {limit!r}: the exact window has no false positives and no '
+                    f"slack, and its memory follows the keys; leave out {name} or prefer"
+                )
+        return ExactFilter(window, **given)
 
     @classmethod
     def _of(cls, family: str, **given: Any) -> Self:
@@ -247,8 +268,8 @@ class Filter(_core.Filter):
         Examples
         --------
         >>> print(lately.Filter(1_000_000, 0.001).explain(sample=[1, 2, 3] * 1000))
-        AgedQuotientFilter, aged-quotient-fine
-          why              little slack in the fewest bytes, and an age for every key
+        AgedQuotientFilter, aged-quotient
+          why              little slack in few bytes, none of them for repeats, and an age for every key
           window           the last 1,000,000 keys: a key inserted within it is always reported
           slack            up to 8,414 keys more (1/119 of the window), in which a key may still be reported
           false positives  a key never inserted is reported with a chance of 0.000857 as planned, 0 now

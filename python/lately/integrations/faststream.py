@@ -125,14 +125,18 @@ class DropDelivered:
                     f"{name} has worked on another message with this key for more than {_WAIT}: retry later"
                 )
             if claim.done:
+                self._save_when_due()  # if the save after the handler failed
                 await message.ack()  # a handler that acknowledges by itself is not called
                 raise AckMessage
             result = await handle(message)
             claim.commit()
             self._unsaved += 1
-            if self._unsaved >= self._every:
-                self.save()
+            self._save_when_due()
             return result
+
+    def _save_when_due(self) -> None:
+        if self._unsaved >= self._every:
+            self.save()
 
     def _name(self, handler: Any) -> str:
         """Return the name of a handler. It is the same in every run."""
