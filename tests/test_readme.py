@@ -48,6 +48,15 @@ def test_a_heartbeat_passes_as_often_as_the_page_states():
     assert [f.seen("a", at=1e9 + s) for s in (0, 600)] == [False, True], "exactly ten minutes is a repeat"
 
 
+def test_the_slack_of_the_picture_and_of_the_default_are_those_stated():
+    shown, default = (lately.Filter(10_000, 0.01, prefer=prefer).slack for prefer in ("speed", None))
+    assert lately.AgePartitionedBloomFilter(10_000, 0.01, layout="line").slack == shown, "as docs/forgetting.py draws"
+    for page in ("README.md", "docs/index.md", "docs/explanation/window-and-slack.md"):
+        text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
+        assert re.search(rf"slack (is|of) {shown:,} keys", text), page
+        assert re.search(rf"default has (a slack of )?{default}\b", text), page
+
+
 def test_no_message_names_a_package_of_ours_that_is_on_no_index():
     texts = [*(ROOT / "python").rglob("*.py"), ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     assert not [path for path in texts if re.search(r"pip install '?lately", path.read_text(encoding="utf-8"))]
