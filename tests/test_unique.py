@@ -1,7 +1,9 @@
 """The events of a stream that were not seen lately, also of a stream without an end."""
 
 import csv
+import inspect
 import itertools
+import re
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -153,3 +155,54 @@ def test_a_key_that_is_none_is_named_when_it_comes():
     assert next(fresh) == 1
     with pytest.raises(TypeError, match="dict cannot be a key"):
         next(fresh)
+
+
+VALUES = {
+    "window": [0, -1, 1.5, None, "x", "10s", "", 2**64, [1]],
+    "key": ["k", 5, lambda event: object()],
+    "at": ["t", lambda event: None, lambda event: "noon", lambda event: 9e15, lambda event: -event[1]],
+    "fpr": [0.1, 0, 2, "x", 1e-30, 1e-12],
+    "capacity": [10, 0, -1, "x", 2**63],
+    "lateness": ["1s", "x", 5, "-1s"],
+    "refresh": ["x", None],
+    "missing": ["x", None],
+    "seed": [-1, b"k", "x"],
+    "filter": ["swamp", "timing", "timing-growing", "aged-quotient-growing", "time-limited", "bloom", "stable", 5],
+    "counts": [True],
+}
+
+
+def messages(request):
+    """Return the message of each error: with this request, and with one or two of its parameters changed."""
+    changed = [{}, *({name: value} for name, values in VALUES.items() for value in values)]
+    for one, other in itertools.combinations_with_replacement(changed, 2):
+        try:
+            list(lately.unique([("a", 0.0), ("b", 1.0), ("a", 5.0)], **{**request, **one, **other}))
+        except (TypeError, ValueError, IndexError) as error:
+            yield str(error)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "given", [{"window": 5}, {"window": 5, "fpr": 0.1}, {"window": "10s", "at": 1, "key": 0, "fpr": 0.1}]
+)
+def test_no_error_names_a_parameter_that_the_call_lacks(given):
+    """Each has a subject, too: the time, not only what is wrong with it."""
+    calls = [lately.Filter, lately.plan, lately.ExactFilter, lately.duplicated, lately.TimingBloomFilter]
+    lacks = {name for call in calls for name in inspect.signature(call).parameters}
+    # These are words as well.
+    lacks -= {*inspect.signature(lately.unique).parameters, "keys", "distinct", "slack"}
+    assert {"nbytes", "prefer", "max_ahead", "threads", "grow", "subset"} <= lacks
+    found = set(messages(given))
+    assert len(found) > 30
+    for message in found:
+        assert not lacks & set(re.findall(r"\w+", message)), message
+        assert not message.startswith("is "), message
+
+
+@pytest.mark.parametrize("counts", [False, True])
+def test_an_event_without_a_time_is_an_error_and_not_one_of_now(counts):
+    events = [{"id": "a", "time": 0}, {"id": "b"}, {"id": "c", "time": 1}]
+    kept = lately.unique(events, "10min", key="id", at=lambda event: event.get("time"), counts=counts)
+    with pytest.raises(ValueError, match=r"^at (is missing|must give the time of each event, got None)"):
+        list(kept)

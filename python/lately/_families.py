@@ -99,6 +99,10 @@ class Family:
 
     def given(self, window: Any, **request: Any) -> dict[str, Any]:
         """Return all arguments for the constructor; `ValueError` if it has no parameter of a name in the request."""
+        if self.windows == "time" and hasattr(window, "__index__"):
+            raise ValueError(
+                f"filter must have windows of keys, got a growing {self.kind.__name__}, which has windows of time only"
+            )
         parameters = self._parameters()
         lacks = [name for name in ("window", *request) if name not in parameters]
         if "lateness" in lacks:

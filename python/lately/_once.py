@@ -10,8 +10,9 @@ from inspect import isasyncgen, isasyncgenfunction, isawaitable, iscoroutinefunc
 import numpy as np
 
 from lately._claims import Owner, claims_of
-from lately._core import ExactFilter, Filter, read_moment, read_span
+from lately._core import ExactFilter, Filter, read_span
 from lately._docstrings import complete
+from lately._moments import moment_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -306,10 +307,10 @@ def _check_ahead(filter: Filter | ExactFilter, at: _Moments) -> None:
     """Raise now for a time that the filter rejects, not when the key is inserted after the work."""
     if at is None or filter.max_ahead is None:
         return
-    moment = read_moment(at)
+    moment = moment_of(at)
     ahead = (moment - time.time_ns()) / 1e9
     # Floats are read to the microsecond.
-    if ahead > filter.max_ahead + 1e-6 and (filter.latest is None or moment > read_moment(filter.latest)):
+    if ahead > filter.max_ahead + 1e-6 and (filter.latest is None or moment > moment_of(filter.latest)):
         raise ValueError(
             f"at lies {ahead:g} s ahead of the system's clock, but max_ahead is {filter.max_ahead:g} s: correct the "
             "time, or construct the filter with a larger max_ahead"
@@ -324,13 +325,13 @@ def _insert(filter: Filter | ExactFilter, key: Any, at: _Moments) -> None:
     if at is None:
         filter.add(key)
         return
-    moment = read_moment(at)
+    moment = moment_of(at)
     while True:
         try:
             filter.add(key, at=np.datetime64(moment, "ns"))
             return
         except ValueError:
             latest = filter.latest
-            if latest is None or read_moment(latest) <= moment:
+            if latest is None or moment_of(latest) <= moment:
                 raise
-            moment = read_moment(latest)
+            moment = moment_of(latest)

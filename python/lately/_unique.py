@@ -12,11 +12,12 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lately._core import ExactFilter, Filter, hash_keys, read_moment, read_span
+from lately._core import ExactFilter, Filter, hash_keys, read_span
 from lately._docstrings import complete
 from lately._duplicated import FPR, hashed
 from lately._families import FAMILIES, fastest, whole
 from lately._frames import columns_of, is_lazy
+from lately._moments import moment_of
 from lately._plan import Choice, family_of
 
 Event = TypeVar("Event")
@@ -168,6 +169,8 @@ def _fresh(
 ) -> Iterator[Event]:
     for event in events:
         at = None if time_of is None else time_of(event)
+        if at is None and time_of is not None:
+            raise ValueError("at must give the time of each event, got None")
         if not seen(key_of(event), at=at):
             yield event
 
@@ -213,7 +216,7 @@ class _Counting:
             if self._timed:
                 if time_of is None:
                     at = max(time.time(), self._latest / 1e9)
-                yield from self._take(event, key_of(event), at, read_moment(at))
+                yield from self._take(event, key_of(event), at, moment_of(at))
             else:
                 yield from self._take(event, key_of(event), at, place)
         yield from [event.closed() for event in self._open.values()]
