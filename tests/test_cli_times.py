@@ -98,6 +98,8 @@ def test_a_window_of_time_and_its_options(tmp_path, dedupe):
         (["--window", "10", "--time", "t"], "--time is for windows of time"),
         (["--window", "10", "--capacity", 9], "--capacity is for windows of time"),
         (["--window", "10", "--lateness", "1s"], "--lateness is for windows of time"),
+        (["--window", "10", "--max-ahead", "1s"], "--max-ahead is for windows of time"),
+        (["--window", "10s", "--time", "t", "--filter", "swamp"], "--filter swamp is for windows that count records"),
         (["--window", "0"], "window"),
         (["--window", "9", "--fpr", "2"], "fpr"),
         (["--window", "9", "--seed", "-1"], "seed"),

@@ -56,12 +56,13 @@ def _create(options: Namespace) -> lately.Filter:
     name = options.filter or ("time-limited" if unknown else None)
     family = FAMILIES[name] if name else None
     limits: dict[str, Any] = {}
+    if family and family.windows in (("time", "unknown rate") if isinstance(window, int) else ("insertions",)):
+        suited = "windows of time, such as 10min" if isinstance(window, int) else "windows that count records"
+        raise UsageError(f"--filter {name} is for {suited}, got --window {window}")
     if isinstance(window, int):
         for option in ("capacity", "lateness", "max_ahead"):
             if getattr(options, option) is not None:
-                raise UsageError(
-                    f"--{option} is for windows of time, such as --window 10min; this window counts records"
-                )
+                raise UsageError(f"--{_dashed(option)} is for windows of time, such as 10min, got --window {window}")
     elif unknown and family and family.windows != "unknown rate":
         raise UsageError(
             f"--window {window} needs --capacity with --filter {name}: the number of records within {window} at the "
@@ -171,7 +172,11 @@ def _contradict(options: Namespace, option: str, has: object) -> None:
 
 def contradiction(state: str, option: str, given: object, has: object) -> CliError:
     """Return the error for an option that contradicts the state."""
-    return CliError(f"--{option} {given} contradicts the state in {state}, whose {option} is {has}")
+    return CliError(f"--{_dashed(option)} {given} contradicts the state in {state}, whose {option} is {has}")
+
+
+def _dashed(option: str) -> str:
+    return option.replace("_", "-")
 
 
 def _seconds(span: str | None) -> float | None:
