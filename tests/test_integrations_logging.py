@@ -104,6 +104,23 @@ def test_what_cannot_be_formatted_is_reported_as_ever(capsys):
     assert log.handlers[0].filters[0].held_back == 0
 
 
+def test_a_key_that_cannot_be_counted_is_an_error_at_the_first_message():
+    """Not at the first repeat, which may come in production only."""
+    for key in (["db-1"], ("db-1", ["eth0"]), bytearray(b"db-1")):
+        once = OncePerWindow("1min", key=lambda record, key=key: key)
+        with pytest.raises(TypeError, match="unhashable"):
+            once.filter(logging.makeLogRecord({"msg": "a"}))
+        assert once.held() == {}
+
+
+def test_first_and_last_are_the_earliest_and_the_latest():
+    """Threads come out of order, and the system's clock steps back."""
+    once = OncePerWindow(100, key=lambda record: record.msg)
+    for created in (50.0, 103.0, 101.0, 109.0, 102.0):
+        once.filter(logging.makeLogRecord({"msg": "a", "created": created}))
+    assert once.held() == {"a": (4, 101.0, 109.0)}
+
+
 def test_a_wrong_key_is_an_error():
     log, _ = logger(OncePerWindow("1min", key=lambda record: record.request))
     with pytest.raises(AttributeError, match="request"):

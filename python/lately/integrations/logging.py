@@ -56,9 +56,9 @@ class OncePerWindow(logging.Filter):
     window : span of time or int
         How long a message is held back, such as ``"1min"`` or a `datetime.timedelta`; or a number of messages.
     key : callable, optional
-        ``key(record)`` returns the key of a message: anything that `hash_keys` takes. The default key is the logger,
-        the level, the text with its arguments, and the exception. With ``lambda record: record.msg``, messages that
-        differ only in their arguments have one key.
+        ``key(record)`` returns the key of a message: anything hashable that `hash_keys` takes. The default key is the
+        logger, the level, the text with its arguments, and the exception. With ``lambda record: record.msg``, messages
+        that differ only in their arguments have one key.
     fpr : float, default 1e-6
         Highest chance of holding back a message that is new.
 
@@ -70,7 +70,8 @@ class OncePerWindow(logging.Filter):
     Raises
     ------
     TypeError, ValueError
-        If a parameter is of the wrong type or out of range.
+        If a parameter is of the wrong type or out of range. When a message comes: if its key is not hashable, or has no
+        canonical form.
 
     Notes
     -----
@@ -121,6 +122,7 @@ class OncePerWindow(logging.Filter):
             if self._key is _identity:
                 return True  # logging reports that it cannot be formatted
             raise
+        hash(key)  # raises for a list at the first message, not at the first repeat
         with self._lock:
             at = time.monotonic() if self._timed else None
             if self._seen.seen(key, at=at, refresh=False):
@@ -143,8 +145,9 @@ class OncePerWindow(logging.Filter):
     def _hold(self, key: Hashable, created: float) -> None:
         """Count a message that is held back."""
         self.held_back += 1
-        held = self._held.get(key)
-        self._held[key] = Held(1, created, created) if held is None else Held(held.count + 1, held.first, created)
+        count, first, last = self._held.get(key, (0, created, created))
+        # Threads may come out of order, and the system's clock may step back.
+        self._held[key] = Held(count + 1, min(first, created), max(last, created))
         self._held.move_to_end(key)
         if len(self._held) > _COUNTED:
             self._held.popitem(last=False)
