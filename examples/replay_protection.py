@@ -1,5 +1,6 @@
 """Replay protection of signed tokens: each is accepted once, in spite of clocks that differ and of restarts."""
 
+import fcntl
 import hashlib
 import hmac
 import json
@@ -25,17 +26,23 @@ class Gate:
     """Accepts each token once.
 
     A token is valid from ``iat - SKEW`` to ``iat + LIFETIME + SKEW`` by the clock of the gate. So the window is
-    ``LIFETIME + 2 * SKEW``: a token that was accepted at the first instant is still remembered at the last.
+    ``LIFETIME + 2 * SKEW``: a token that was accepted at the first instant is still remembered at the last. Several
+    workers may have a gate each on one path. `first` states that no token was accepted before the file exists.
     """
 
-    def __init__(self, path: Path, secret: bytes, clock=time.time):
+    def __init__(self, path: Path, secret: bytes, clock=time.time, *, first: bool = False):
         self.secret, self.clock = secret, clock
-        self.not_before = 0.0
-        if not path.exists():
-            window = f"{LIFETIME + 2 * SKEW}s"
-            lately.AgePartitionedBloomFilter(window, 1e-9, capacity=1_000_000, max_ahead=None, seed="random").save(path)
-            # Tokens that an earlier gate may have accepted, whose filter is lost, are not accepted again.
-            self.not_before = clock() + SKEW
+        since = path.with_name(f"{path.name}.since")
+        with path.with_name(f"{path.name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # of several workers one makes the files
+            if not path.exists():
+                # Tokens that an earlier gate may have accepted, whose filter is lost, are not accepted again: not by
+                # this worker, and not by those that start later.
+                since.write_text("0" if first else str(clock() + SKEW))
+                window = f"{LIFETIME + 2 * SKEW}s"
+                made = lately.AgePartitionedBloomFilter(window, 1e-9, capacity=1_000_000, max_ahead=None, seed="random")
+                made.save(path)
+        self.not_before = float(since.read_text())
         self.seen = lately.open(path, shared=True)
 
     def accept(self, token: str, uri: str) -> bool:

@@ -116,12 +116,11 @@ def gate(tmp_path):
     """Each call starts a gate on the same file."""
     module, clock = load("replay_protection"), Clock()
 
-    def start(path="tokens.lately"):
-        return module.Gate(tmp_path / path, b"secret", clock)
+    def start(path="tokens.lately", **options):
+        return module.Gate(tmp_path / path, b"secret", clock, **options)
 
     start.clock, start.module = clock, module
-    first = start()
-    first.not_before = 0
+    start(first=True)
     return start
 
 
@@ -163,9 +162,18 @@ def test_a_restart_accepts_no_token_again(gate):
     assert gate().accept(old, "/pay")
     assert not gate().accept(old, "/pay")
     lost = gate("new file.lately")
-    assert not lost.accept(old, "/pay")
+    # Other workers, and those that start later, find the new file.
+    later = [gate("new file.lately"), gate("new file.lately")]
+    assert not any(one.accept(old, "/pay") for one in (lost, *later))
     gate.clock.now += 6
-    assert lost.accept(new, "/pay")
+    assert [one.accept(new, "/pay") for one in (*later, lost)] == [True, False, False]
+
+
+def test_gates_that_start_together_share_one_file(gate):
+    """Each finds no file, and one makes it."""
+    with ThreadPoolExecutor(4) as pool:
+        gates = list(pool.map(lambda _: gate("at once.lately", first=True), range(4)))
+    assert sum(one.accept(token(gate, 1, gate.clock.now), "/pay") for one in gates) == 1
 
 
 class Pages(BaseHTTPRequestHandler):
