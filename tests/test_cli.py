@@ -44,6 +44,7 @@ def test_version_and_help(capsys):
         (["dedupe", "--seed", "x"], "expected a number, or random, got 'x'"),
         (["dedupe", "--max-record", "many"], "expected a number of bytes"),
         (["dedupe", "--max-record", "0"], "expected a number of bytes"),
+        (["dedupe", "--max-record", "9999999999999GiB"], "expected a number of bytes"),
         (["dedupe", "--encoding", "klingon"], "expected the name of an encoding, got 'klingon'"),
         (["dedupe", "--encoding", "utf-16"], "expected an encoding that extends ASCII"),
     ],
@@ -161,3 +162,27 @@ def test_exact_drops_no_older_repeat(dedupe, tmp_path):
     (tmp_path / "a.txt").write_bytes(b"".join(b"%d\n" % (i % 1001) for i in range(20_000)))
     assert dedupe(tmp_path / "a.txt", "--window", 1000, "--exact", "--count").out == b"20000\n"
     assert int(dedupe(tmp_path / "a.txt", "--window", 1000, "--count").out) < 20_000
+
+
+@pytest.mark.parametrize("error", ["OSError(5, 'Input/output error')", "ImportError('cannot read\\nfile data')"])
+@pytest.mark.parametrize("module", ["argparse", "lately.cli.options", "lately.cli.dedupe", "csv", "lately.cli.report"])
+def test_a_disk_that_fails_while_modules_are_imported_is_an_error_of_one_line(module, error, tmp_path):
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
+    code = f"""
+import sys
+import lately.cli
+
+class Failing:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            raise {error}
+
+sys.meta_path.insert(0, Failing())
+sys.modules.pop({module!r}, None)
+sys.exit(lately.cli.main())
+"""
+    arguments = ["dedupe", tmp_path / "a.csv", "--key", "a", "--window", "9"]
+    ended = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith("lately: error: ")
+    assert ended.stderr.count("\n") == 1, ended.stderr

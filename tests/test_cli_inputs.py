@@ -1,5 +1,6 @@
 import bz2
 import gzip
+import json
 import lzma
 import os
 import sys
@@ -244,3 +245,21 @@ def test_the_longest_record(tmp_path, dedupe, extension, good, long):
     ended = dedupe(*options, "--max-record", 500, "--skip-bad")
     assert ended.out == good
     assert "malformed  2," in ended.err
+
+
+@pytest.mark.parametrize("extension", ["txt", "csv", "tsv", "jsonl"])
+@pytest.mark.parametrize("mebibytes", [3, 17])
+def test_one_limit_holds_for_records_of_every_format_and_for_their_fields(tmp_path, dedupe, extension, mebibytes):
+    document = "line\n" * (mebibytes << 20 >> 3), "line " * (mebibytes << 20 >> 3)
+    long = {
+        "txt": document[1] * 2,
+        "csv": '"' + "".join(document) + '",1',
+        "tsv": document[1] * 2 + "\t1",
+        "jsonl": json.dumps({"k": document[1] * 2}),
+    }[extension]
+    head = {"csv": "k,v\n", "tsv": "k\tv\n"}.get(extension, "")
+    (tmp_path / f"a.{extension}").write_text(head + long + "\n")
+    ended = dedupe(tmp_path / f"a.{extension}", "--window", 9)
+    assert (ended.status == 0) == (mebibytes == 3)
+    assert ("longer than --max-record 16777216" in ended.err) == (mebibytes == 17)
+    assert len(dedupe(tmp_path / f"a.{extension}", "--window", 9, "--max-record", "64MiB").out) > mebibytes << 20

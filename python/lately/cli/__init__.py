@@ -34,6 +34,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     if argv is None and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
+    try:
+        return _main(argv)
+    except (ImportError, OSError) as error:
+        # The disk failed while modules were imported. What it imports to write messages may be missing too.
+        os.write(2, f"lately: error: {' '.join(str(error).split())}\n".encode(errors="backslashreplace"))
+        return 1
+
+
+def _main(argv: Sequence[str] | None) -> int:
+    """Run the command, and write the messages of the errors that it expects."""
     from lately.cli.errors import CliError, UsageError
     from lately.cli.options import parser
     from lately.cli.report import print_error

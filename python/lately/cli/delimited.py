@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from lately import Filter
     from lately.cli.records import Batch, ReaderOptions
 
-# The default limit of the module `csv`, 128 KiB, rejects documents in a field. Without a limit, a stray quote would
-# extend to the end of the file.
-LONGEST_FIELD = 1 << 20
+# The most that the module `csv` accepts on every system. Its default of 128 KiB rejects documents in a field; the limit
+# here is that of a record.
+_NO_LIMIT = 2**31 - 1
 
 
 class CsvReader(LineReader):
@@ -39,7 +39,7 @@ class CsvReader(LineReader):
         self._dialect: dict[str, Any] = {"delimiter": delimiter, "quoting": quoting, "strict": True}
         self._first = ""
         self._header: list[str] = []
-        csv.field_size_limit(LONGEST_FIELD)
+        csv.field_size_limit(_NO_LIMIT)
 
     def _batches(self, blocks: Iterator[bytes], name: str, filter: Filter) -> Iterator[Batch]:
         lines = _Lines(blocks, self._options)
@@ -106,7 +106,7 @@ class CsvReader(LineReader):
         return RecordReader.csv(
             filter,
             encoding_of(self._options.encoding, strict=self._options.strict),
-            min(self._options.longest, LONGEST_FIELD),
+            self._options.longest,
             delimiter=ord(self.delimiter),
             quotes=not self._unquoted,
             comments=self._head == "zeek",

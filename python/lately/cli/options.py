@@ -425,9 +425,11 @@ def _span(text: str) -> str:
 def _bytes(text: str) -> int:
     number, unit = text.rstrip("KMGiB"), text.lstrip("0123456789")
     powers = {"": 0, "B": 0, "KiB": 1, "MiB": 2, "GiB": 3}
-    if not number.isdecimal() or int(number) == 0 or unit not in powers:
+    is_number = unit in powers and number.isdecimal()
+    size = int(number) << 10 * powers[unit] if is_number else 0
+    if not 0 < size < 1 << 63:
         raise argparse.ArgumentTypeError(f"expected a number of bytes, such as 65536 or 64MiB, got {text!r}")
-    return int(number) << 10 * powers[unit]
+    return size
 
 
 def _delimiter(text: str) -> str:
