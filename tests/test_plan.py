@@ -218,7 +218,6 @@ def test_a_filter_that_cannot_is_named_with_its_reason():
         {"window": 1000, "fpr": 0.1, "nbytes": 99},
         {"window": 1000, "fpr": 0.1, "slack": "1s"},
         {"window": "1h", "fpr": 0.1, "slack": 5},
-        {"window": "1h", "fpr": 0.1, "capacity": 99, "sites": 3},  # lately.distributed.plan
     ],
 )
 def test_what_is_missing_is_a_type_error(given):

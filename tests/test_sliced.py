@@ -269,7 +269,7 @@ def test_the_replicas_of_ranges_are_chosen_independently():
     assert np.abs(table - 2500).max() < 5 * np.sqrt(2500)
 
 
-@pytest.mark.parametrize("name", ["_contents.blank", "_slices.plan", "_slices.routes", "_slices.sliced"])
+@pytest.mark.parametrize("name", ["_contents.blank", "_slices.routes", "_slices.sliced"])
 def test_the_examples_of_the_room(name):
     module = importlib.import_module(f"lately.distributed.{name}")
     tried = doctest.testmod(module, extraglobs={"lately": lately, "np": np}, optionflags=doctest.ELLIPSIS)

@@ -8,7 +8,6 @@ import pytest
 
 import lately
 from lately.distributed import SlicedFilter, slice_capacity
-from lately.distributed._sites import metrics
 
 PLANNED = 4000
 KINDS = {
@@ -88,49 +87,7 @@ def test_made_an_error_it_has_the_answers_and_the_work_is_done(make):
         assert f.query(keys, **timed(f, 1000)).all()
 
 
-class Recorded:
-    """Stands for `ray.util.metrics`."""
-
-    def __init__(self):
-        self.values = {}
-
-    def __call__(self, name):
-        self.name = name
-        return self
-
-    def inc(self, value, tags):
-        key = self.name, tags["site"]
-        self.values[key] = self.values.get(key, 0) + value
-
-    def set(self, value, tags):
-        self.values[self.name, tags["site"]] = value
-
-
-def test_a_site_tells_its_keys_its_fill_and_that_it_began_again(monkeypatch):
-    recorded = Recorded()
-    monkeypatch.setattr(metrics, "metric", recorded)
-    with KINDS["vertical"]() as f:
-        site = f.sites._sites[1]
-        reporter = metrics.Reporter(site, again=True)
-        for _ in range(2):
-            f.insert(np.arange(1000), at=0)
-            reporter.report()
-            written = site.status()["keys"]
-        assert recorded.values == {
-            ("lately_restarts", "site-1-of-4"): 1,
-            ("lately_keys", "site-1-of-4"): written,
-            ("lately_fill", "site-1-of-4"): f.fill[1],
-        }
-        assert f.fill[1] > 0
-        assert written == f.traffic.keys[1]
-
-
-def test_on_ray_metrics_and_warnings_come_from_the_actors(ray_cluster):
+def test_on_ray_warnings_come_from_the_actors(ray_cluster):
     with KINDS["vertical"](sites="ray", deadline=60) as f:
         assert len(send(f, 3)) == 4
         assert all(site["keys"] > 0 for site in f.status())
-    # They are what Ray takes.
-    for name, (kind, _) in metrics.NAMES.items():
-        made = metrics.metric(name)
-        assert type(made).__name__ == kind
-        getattr(made, "inc" if kind == "Counter" else "set")(1, tags={"site": "0"})

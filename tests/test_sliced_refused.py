@@ -65,15 +65,6 @@ def test_other_sites_than_asked_for_are_refused():
             SlicedFilter("vertical", 4, timers(), sites=lambda makers: sliced.sites)
 
 
-@pytest.mark.parametrize("more", [{"equal_timers": 2}, {"slice_timers": None, "pages": 1}], ids=["equal", "in lines"])
-def test_rates_that_nobody_has_worked_out_are_refused(more):
-    with (
-        SlicedFilter("vertical", 3, timers(**more), on_failure="distinct") as sliced,
-        pytest.raises(ValueError, match="there is no formula for failed sites and"),
-    ):
-        sliced.failure_rates(1)
-
-
 def test_pipelined_is_not_for_horizontal_ones():
     with pytest.raises(ValueError, match="pipelined is for"):
         SlicedFilter("horizontal", 3, timers(), pipelined=True)

@@ -204,7 +204,6 @@ def plan(
     --------
     Filter : Makes the filter that the plan takes.
     tune : For mistakes of different costs: finds the filter whose mistakes cost least on a sample of the stream.
-    lately.distributed.plan : Plans a filter on several sites.
 
     Examples
     --------

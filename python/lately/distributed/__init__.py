@@ -7,12 +7,10 @@ interface of sites (`Sites`), so that it runs the same in one process and on the
 from lately._core import expected_messages, failure_rates, least_sites, slice_capacity, sliced_rate
 from lately.distributed._deduplicate import deduplicate
 from lately.distributed._producer.exchange import FailedSitesError, FailedSitesWarning
-from lately.distributed._producer.queue import NotSentError
 from lately.distributed._sites.errors import CheckpointError
 from lately.distributed._sites.interface import Traffic
 from lately.distributed._sites.local import LocalSites
 from lately.distributed._sites.ray_sites import RaySites
-from lately.distributed._slices.plan import SlicedPlan, Way, plan
 from lately.distributed._slices.sliced import SlicedFilter
 from lately.distributed._tree.tree import BloomTree, Leaf
 
@@ -23,17 +21,13 @@ __all__ = [
     "FailedSitesWarning",
     "Leaf",
     "LocalSites",
-    "NotSentError",
     "RaySites",
     "SlicedFilter",
-    "SlicedPlan",
     "Traffic",
-    "Way",
     "deduplicate",
     "expected_messages",
     "failure_rates",
     "least_sites",
-    "plan",
     "slice_capacity",
     "sliced_rate",
 ]

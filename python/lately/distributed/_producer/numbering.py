@@ -69,8 +69,8 @@ class Numbering:
         attempt = None if self._named else running()
         return self._name if attempt is None else f"task {attempt.task}"
 
-    def of(self, number: Any, attempt: Attempt | None = None) -> Name:
-        """Name a batch to write, or refuse its number; None is the next. It is of this thread's task, or another.
+    def of(self, number: Any) -> Name:
+        """Name a batch to write, or refuse its number; None is the next.
 
         Raises
         ------
@@ -79,7 +79,7 @@ class Numbering:
         ValueError
             If it lies before that of the last batch.
         """
-        attempt = None if self._named else attempt or running()
+        attempt = None if self._named else running()
         if attempt != self._attempt:
             self._attempt, self.number, self._before = attempt, 0, self.latest
         if number is not None:

@@ -12,7 +12,6 @@ from lately._core import FilterSpec, hash_keys
 from lately.distributed._producer.batch import Batch
 from lately.distributed._producer.exchange import FailedSitesError
 from lately.distributed._producer.numbering import Numbering
-from lately.distributed._producer.task import Attempt
 from lately.distributed._seed import shared_seed
 
 _Answer = TypeVar("_Answer")
@@ -51,17 +50,12 @@ class Producer:
         offsets: Any,
         act: Callable[[Batch], _Answer],
         nothing: _Answer,
-        *,
-        attempt: Attempt | None = None,
     ) -> _Answer:
-        """Read a batch, or refuse it, and write it by `act`; one after the other. `nothing` answers an empty batch.
-
-        `attempt` is the task that sends it, if that is not the one of this thread.
-        """
+        """Read a batch, or refuse it, and write it by `act`; one after the other. `nothing` answers an empty batch."""
         with self._writing:
             hashes = hash_keys(keys, seed=self._seed)
             where = None if offsets is None else _offsets(offsets, len(hashes))
-            name = self.numbering.of(number, attempt)
+            name = self.numbering.of(number)
             latest = self.numbering.latest_before(name.number)
             moments = self._like.moments(at, len(hashes), latest=latest, new=True)
             if not len(hashes):

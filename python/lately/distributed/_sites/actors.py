@@ -18,7 +18,6 @@ from lately.distributed._sites.frames import framed
 from lately.distributed._sites.incarnation import Incarnation
 from lately.distributed._sites.interface import Maker, Plain
 from lately.distributed._sites.lease import PAUSE, LeaseServer
-from lately.distributed._sites.metrics import Reporter, metric
 from lately.distributed._sites.port import Address, Listener, LostError, UnreachableError, fits, key_of, links
 from lately.distributed._sites.results import RequestId
 from lately.distributed._sites.site import Site
@@ -128,11 +127,9 @@ class SiteActor(_Actor):
     def _site(self, number: int) -> Site:
         with self._lock:
             if number not in self._sites:
-                site, again = self._makers[number](), self._incarnation.number > 1
-                if again:
-                    site.began_again()
-                self._sites[number] = site
-                Reporter(site, again=again)
+                self._sites[number] = self._makers[number]()
+                if self._incarnation.number > 1:
+                    self._sites[number].began_again()
             return self._sites[number]
 
 
@@ -224,10 +221,6 @@ class Actors:
         if left:
             # An actor that keeps all waiting must not take the time of those whose connection was lost meanwhile.
             answers |= self.gather("call", left, max(end - time.monotonic(), min(LOOK, self.deadline)))
-        for actor, answer in answers.items():
-            if isinstance(answer, Out):
-                for site, _ in requests[actor]:
-                    metric("lately_failures").inc(1, tags={"site": str(site)})
         return answers
 
     def of_lease(self, seconds: float, *request: Any) -> Any:

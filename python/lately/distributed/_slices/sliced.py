@@ -17,7 +17,6 @@ from lately.distributed._producer.batch import Verdicts
 from lately.distributed._producer.distributed_filter import DistributedFilter
 from lately.distributed._producer.exchange import Exchange
 from lately.distributed._producer.producer import Producer
-from lately.distributed._producer.queue import Queue
 from lately.distributed._sites.interface import Failed, Sites
 from lately.distributed._sites.start import Where, manifest_of, start
 from lately.distributed._slices.slicing import Dice, Kind, OnFailure, Slicing
@@ -233,7 +232,6 @@ class SlicedFilter(DistributedFilter):
         self._exchange = Exchange(sites, strict=slicing.strict)
         self._slices = slicing.over(self._exchange, self._like)
         self._producer = Producer(self._like, producer)
-        self._queue = Queue(self._producer, self.seed)
         self._failures = 0
         self._latest = threading.local()
 
@@ -322,45 +320,6 @@ class SlicedFilter(DistributedFilter):
         write = partial(self._slices.duplicated, refresh=refresh)
         return self._answer(self._producer.write(keys, at, number, offsets, write, _NOTHING))
 
-    async def aduplicated(
-        self, keys: Any, *, at: Any = None, refresh: bool = True, number: int | None = None, offsets: Any = None
-    ) -> NDArray[np.bool_]:
-        """Do as `duplicated`, and let others run meanwhile; for `asyncio`.
-
-        Several may be awaited at once. They are sent one after the other, in the order of the calls, with the same
-        numbers and answers as if each had been waited for; the keys of the next are hashed meanwhile. Keys must not
-        change before the answer is there.
-
-        Parameters
-        ----------
-        keys, at, refresh, number, offsets
-            As in `duplicated`. Without `at` the time is that of sending.
-
-        Returns
-        -------
-        ndarray of bool, shape (n,)
-
-        Raises
-        ------
-        NotSentError
-            If the batch before it has failed, or was cancelled on its way. Nothing of this one was sent. First send
-            that one again with its number, which is the error's, or `number` of this handle, then this one.
-        TypeError, ValueError, FailedSitesError
-            As `duplicated`.
-
-        Examples
-        --------
-        >>> import asyncio
-        >>> from lately.distributed import SlicedFilter
-        >>> f = SlicedFilter("horizontal", 3, lately.BloomFilter(10_000, 0.001))
-        >>> async def both():
-        ...     return await asyncio.gather(f.aduplicated(["a", "b"]), f.aduplicated(["b", "c"]))
-        >>> asyncio.run(both())
-        [array([False, False]), array([ True, False])]
-        """
-        write = partial(self._slices.duplicated, refresh=refresh)
-        return self._answer(await self._queue.write(keys, at, number, offsets, write, _NOTHING))
-
     def _answer(self, verdicts: Verdicts) -> NDArray[np.bool_]:
         """Note for which keys no site answered, and give the answers."""
         seen, self._latest.unanswered = verdicts
@@ -441,44 +400,10 @@ class SlicedFilter(DistributedFilter):
         given: NDArray[np.bool_] = getattr(self._latest, "unanswered", _NOTHING[1])
         return given
 
-    def failure_rates(self, failed: int) -> tuple[float, float]:
-        """Chances of a wrong answer while some sites do not answer, at the worst phase and planned load.
-
-        Parameters
-        ----------
-        failed : int
-            f: how many of the sites; any f of them are equally likely.
-
-        Returns
-        -------
-        fpr, fnr : float
-            That a key never inserted is reported, and that a key of the window is not (paper 4, eq. 5 to 7, with errata
-            OIE-1 to OIE-3), under `on_failure`. With "raise" nothing is guessed: `fpr`, and 0.
-
-        Raises
-        ------
-        ValueError
-            If there are fewer sites. If the filter that is cut has equal timers, or timers in lines, which fail
-            together: there is no formula for them.
-
-        Examples
-        --------
-        >>> from lately.distributed import SlicedFilter
-        >>> f = SlicedFilter("horizontal", 8, lately.BloomFilter(1000, 0.01), on_failure="duplicate")
-        >>> f.fpr, *f.failure_rates(2)
-        (0.0099..., 0.2574..., 0.0)
-        """
-        return self._slicing.failure_rates(failed, self._like)
-
     @property
     def nbytes(self) -> int:
         """Bytes of the cells of all sites that answer."""
         return sum(site["nbytes"] for site in self.status() if not isinstance(site, Failed))
-
-    def close(self) -> None:
-        """End the sites for all producers, as `DistributedFilter` does, and what waits to be sent."""
-        self._queue.close()
-        super().close()
 
     def __repr__(self) -> str:
         slicing = self._slicing

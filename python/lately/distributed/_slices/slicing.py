@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from lately._core import Filter, FilterSpec, Ranges, Slice, failure_rates
+from lately._core import Filter, FilterSpec, Ranges, Slice
 from lately._plan import Choice
 from lately.distributed._contents.blank import Blank
 from lately.distributed._contents.part import Part
@@ -19,7 +19,6 @@ from lately.distributed._slices.routes import MOST_SITES
 # Written as unions, which stubtest accepts for an alias of several literals.
 Kind = Literal["horizontal"] | Literal["vertical"] | Literal["diced"]
 Dice = Literal["h-v"] | Literal["v-h"]
-Arranged = Literal["horizontal"] | Literal["vertical"] | Dice
 OnFailure = Literal["raise", "duplicate", "distinct"] | int
 
 
@@ -99,23 +98,6 @@ class Slicing:
             return self.sites
         return (self.replicas, self.parts) if self.dice == "h-v" else (self.parts, self.replicas)
 
-    def failure_rates(self, failed: int, like: FilterSpec) -> tuple[float, float]:
-        """Give the rates of both mistakes with failed sites; `like` is one of the filters."""
-        if self.strict:
-            # Checks the number.
-            failure_rates("horizontal", 1, self.sites, failed, like.fpr, on_failure=0)
-            return like.fpr, 0.0
-        if self.kind == "horizontal":
-            return rates("horizontal", 1, (self.sites, 1), failed, like.fpr, self.least)
-        if like.parameters.get("equal_timers", 1) > 1:
-            raise ValueError("there is no formula for failed sites and equal_timers together")
-        if "lines" in like.parameters:
-            raise ValueError("there is no formula for failed sites and timers in lines, which fail together")
-        slices = self.slices if isinstance(self.slices, tuple) else (self.slices, 1)
-        partitioned = "bits" not in like.parameters
-        k = like.parameters["k"]
-        return rates(self.dice or "vertical", k, slices, failed, like.fpr, self.least, partitioned=partitioned)
-
     @property
     def manifest(self) -> dict[str, Any]:
         """What every producer must know to be another one of this filter, of JSON's types."""
@@ -156,26 +138,6 @@ class Slicing:
             return Horizontal(exchange, self.least)
         ranges = Ranges(like, self.parts, self.replicas, each=self.dice == "v-h")
         return Cells(exchange, like, ranges, self.parts, least=self.least, pipelined=self.pipelined)
-
-
-def rates(
-    arranged: Arranged,
-    k: int,
-    slices: tuple[int, int],
-    failed: int,
-    fpr: float,
-    least: int,
-    *,
-    partitioned: bool = True,
-) -> tuple[float, float]:
-    """Give the rates of both mistakes with failed sites, of a filter that errs at `fpr` without.
-
-    The k cells of a key lie in k slices, so that rate is a power of their fill. In a horizontal filter they fail
-    together, and count as one, which is set as often as a slice errs.
-    """
-    outer, inner = slices
-    density = fpr ** (1 / k)
-    return failure_rates(arranged, k, outer, failed, density, inner=inner, on_failure=least, partitioned=partitioned)
 
 
 def _counts(slices: int | Sequence[int], kind: Kind) -> tuple[int, ...]:
