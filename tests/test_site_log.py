@@ -90,8 +90,8 @@ def messages(kind, batches=12, size=200):
 
 def everything(site):
     """Everything that a site is, but for when it was written."""
-    state = {f"contents {name}": array.tolist() for name, array in site._contents.state().items()}
-    return state | {f"results {name}": array.tolist() for name, array in site._results.state().items()}
+    state = site._contents.state() | {f"results {name}": value for name, value in site._results.state().items()}
+    return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in state.items()}
 
 
 @every_kind

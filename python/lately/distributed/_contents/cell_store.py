@@ -1,6 +1,5 @@
 """Cells of a filter on a site, all of them or a part: their description, and what is saved."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -49,7 +48,7 @@ class CellStore:
         """Return the words of the cells, and their newest generation."""
         return {"words": self._slice.words(), "newest": np.array(self._slice.newest)}
 
-    def load(self, state: Mapping[str, NDArray[Any]]) -> None:
+    def load(self, state: State) -> None:
         """Load the saved words of the same cells of the same filter."""
         self._slice = Slice.from_words(
             self._like,

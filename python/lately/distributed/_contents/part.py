@@ -1,7 +1,6 @@
 """Part of the cells of a filter on a site: a slice of a vertical or a diced filter (paper 4, definition 2)."""
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -71,7 +70,7 @@ class Part(CellStore):
 
         `now` is the newest generation of the batch, `before` the newest before it. To the ages come the generation that
         they count back from, the newest that this site may have lost, and both of these: a batch that is sent again is
-        judged as of when it came first.
+        decided as of when it came first.
         """
         ages, base = self._slice.touch(cells, now, *behind)
         state = np.array([base, self._missed, before, now])
@@ -103,7 +102,7 @@ class Part(CellStore):
         """Add what may be lost."""
         return super().state() | {"missed": np.array(self._missed)}
 
-    def load(self, state: Mapping[str, NDArray[Any]]) -> None:
+    def load(self, state: State) -> None:
         """Take over what may be lost, too."""
         super().load(state)
         self._missed = int(state["missed"])

@@ -1,7 +1,6 @@
 """A whole filter on a site: a slice of a horizontal filter (paper 4, definition 1)."""
 
 import time
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -59,7 +58,7 @@ class Whole:
         """Return the saved form of the filter."""
         return {"filter": np.frombuffer(self._filter.to_bytes(), dtype=np.uint8)}
 
-    def load(self, state: Mapping[str, NDArray[Any]]) -> None:
+    def load(self, state: State) -> None:
         """Take over a saved filter."""
         self._filter = lately.from_bytes(state["filter"].tobytes())
         self.overfull()

@@ -1,6 +1,5 @@
 """What a site needs of that which it holds."""
 
-from collections.abc import Mapping
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
@@ -30,7 +29,7 @@ class Contents(Protocol):
         """Return everything, as arrays."""
         ...
 
-    def load(self, state: Mapping[str, NDArray[Any]]) -> None:
+    def load(self, state: State) -> None:
         """Load what `state` gave; a ValueError if it does not fit."""
         ...
 

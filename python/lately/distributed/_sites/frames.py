@@ -35,7 +35,7 @@ def framed(value: Any) -> list[Buffer]:
     return [LENGTHS.pack(len(head), sum(map(len, arrays))), head, *arrays]
 
 
-def opened(head: bytes | bytearray, arrays: bytes | bytearray) -> Any:
+def opened(head: bytes | bytearray, arrays: bytes | bytearray | memoryview) -> Any:
     """Make again what `framed` was given; tuples are lists.
 
     Raises

@@ -1,9 +1,7 @@
 """The result cache: what a site last answered each producer, so that a batch sent twice gets the same answers."""
 
-import json
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
@@ -14,7 +12,8 @@ from numpy.typing import NDArray
 from lately.distributed._sites.errors import ForgottenError, TooManyProducersError
 from lately.distributed._sites.frames import LENGTHS, framed, opened
 
-State = dict[str, NDArray[Any]]
+State = dict[str, Any]
+"""Arrays, and lists and mappings of JSON, by name."""
 
 _Places = NDArray[np.integer[Any]]
 
@@ -261,10 +260,10 @@ class ResultCache:
                         return
 
     def state(self) -> State:
-        """Return everything, as arrays."""
+        """Return everything."""
         latest = [each for some in self._latest.values() for each in some.values()]
         return {
-            "producers": np.frombuffer(json.dumps([list(some) for some in self._latest.values()]).encode(), np.uint8),
+            "producers": [list(some) for some in self._latest.values()],
             "numbers": np.array([each.number for each in latest], dtype=np.int64),
             "heard": np.array([each.heard for each in latest], dtype=np.float64),
             "forgotten": np.array([each.forgotten for each in latest], dtype=np.bool_),
@@ -276,7 +275,7 @@ class ResultCache:
         }
 
     @classmethod
-    def from_state(cls, state: Mapping[str, NDArray[Any]]) -> "ResultCache":
+    def from_state(cls, state: State) -> "ResultCache":
         """Load what `state` returned.
 
         Raises
@@ -285,7 +284,7 @@ class ResultCache:
             If the arrays do not fit together.
         """
         results = cls()
-        passing, lasting = json.loads(state["producers"].tobytes())
+        passing, lasting = state["producers"]
         producers = [(name, False) for name in passing] + [(name, True) for name in lasting]
         each = ("lengths", "shares", "numbers", "heard", "forgotten")
         lengths, shares, numbers, heard, forgotten = (state[name] for name in each)

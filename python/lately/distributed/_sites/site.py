@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from lately.distributed._sites.checkpoints import Checkpoints
 from lately.distributed._sites.contents import Contents
 from lately.distributed._sites.errors import CheckpointError, SupersededError
-from lately.distributed._sites.log import group, record, records
+from lately.distributed._sites.log import group, pack, record, records, unpack
 from lately.distributed._sites.results import UNKNOWN, RequestId, ResultCache, State
-from lately.distributed._sites.store import Store, pack, unpack
+from lately.distributed._sites.store import Store
 
 LOG = 2**22
 """Bytes that a log may have at least before it is replaced by a checkpoint; it may be as large as that."""
@@ -93,10 +93,10 @@ class Site:
         if self._kept is not None and self._kept.data is not None:
             try:
                 state = unpack(self._kept.data)
-                if (of := str(state["manifest"])) != manifest:
+                if (of := state["manifest"]) != manifest:
                     raise ValueError(f"the checkpoint holds another filter, or another part of it: {of}")
                 self._load(state)
-                for log in self._kept.logs(int(state["log"])):
+                for log in self._kept.logs(state["log"]):
                     for each in records(log):
                         self._repeat(*each)
             except (ValueError, KeyError) as error:
@@ -225,7 +225,7 @@ class Site:
         log = self._kept.log + 1
         with self._lock:
             self._changed, self._records, number = False, [], self._written
-            state = {"manifest": np.array(self._manifest), "log": np.array(log)} | self._state()
+            state = {"manifest": self._manifest, "log": log} | self._state()
         try:
             data = pack(state)
             self._kept.save(data, log)
@@ -240,12 +240,11 @@ class Site:
 
     def _state(self) -> State:
         """Cells and answers."""
-        state = {f"contents/{name}": array for name, array in self._contents.state().items()}
-        return state | {f"results/{name}": array for name, array in self._results.state().items()}
+        return {"contents": self._contents.state(), "results": self._results.state()}
 
     def _load(self, state: State) -> None:
-        self._contents.load(_within("contents", state))
-        self._results = ResultCache.from_state(_within("results", state))
+        self._contents.load(state["contents"])
+        self._results = ResultCache.from_state(state["results"])
 
     def _failed(self, error: Exception) -> NoReturn:
         self._failure = error
@@ -361,7 +360,3 @@ class Site:
     def _remember(self, request: RequestId, answers: Any, keys: NDArray[Any], heard: float) -> None:
         remember = self._results.keep_share if request.index is None else self._results.keep
         remember(request, answers, keys, heard)
-
-
-def _within(part: str, state: State) -> State:
-    return {name.removeprefix(f"{part}/"): array for name, array in state.items() if name.startswith(f"{part}/")}

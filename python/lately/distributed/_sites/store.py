@@ -1,19 +1,10 @@
 """Where sites keep their checkpoints: a folder, or whatever address fsspec opens."""
 
-import io
 import os
 import secrets
-import zipfile
-from collections.abc import Mapping
 from contextlib import suppress
-from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
-
-from lately.distributed._sites.results import State
+from typing import Protocol
 
 
 class Store(Protocol):
@@ -136,40 +127,6 @@ def store(address: str | os.PathLike[str]) -> Store:
         if "://" in address:
             return Remote(address)
     return Folder(address)
-
-
-_MAGIC = b"lately sites v3\n"
-
-
-def pack(state: Mapping[str, NDArray[Any]]) -> bytes:
-    """Put arrays into bytes: a line that describes them, their hash, and an uncompressed archive of NumPy's.
-
-    The archive has checksums of its arrays, but not of their names and sizes.
-    """
-    buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **state)
-    data = buffer.getbuffer()
-    return b"".join((_MAGIC, blake2b(data, digest_size=16).digest(), data))
-
-
-def unpack(data: bytes) -> State:
-    """Take them out again; nothing in the bytes is ever executed.
-
-    Raises
-    ------
-    ValueError
-        If they are damaged, or something else.
-    """
-    magic, digest, archive = data[:16], data[16:32], memoryview(data)[32:]
-    if magic != _MAGIC:
-        raise ValueError(f"this is no checkpoint of a site: it begins with {magic!r}")
-    if blake2b(archive, digest_size=16).digest() != digest:
-        raise ValueError("the checkpoint is damaged: its hash is another")
-    try:
-        with np.load(io.BytesIO(archive), allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays.files}
-    except (zipfile.BadZipFile, ValueError, EOFError, KeyError, OSError) as error:
-        raise ValueError(f"the checkpoint is damaged: {error}") from None
 
 
 def _passing(name: str) -> str:
