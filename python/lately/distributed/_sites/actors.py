@@ -155,7 +155,10 @@ class LeaseActor(_Actor):
         if method not in ("take", "renew", "hold", "give"):
             raise ValueError(f"the lease has no {method!r}")
         self._incarnation.check()
-        return await getattr(self._lease, method)(*arguments)
+        answer = await getattr(self._lease, method)(*arguments)
+        # Again, since it may have waited until a successor grants the lease.
+        self._incarnation.check()
+        return answer
 
 
 @dataclass(frozen=True)
@@ -236,6 +239,8 @@ class Actors:
         ray = imported()
         answer = self._by_ports({LEASE_ACTOR: request}, time.monotonic() + seconds).get(LEASE_ACTOR)
         if isinstance(answer, TimeoutError):
+            # Of a node that was cut off, and not closed. Ray finds the actor elsewhere.
+            self.ports[LEASE_ACTOR] = None
             raise ConnectionError(f"no answer within {seconds:g} s.")
         if isinstance(answer, dict):
             raise raised(answer["error"])

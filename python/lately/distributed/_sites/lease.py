@@ -24,6 +24,9 @@ GRACE = LEASE
 RENEW = 0.5
 """Seconds between two renewals."""
 
+TRY = 1.0
+"""Seconds that a renewal waits for an answer. A holder must find the restarted actor within `GRACE`."""
+
 PAUSE = 0.1
 """Seconds before a message is sent again to an actor that restarts, which takes about two."""
 
@@ -155,8 +158,8 @@ class LeaseClient:
             while current and not over.wait(RENEW) and time.monotonic() < last:
                 with suppress(ConnectionError), lock:
                     # A restarted actor does not know of this lease.
-                    if not over.is_set() and not self._call(self._deadline, "renew", fence):
-                        current = self._call(self._deadline, "hold", fence, newest, *(held or ()))
+                    if not over.is_set() and not self._call(TRY, "renew", fence):
+                        current = self._call(TRY, "hold", fence, newest, *(held or ()))
 
         threading.Thread(target=renew, name="lease", daemon=True).start()
         try:
