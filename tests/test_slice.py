@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lately
-from lately._core import Ranges, Slice, settle, since
+from lately._core import Ranges, Slice, resolve, since
 
 NEVER = -(2**63)
 timers, bits = lately.TimingBloomFilter.from_parameters, lately.BloomFilter.from_parameters
@@ -107,7 +107,7 @@ def test_verdicts_are_those_of_the_filter(name, refresh):
         keys = rng.integers(0, 250, len(now)) + done // 900 * 100  # many come again, in the same batch too
         expected = f.duplicated(keys, refresh=refresh, **({"at": now} if name in TIMED else {}))
         cells, generations = f.cells(keys), f.generations(now, len(now))
-        seen = settle(cells, read(slices, cells), generations, newest=newest, kept=f.kept, refresh=refresh)
+        seen = resolve(cells, read(slices, cells), generations, newest=newest, kept=f.kept, refresh=refresh)
         assert seen.tolist() == expected.tolist()
         to_set = np.full(len(now), True) if refresh else ~seen
         set_each(slices, cells[to_set], generations[to_set])
@@ -128,22 +128,22 @@ def test_what_is_read_and_set_at_once_gives_the_verdicts_of_the_filter(name):
     """A small filter, so that keys share cells within a batch, and keys of their own have some twice."""
     (make, _), rng = WIDE[name], np.random.default_rng(7)
     f = make()
-    slices, deals, at, done, newest = sliced(f, 5), Ranges(f, 5), moments(rng, 6000), 0, NEVER
+    slices, ranges, at, done, newest = sliced(f, 5), Ranges(f, 5), moments(rng, 6000), 0, NEVER
     types, seen_in_all = set(), 0
     while done < 6000:
         now = at[done : done + int(rng.integers(1, 400))]
         keys = rng.integers(0, 250, len(now)) + done // 900 * 100
         timed = {} if name in ("classical", "partitioned") else {"at": now}
         expected, generations = f.duplicated(keys, **timed), f.generations(now, len(now))
-        deal, last = deals.deal(lately.hash_keys(keys, seed=f.seed)), int(generations.max())
+        scatter, last = ranges.scatter(lately.hash_keys(keys, seed=f.seed)), int(generations.max())
         behind = (last - generations).astype("u4" if last - generations.min() > 255 else "u1")
         answers = []
-        for (site, cells), late in zip(deal.shares(), deal.spread(behind), strict=True):
+        for (site, cells), late in zip(scatter.shares(), scatter.spread(behind), strict=True):
             ages, base = slices[site].touch(cells, last, late if behind.any() else None)
             types.add(ages.dtype.name)
             answers.append((ages, base, NEVER))
         equal = f.parameters.get("equal_timers", 1)
-        seen, unsure = deal.judge(answers, generations, newest=newest, kept=f.kept, equal=equal)
+        seen, unsure = scatter.decide(answers, generations, newest=newest, kept=f.kept, equal=equal)
         assert seen.tolist() == expected.tolist()
         assert not unsure.any()
         newest, seen_in_all, done = max(newest, last), seen_in_all + seen.sum(), done + len(now)
@@ -179,20 +179,20 @@ def test_ages_are_what_is_read_and_nothing_is_set(name):
 def test_a_cell_that_a_key_has_twice_is_asked_for_once():
     """Else the key would see what it has set itself."""
     f = bits(10, k=6, bits=8)
-    deal = Ranges(f, 1).deal(lately.hash_keys(np.arange(50)))
-    ((_, cells),) = deal.shares()
-    assert len(cells) == sum(len(set(row)) for row in deal.cells.tolist()) < 300
+    scatter = Ranges(f, 1).scatter(lately.hash_keys(np.arange(50)))
+    ((_, cells),) = scatter.shares()
+    assert len(cells) == sum(len(set(row)) for row in scatter.cells.tolist()) < 300
     (s,), now = sliced(f, 1), np.zeros(50, np.int64)
     # What the site may have missed is not answered, however often a key has it.
     answer = [(*s.touch(cells, 0), 0)]
-    seen, unsure = deal.judge(answer, now, newest=0, kept=f.kept, least=1)
+    seen, unsure = scatter.decide(answer, now, newest=0, kept=f.kept, least=1)
     assert not seen[0]
     assert unsure[0]
 
 
 def test_what_does_not_fit_is_refused_before_any_effect():
     f = minutes(k=4, bpt=4, blocks=10, slice_timers=400)
-    (s,), deal = sliced(f, 1), Ranges(f, 1).deal(lately.hash_keys(["a", "b"]))
+    (s,), scatter = sliced(f, 1), Ranges(f, 1).scatter(lately.hash_keys(["a", "b"]))
     cells, now = np.array([3, s.stop], np.uint32), np.zeros(2, np.int64)
     for call, error, message in [
         (lambda: s.touch(cells, 5), ValueError, f"cell {s.stop} is not of this slice"),
@@ -203,11 +203,11 @@ def test_what_does_not_fit_is_refused_before_any_effect():
         (lambda: s.ages(np.array([2**64 - 1], np.uint64)), ValueError, "is not of this slice"),
         (lambda: s.ages(cells.astype(float)), TypeError, "cells must be an ndarray of uint32 or uint64"),
         (lambda: s.touch(cells.astype(float), 5), TypeError, "cells must be an ndarray of uint32 or uint64"),
-        (lambda: deal.spread(np.zeros(3, np.uint8)), ValueError, "column must have the shape"),
-        (lambda: deal.judge([], now, newest=0, kept=1), ValueError, "0 answers of 1 sites"),
-        (lambda: deal.judge([(np.zeros(3, np.uint8), 0, 0)], now, newest=0, kept=1), ValueError, "3 cells of 8"),
-        (lambda: deal.judge([(np.zeros(8), 0, 0)], now, newest=0, kept=1), TypeError, "ages must be"),
-        (lambda: deal.judge([None], now, newest=0, kept=1, least=5), ValueError, "least must be at most k"),
+        (lambda: scatter.spread(np.zeros(3, np.uint8)), ValueError, "column must have the shape"),
+        (lambda: scatter.decide([], now, newest=0, kept=1), ValueError, "0 answers of 1 sites"),
+        (lambda: scatter.decide([(np.zeros(3, np.uint8), 0, 0)], now, newest=0, kept=1), ValueError, "3 cells of 8"),
+        (lambda: scatter.decide([(np.zeros(8), 0, 0)], now, newest=0, kept=1), TypeError, "ages must be"),
+        (lambda: scatter.decide([None], now, newest=0, kept=1, least=5), ValueError, "least must be at most k"),
         (lambda: Ranges(f, 2, 40_000), ValueError, "from 1 to 65536 sites"),
     ]:
         with pytest.raises(error, match=message):
@@ -223,8 +223,8 @@ def test_equal_timers_are_those_of_the_filter():
         keys, at = rng.integers(0, 300, 200), 10**9 + 100 * batch + np.arange(200) // 2
         cells, generations = f.cells(keys), f.generations(at, 200)
         given = {"newest": newest, "kept": f.kept, "refresh": True}
-        plain = settle(cells, s.read(cells), generations, **given)
-        seen = settle(cells, s.read(cells), generations, **given, equal=3)
+        plain = resolve(cells, s.read(cells), generations, **given)
+        seen = resolve(cells, s.read(cells), generations, **given, equal=3)
         assert seen.tolist() == f.duplicated(keys, at=at).tolist()
         s.set(cells, generations)
         newest, differs = int(generations.max()), differs + (plain != seen).sum()
@@ -261,7 +261,7 @@ def test_late_cells_keep_their_generation_and_lower_none(name):
 
 
 def verdicts(cells, last, generations, *, newest, kept, refresh, least, equal, alive, missed, known):
-    """What `settle` says, key by key."""
+    """What `resolve` says, key by key."""
     batch, seen = {}, []
 
     def counts(generation):
@@ -282,7 +282,7 @@ def verdicts(cells, last, generations, *, newest, kept, refresh, least, equal, a
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_settle_as_if_key_by_key(seed):
+def test_a_batch_is_resolved_as_if_key_by_key(seed):
     rng = np.random.default_rng(seed)
     n, k, kept = int(rng.integers(1, 3000)), int(rng.integers(1, 9)), int(rng.integers(0, 12))
     cells = rng.integers(int(rng.integers(1, 2000)), size=(n, k)).astype(np.uint64) * np.uint64(rng.choice([1, 2**40]))
@@ -306,15 +306,15 @@ def test_settle_as_if_key_by_key(seed):
         **given,
         **{name: each.tolist() for name, each in told.items()},
     )
-    assert settle(cells, last, generations, **given, **told).tolist() == expected
+    assert resolve(cells, last, generations, **given, **told).tolist() == expected
     nothing = {
         "alive": np.ones((n, k), bool),
         "missed": np.full((n, k), NEVER),
         "known": np.full(n, -1, np.int8),
     }
     assert (
-        settle(cells, last, generations, **given).tolist()
-        == settle(cells, last, generations, **given, **nothing).tolist()
+        resolve(cells, last, generations, **given).tolist()
+        == resolve(cells, last, generations, **given, **nothing).tolist()
     )
 
 
@@ -323,10 +323,10 @@ def test_a_site_that_failed_is_a_duplicate_or_distinct():
     for answered in range(5):
         alive, set_in = (np.arange(4) < answered)[None], np.full((1, 4), 8)
         for least in range(5):
-            assert settle(cells, set_in, now, **given, alive=alive, least=least)[0] == (answered >= least)
+            assert resolve(cells, set_in, now, **given, alive=alive, least=least)[0] == (answered >= least)
         if answered:  # one empty cell is proof
             set_in[0, 0] = 5
-            assert not settle(cells, set_in, now, **given, alive=alive)[0]
+            assert not resolve(cells, set_in, now, **given, alive=alive)[0]
 
 
 @pytest.mark.parametrize("name", ROWS)
@@ -389,8 +389,8 @@ GROWING = lately.TimingBloomFilter("10min", 0.01, capacity=500, grow="density")
 CELLS, LAST = np.zeros((2, 3), np.uint64), np.zeros((2, 3), np.int64)
 
 
-def settled(cells=CELLS, last=LAST, generations=LAST[:, 0], **given):
-    return settle(cells, last, generations, **{"newest": 0, "kept": 3} | given)
+def resolved(cells=CELLS, last=LAST, generations=LAST[:, 0], **given):
+    return resolve(cells, last, generations, **{"newest": 0, "kept": 3} | given)
 
 
 @pytest.mark.parametrize(
@@ -417,19 +417,19 @@ def settled(cells=CELLS, last=LAST, generations=LAST[:, 0], **given):
         (lambda: Slice.from_words(F, CELLS[0], newest=5), ValueError, "100 words, got 3"),
         (lambda: Slice.from_words(F, CELLS, newest=5), ValueError, "one dimension"),
         (lambda: Slice.from_words(F, np.ones(100, "u8"), newest=NEVER), ValueError, "newest"),
-        (lambda: settled(cells=CELLS[0]), ValueError, r"\(n, k\)"),
-        (lambda: settled(last=LAST[:1]), ValueError, r"last must have the shape \[2, 3\], got \[1, 3\]"),
-        (lambda: settled(last=CELLS), TypeError, "last must be an ndarray of int64"),
-        (lambda: settled(missed=LAST[0]), ValueError, r"missed must have the shape \[2, 3\], got \[3\]"),
-        (lambda: settled(generations=LAST), ValueError, "generations"),
-        (lambda: settled(generations=np.array([0, NEVER])), ValueError, r"generations\[1\]"),
-        (lambda: settled(least=4), ValueError, "least must be at most k, here 3, got 4"),
-        (lambda: settled(equal=4), ValueError, "equal"),
-        (lambda: settled(least=-1), ValueError, "least"),
-        (lambda: settled(alive=LAST), TypeError, "alive must be an ndarray of bool"),
-        (lambda: settled(alive=LAST[0] == 0), ValueError, "alive"),
-        (lambda: settled(known=np.array([0, 2], "i1")), ValueError, r"known\[1\] must be -1, 0 or 1, got 2"),
-        (lambda: settled(known=LAST[:, 0]), TypeError, "known must be an ndarray of int8"),
+        (lambda: resolved(cells=CELLS[0]), ValueError, r"\(n, k\)"),
+        (lambda: resolved(last=LAST[:1]), ValueError, r"last must have the shape \[2, 3\], got \[1, 3\]"),
+        (lambda: resolved(last=CELLS), TypeError, "last must be an ndarray of int64"),
+        (lambda: resolved(missed=LAST[0]), ValueError, r"missed must have the shape \[2, 3\], got \[3\]"),
+        (lambda: resolved(generations=LAST), ValueError, "generations"),
+        (lambda: resolved(generations=np.array([0, NEVER])), ValueError, r"generations\[1\]"),
+        (lambda: resolved(least=4), ValueError, "least must be at most k, here 3, got 4"),
+        (lambda: resolved(equal=4), ValueError, "equal"),
+        (lambda: resolved(least=-1), ValueError, "least"),
+        (lambda: resolved(alive=LAST), TypeError, "alive must be an ndarray of bool"),
+        (lambda: resolved(alive=LAST[0] == 0), ValueError, "alive"),
+        (lambda: resolved(known=np.array([0, 2], "i1")), ValueError, r"known\[1\] must be -1, 0 or 1, got 2"),
+        (lambda: resolved(known=LAST[:, 0]), TypeError, "known must be an ndarray of int8"),
     ],
 )
 def test_what_cannot_be_is_named(call, kind, message):
@@ -453,9 +453,9 @@ def test_an_error_comes_before_any_effect():
 
 
 def test_no_keys_and_strange_arrays():
-    assert settled(cells=CELLS[:0], last=LAST[:0], generations=LAST[:0, 0]).tolist() == []
+    assert resolved(cells=CELLS[:0], last=LAST[:0], generations=LAST[:0, 0]).tolist() == []
     s, cells = Slice(F), np.arange(12, dtype=np.uint64).reshape(3, 4)
     s.set(cells.T[:, ::2], np.arange(8)[::2])  # neither is contiguous
     assert s.read(np.asfortranarray(cells)).tolist() == [[0, 2, 4, 6], [NEVER] * 4, [0, 2, 4, 6]]
     alive = np.array([[2, 0, 0], [0, 0, 0]], "u1").view(bool)  # a bool of NumPy may be any byte
-    assert settled(alive=alive, least=1).tolist() == [True, False]
+    assert resolved(alive=alive, least=1).tolist() == [True, False]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import lately
-from lately._core import Slice, scatter
+from lately._core import Slice, part_of
 from lately.distributed import SlicedFilter
 from lately.distributed._contents.blank import Blank
 from support.planned import planned
@@ -92,7 +92,7 @@ def test_an_empty_filter_travels_in_a_few_numbers(make):
 @pytest.mark.parametrize("parts", [2, 7, 40])
 def test_keys_are_scattered_evenly(parts):
     hashes = lately.hash_keys(np.arange(200_000))
-    counts = np.bincount(scatter(hashes, parts), minlength=parts)
+    counts = np.bincount(part_of(hashes, parts), minlength=parts)
     deviation = np.sqrt(len(hashes) / parts * (1 - 1 / parts))
     assert np.abs(counts - len(hashes) / parts).max() < 5 * deviation
 
@@ -105,7 +105,7 @@ def test_sites_and_cells_of_a_key_are_independent(partitioned):
     like = lately.BloomFilter.from_parameters(keys // sites, k=k, seed=1, **sizes)
     with SlicedFilter("horizontal", sites, like) as sliced:
         sliced.insert(np.arange(keys))
-        loads = np.bincount(scatter(lately.hash_keys(np.arange(keys), seed=1), sites), minlength=sites)
+        loads = np.bincount(part_of(lately.hash_keys(np.arange(keys), seed=1), sites), minlength=sites)
         for fill, load in zip(sliced.fill, loads, strict=True):
             empty = (1 - k / bits) ** load if partitioned else (1 - 1 / bits) ** (k * load)
             # Of balls in bins the bins left empty vary less than if each were empty by itself.
@@ -114,7 +114,7 @@ def test_sites_and_cells_of_a_key_are_independent(partitioned):
     hashes = lately.hash_keys(np.arange(keys), seed=1)
     small = lately.BloomFilter.from_parameters(64, k=1, bits=64, seed=1)
     cells = small.cells(lately.Hashes(hashes, seed=1))[:, 0]
-    table = np.bincount(cells * sites + scatter(hashes, sites), minlength=64 * sites)
+    table = np.bincount(cells * sites + part_of(hashes, sites), minlength=64 * sites)
     expected = keys / table.size
     assert np.abs(table - expected).max() < 5 * np.sqrt(expected)
 
@@ -128,14 +128,14 @@ def test_horizontal_is_a_filter_for_each_share_of_the_keys(make, refresh):
     plain = [make(seed=5) for _ in range(5)]
     with SlicedFilter("horizontal", 5, make(seed=5)) as sliced:
         for keys, times in stream(3000, np.random.default_rng(1)):
-            site = scatter(lately.hash_keys(keys, seed=5), 5)
+            site = part_of(lately.hash_keys(keys, seed=5), 5)
             expected = [
                 plain[s].duplicated([key], at=[t], refresh=refresh)[0]
                 for s, key, t in zip(site, keys, times, strict=True)
             ]
             assert sliced.duplicated(keys, at=times, refresh=refresh).tolist() == expected
             queried = np.arange(1000)
-            there = scatter(lately.hash_keys(queried, seed=5), 5)
+            there = part_of(lately.hash_keys(queried, seed=5), 5)
             answers = np.array([filter.query(queried, at=times[-1]) for filter in plain])
             assert (sliced.query(queried, at=times[-1]) == answers[there, queried]).all()
         assert sliced.nbytes == sum(filter.nbytes for filter in plain)
@@ -231,7 +231,7 @@ class Groups:
         self.groups = groups
 
     def duplicated(self, key, time, *, refresh):
-        filter = self.filters[scatter(lately.hash_keys([key], seed=3), self.groups)[0]]
+        filter = self.filters[part_of(lately.hash_keys([key], seed=3), self.groups)[0]]
         return filter.duplicated([key], **moments(filter, [time]), refresh=refresh)[0]
 
 
@@ -246,7 +246,7 @@ class Replicas:
         self.newest = -(2**62)
 
     def duplicated(self, key, time, *, refresh):
-        places = self.routes.deal(lately.hash_keys([key], seed=3))
+        places = self.routes.scatter(lately.hash_keys([key], seed=3))
         generation = int(self.like.generations(time, 1)[0])
         self.newest = max(self.newest, generation)
         cells = [(self.sites[s], int(c)) for s, c in zip(places.sites[0], places.cells[0], strict=True)]
@@ -263,7 +263,7 @@ class Replicas:
 def test_the_replicas_of_ranges_are_chosen_independently():
     like = lately.BloomFilter.from_parameters(1000, k=2, slice_bits=6400, seed=1)
     with SlicedFilter("diced", (2, 4), like, dice="v-h") as sliced:
-        places = sliced._slices._ranges.deal(lately.hash_keys(np.arange(40_000), seed=1))
+        places = sliced._slices._ranges.scatter(lately.hash_keys(np.arange(40_000), seed=1))
     assert (places.sites % 2 == [0, 1]).all()
     table = np.bincount(places.sites[:, 0] // 2 * 4 + places.sites[:, 1] // 2, minlength=16)
     assert np.abs(table - 2500).max() < 5 * np.sqrt(2500)

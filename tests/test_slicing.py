@@ -136,7 +136,7 @@ def test_what_cannot_be_is_named(call, kind, message):
 @pytest.mark.parametrize(
     "thing",
     [
-        *(getattr(_core, name) for name in ("Slice", "settle", "sliced_rate", "failure_rates", "least_sites")),
+        *(getattr(_core, name) for name in ("Slice", "resolve", "sliced_rate", "failure_rates", "least_sites")),
         *(getattr(_core, name) for name in ("expected_messages", "slice_capacity")),
         *(vars(_core.Slice)[name] for name in ("from_words", "bounds", "read", "set", "words")),
     ],

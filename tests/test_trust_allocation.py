@@ -141,7 +141,7 @@ def test_no_keys_of_more_cells_than_memory_has_take_none():
     lines = run(
         """
         cells, none = np.empty((0, 2**45), "u8"), np.empty(0, "i8")
-        print(len(lately._core.settle(cells, cells.view("i8"), none, newest=0, kept=1)))
+        print(len(lately._core.resolve(cells, cells.view("i8"), none, newest=0, kept=1)))
         """
     )
     assert lines == ["0"]

@@ -11,7 +11,6 @@ from typing_extensions import Buffer, disjoint_base
 from lately.filters import Filter as _FilterObject
 
 __all__ = [
-    "Deal",
     "ExactFilter",
     "ExactState",
     "Filter",
@@ -26,6 +25,7 @@ __all__ = [
     "RecordHashes",
     "RecordReader",
     "Records",
+    "Scattered",
     "Slice",
     "__version__",
     "_debug_build",
@@ -49,15 +49,15 @@ __all__ = [
     "missed_by_block",
     "open",
     "overfull",
+    "part_of",
     "parts",
     "plan",
     "read_insertions",
     "read_moment",
     "read_moments",
     "read_span",
+    "resolve",
     "retained",
-    "scatter",
-    "settle",
     "shared_path",
     "since",
     "slice_bits",
@@ -406,10 +406,10 @@ class Slice:
 @final
 class Ranges:
     def __new__(cls, like: Filter | FilterSpec, parts: int, replicas: int = 1, *, each: bool = False) -> Self: ...
-    def deal(self, hashes: NDArray[np.uint64]) -> Deal: ...
+    def scatter(self, hashes: NDArray[np.uint64]) -> Scattered: ...
 
 @final
-class Deal:
+class Scattered:
     @property
     def sites(self) -> NDArray[np.uint16]: ...
     @property
@@ -418,7 +418,7 @@ class Deal:
     def names(self) -> NDArray[np.uint64]: ...
     def shares(self) -> list[tuple[int, NDArray[np.unsignedinteger[Any]]]]: ...
     def spread(self, column: NDArray[np.unsignedinteger[Any]]) -> list[NDArray[np.unsignedinteger[Any]]]: ...
-    def judge(
+    def decide(
         self,
         answers: Sequence[tuple[NDArray[np.unsignedinteger[Any]], int, int] | None],
         generations: NDArray[np.int64],
@@ -431,9 +431,9 @@ class Deal:
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]: ...
 
 def overfull(filter: Filter) -> str | None: ...
-def scatter(hashes: NDArray[np.uint64], parts: int) -> NDArray[np.uint16]: ...
+def part_of(hashes: NDArray[np.uint64], parts: int) -> NDArray[np.uint16]: ...
 def since(ages: NDArray[np.unsignedinteger[Any]], base: int) -> NDArray[np.int64]: ...
-def settle(
+def resolve(
     cells: NDArray[np.uint64],
     last: NDArray[np.int64],
     generations: NDArray[np.int64],

@@ -8,16 +8,16 @@
 //! younger one (erratum OIE-8).
 
 mod ages;
-mod deal;
+mod resolve;
 mod row;
-mod settle;
+mod scatter;
 
 use std::ops::Range;
 
 pub use ages::Ages;
-pub use deal::{Answer, Deal, Ranges, scatter};
+pub use resolve::{Answers, Rule, resolve};
 pub use row::Row;
-pub use settle::{Answers, Rule, settle};
+pub use scatter::{Answer, Ranges, Scattered, part_of};
 
 use crate::Error;
 use crate::layout::cells::share_of_ones;

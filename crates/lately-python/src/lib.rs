@@ -10,7 +10,6 @@ mod calls;
 #[expect(unsafe_code, reason = "exports cells by the buffer protocol")]
 mod cells;
 mod choose;
-mod deal;
 mod errors;
 mod exact;
 mod figures;
@@ -25,7 +24,8 @@ mod learned;
 mod opening;
 mod reader;
 mod records;
-mod settle;
+mod resolve;
+mod scatter;
 mod shared;
 mod slice;
 mod slicing;
@@ -43,8 +43,6 @@ mod _core {
     use super::calls::InternalError;
     #[pymodule_export]
     use super::choose::{choose, compare, variants};
-    #[pymodule_export]
-    use super::deal::{Deal, Ranges, scatter};
     #[pymodule_export]
     use super::errors::FormatError;
     #[pymodule_export]
@@ -70,7 +68,9 @@ mod _core {
     #[pymodule_export]
     use super::records::{RecordHashes, RecordReader, Records};
     #[pymodule_export]
-    use super::settle::{settle, since};
+    use super::resolve::{resolve, since};
+    #[pymodule_export]
+    use super::scatter::{Ranges, Scattered, part_of};
     #[pymodule_export]
     use super::slice::{Slice, cells, generations};
     #[pymodule_export]

@@ -6,7 +6,7 @@ use lately::engine::Refresh;
 use lately::filter::AnyFilter;
 use lately::format;
 use lately::inference::{Inference, PerKey, Posterior, PosteriorCache, Question};
-use lately::shard::{Answers, NEVER, Row, Rule, Shard, settle};
+use lately::shard::{Answers, NEVER, Row, Rule, Shard, resolve};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Number of bytes of the header.
@@ -254,7 +254,7 @@ fn cut(filter: &AnyFilter) {
         };
         let rule = Rule { newest: NEVER, kept: row.retained(), refresh: true, least: 0, equal: 1 };
         let mut seen = [false; 8];
-        had(settle(answers, rule, &mut seen));
+        had(resolve(answers, rule, &mut seen));
     }
 }
 

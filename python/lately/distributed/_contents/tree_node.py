@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from lately._core import settle
+from lately._core import resolve
 from lately.distributed._contents.blank import Blank
 from lately.distributed._contents.cell_store import NEVER, CellStore
 
@@ -39,7 +39,7 @@ class TreeNode(CellStore):
     def duplicated(self, hashes: NDArray[np.uint64], generations: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Test, then set what is new: in order, and as one act."""
         cells = self._row(hashes)
-        seen = settle(cells, self._slice.read(cells), generations, newest=self._slice.newest, kept=self._like.retained)
+        seen = resolve(cells, self._slice.read(cells), generations, newest=self._slice.newest, kept=self._like.retained)
         self._slice.set(cells[~seen], generations[~seen])
         return seen
 

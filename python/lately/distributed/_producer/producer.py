@@ -2,44 +2,106 @@
 
 import threading
 import time
+import uuid
 from collections.abc import Callable
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lately._core import FilterSpec, hash_keys
-from lately.distributed._producer.batch import Batch
 from lately.distributed._producer.exchange import FailedSitesError
-from lately.distributed._producer.numbering import Numbering
+from lately.distributed._producer.task import Attempt, running
 from lately.distributed._seed import shared_seed
+from lately.distributed._sites.results import RequestId
+
+Verdicts: TypeAlias = tuple[NDArray[np.bool_], NDArray[np.bool_]]
+"""Which keys of a batch were seen, and for which a site did not answer."""
 
 _Answer = TypeVar("_Answer")
 
 
+@dataclass(frozen=True)
+class Batch:
+    """Keys, when they were seen, and what the batch is known by.
+
+    Attributes
+    ----------
+    hashes : ndarray of uint64, shape (n,)
+    moments : ndarray of int64, shape (n,), or None
+        Nanoseconds since 1970; None is now.
+    latest : int or None
+        The latest moment the producer has seen before it.
+    producer, lasting
+        As in `RequestId`.
+    number : int
+        Of the batch, among the producer's; 0 if it only queries.
+    again : bool
+        Whether it may have been sent before.
+    offsets : ndarray of int64, shape (n,), or None
+        Where in the batch the keys are, ascending; None is one after the other.
+    """
+
+    hashes: NDArray[np.uint64]
+    moments: NDArray[np.int64] | None
+    latest: int | None
+    producer: str = ""
+    number: int = 0
+    again: bool = False
+    lasting: bool = False
+    offsets: NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        return len(self.hashes)
+
+    def request(self, rows: NDArray[np.int64] | None = None) -> RequestId | None:
+        """Make the request of rows, by default of all; None if the batch only queries."""
+        if not self.number:
+            return None
+        rows = np.arange(len(self)) if rows is None else rows
+        return RequestId(self.producer, self.number, rows if self.offsets is None else self.offsets[rows], self.lasting)
+
+
 class Producer:
-    """Numbers, reads and writes the batches of a handle.
+    """Numbers, reads and writes the batches of a handle, one after the other.
+
+    A producer without a name of its own that runs in a Ray task is named after the task and the count of the task's
+    calls: when Ray runs the task again, its first call is the first call again.
 
     Parameters
     ----------
     like : FilterSpec
-        The filter, which reads times and refuses them as it would itself.
+        The filter, which reads times and rejects them as it would itself.
     name : str, optional
-        As in `Numbering`.
+        Its name, if a later process may send its last batch again; each batch then needs its number. The default is
+        unique.
 
     Attributes
     ----------
-    numbering : Numbering
+    number : int
+        Of the batch written last, in this task; 0 before the first.
     """
 
     def __init__(self, like: FilterSpec, name: str | None) -> None:
         self._like, self._seed = like, shared_seed(like)
-        self.numbering = Numbering(name)
+        self._named, self._name = name is not None, name or uuid.uuid4().hex
+        self._attempt: Attempt | None = None
+        self.number = 0
+        # The latest moment so far, in nanoseconds, and that before the last batch, which may come again.
+        self._latest: int | None = None
+        self._before: int | None = None
         self._writing = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        """Name of the producer: its own, or the task's."""
+        attempt = None if self._named else running()
+        return self._name if attempt is None else f"task {attempt.task}"
 
     def query(self, keys: Any, at: Any) -> Batch:
         """Read a batch of a query, or reject it."""
-        hashes, latest = hash_keys(keys, seed=self._seed), self.numbering.latest
+        hashes, latest = hash_keys(keys, seed=self._seed), self._latest
         return Batch(hashes, self._like.moments(at, len(hashes), latest=latest, new=False), latest)
 
     def write(
@@ -51,30 +113,62 @@ class Producer:
         act: Callable[[Batch], _Answer],
         nothing: _Answer,
     ) -> _Answer:
-        """Read a batch, or refuse it, and write it by `act`; one after the other. `nothing` answers an empty batch."""
+        """Read a batch, or reject it, and write it by `act`. `nothing` answers an empty batch.
+
+        Raises
+        ------
+        TypeError
+            If `number` is no whole number, or there is none though the producer has a name.
+        ValueError
+            If it lies before that of the last batch.
+        """
         with self._writing:
             hashes = hash_keys(keys, seed=self._seed)
             where = None if offsets is None else _offsets(offsets, len(hashes))
-            name = self.numbering.of(number)
-            latest = self.numbering.latest_before(name.number)
+            name, number, again = self._next(number)
+            latest = self._before if number == self.number else self._latest
             moments = self._like.moments(at, len(hashes), latest=latest, new=True)
             if not len(hashes):
                 return nothing
-            self.numbering.begin(name.number)
+            self.number, self._before = number, latest
             if moments is not None:
-                self.numbering.reach(int(moments.max()))
+                self._reach(int(moments.max()))
             try:
-                answer = act(Batch(hashes, moments, latest, name, where))
+                answer = act(Batch(hashes, moments, latest, name, number, again, self._named, where))
             except FailedSitesError as error:
-                error.number = name.number
+                error.number = number
                 raise
             except Exception as error:
-                error.add_note(f"Some sites may have this batch: send it again with number={name.number}.")
+                error.add_note(f"Some sites may have this batch: send it again with number={number}.")
                 raise
             if moments is None:
                 # Sites have taken it as of now, by clocks of their own.
-                self.numbering.reach(time.time_ns())
+                self._reach(time.time_ns())
             return answer
+
+    def _next(self, number: Any) -> tuple[str, int, bool]:
+        """Return the name and number of a batch to write, and whether it may have been sent before."""
+        attempt = None if self._named else running()
+        if attempt != self._attempt:
+            self._attempt, self.number, self._before = attempt, 0, self._latest
+        if number is not None:
+            if not hasattr(number, "__index__"):
+                raise TypeError(f"number must be a whole number, got {number!r}")
+            least = max(self.number, 1)
+            if number < least:
+                raise ValueError(f"number must be at least {least}, that of the last batch, got {number}")
+        elif self._named:
+            raise TypeError(f"producer {self._name!r} has a name, so each batch needs its number")
+        again, number = number is not None, None if number is None else int(number)
+        if attempt is None:
+            return self._name, self.number + 1 if number is None else number, again
+        # Each call is a producer of its own, so that the sites remember the earlier ones too.
+        number = attempt.next_call(number)
+        return f"task {attempt.task} call {number}", number, again or attempt.number > 0
+
+    def _reach(self, moment: int) -> None:
+        """Note a moment that has been seen."""
+        self._latest = moment if self._latest is None else max(self._latest, moment)
 
 
 def _offsets(offsets: Any, keys: int) -> NDArray[np.int64]:

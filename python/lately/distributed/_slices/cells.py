@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lately._core import Deal, FilterSpec, Ranges, settle
+from lately._core import FilterSpec, Ranges, Scattered, resolve
 from lately.distributed._contents.cell_store import NEVER
-from lately.distributed._producer.batch import Batch, Verdicts
 from lately.distributed._producer.exchange import Exchange, until_done
+from lately.distributed._producer.producer import Batch, Verdicts
 from lately.distributed._producer.request import send
 from lately.distributed._sites.errors import ForgottenError, TooManyProducersError
 from lately.distributed._sites.interface import Failed, Lease, Message, Record
@@ -53,8 +53,8 @@ class _Writing:
     @classmethod
     def of(cls, batch: Batch, generations: NDArray[np.int64], until: int | None, **more: Any) -> "_Writing":
         """Note what is to be written."""
-        name, (now, late) = batch.name, behind(generations)
-        return cls(name.producer, name.number, name.lasting, batch.offsets, batch.hashes, now, late, until, **more)
+        (now, late), lasting = behind(generations), batch.lasting
+        return cls(batch.producer, batch.number, lasting, batch.offsets, batch.hashes, now, late, until, **more)
 
     @property
     def record(self) -> Record:
@@ -86,7 +86,7 @@ class Cells:
 
     With `refresh` all cells are set, whatever the verdicts: a site reads each and sets it before the next, and the
     verdicts follow from what was read. It remembers that answer as a whole. Otherwise the cells of all keys are read,
-    the batch is judged in order as if key by key (`settle`), and then the cells of new keys are set; verdicts are
+    the batch is decided in order as if key by key (`resolve`), and then the cells of new keys are set; verdicts are
     remembered key by key. So it is with `offsets` too, by which a batch may come again with other keys.
 
     A producer does so in its lease, so that of two with the same new key one sees the other's.
@@ -136,21 +136,21 @@ class Cells:
         """Return for each key whether it was there, then insert it."""
         generations = self._generations(batch)
         act = self._at_once(batch, generations) if refresh and batch.offsets is None else None
-        return until_done(act or partial(self._one_by_one, batch, generations, refresh), again=batch.name.again)
+        return until_done(act or partial(self._one_by_one, batch, generations, refresh), again=batch.again)
 
     def _at_once(self, batch: Batch, generations: NDArray[np.int64]) -> Callable[[bool], Verdicts]:
         until = None
         if batch.moments is not None:
             until = int(self._latest_for(batch.moments).min())
-        writing, deal = _Writing.of(batch, generations, until, refresh=True), self._ranges.deal(batch.hashes)
+        writing, scatter = _Writing.of(batch, generations, until, refresh=True), self._ranges.scatter(batch.hashes)
 
         def act(_: bool) -> Verdicts:
             with self._exchange.lease(writing.record) as lease:
                 self._complete(lease)
                 if lease.left is not None:
                     lease.hold(writing.record)
-                if self._in_time(writing, deal, lease):
-                    return self._touch(writing, deal, lease, self._latest(batch))
+                if self._in_time(writing, scatter, lease):
+                    return self._touch(writing, scatter, lease, self._latest(batch))
                 newest = lease.newest
             assert batch.moments is not None
             assert newest is not None
@@ -159,16 +159,15 @@ class Cells:
         return act
 
     def _one_by_one(self, batch: Batch, generations: NDArray[np.int64], refresh: bool, again: bool) -> Verdicts:
-        """Read, judge, and write."""
+        """Read, decide, and write."""
         with self._exchange.lease() as lease:
             self._complete(lease)
-            sent = replace(batch, name=replace(batch.name, again=again))
-            found = self._reader.read(sent, generations, lease.fence)
+            found = self._reader.read(replace(batch, again=again), generations, lease.fence)
             self._refuse_late(batch, found)
             newest = max(self._latest(batch), int(found.newest.max()))
             if batch.moments is None:
                 generations = np.maximum(generations, newest)
-            seen = settle(
+            seen = resolve(
                 found.names,
                 found.last,
                 generations,
@@ -193,31 +192,31 @@ class Cells:
             lease.newest = max([NEVER, *(answer for answer in answers if not isinstance(answer, Failed))])
         if lease.left is not None:
             left = _Writing(*lease.left)
-            deal = self._ranges.deal(left.hashes)
+            scatter = self._ranges.scatter(left.hashes)
             if left.verdicts is not None:
-                self._set(left, deal.sites, deal.cells, lease.fence)
+                self._set(left, scatter.sites, scatter.cells, lease.fence)
                 return
             # An error that stays concerns its own producer, and must not stop the others.
             with suppress(ValueError, ForgottenError, TooManyProducersError):
-                if self._in_time(left, deal, lease):
-                    self._touch(left, deal, lease, NEVER)
+                if self._in_time(left, scatter, lease):
+                    self._touch(left, scatter, lease, NEVER)
 
-    def _in_time(self, writing: _Writing, deal: Deal, lease: Lease) -> bool:
+    def _in_time(self, writing: _Writing, scatter: Scattered, lease: Lease) -> bool:
         """Whether no key is too late for what others have brought, or it was not when the batch was sent before."""
         assert lease.newest is not None
         if writing.until is None or writing.until >= lease.newest:
             return True
-        messages = [Message(site, "latest", (), {}, writing.share, lease.fence) for site, _ in deal.shares()]
+        messages = [Message(site, "latest", (), {}, writing.share, lease.fence) for site, _ in scatter.shares()]
         answers = self._exchange.call(messages)
         return any(answer[1] for answer in answers if not isinstance(answer, Failed))
 
-    def _touch(self, writing: _Writing, deal: Deal, lease: Lease, latest: int) -> Verdicts:
-        """Let the sites read the cells and set them, and judge by what they were."""
+    def _touch(self, writing: _Writing, scatter: Scattered, lease: Lease, latest: int) -> Verdicts:
+        """Let the sites read the cells and set them, and decide by what they were."""
         assert lease.newest is not None
         before, missed = max(lease.newest, latest), self._missed.copy()
         now = writing.now if writing.until is not None else max(writing.now, before)
         lease.newest = max(before, now)
-        shares, behind = deal.shares(), None if writing.behind is None else deal.spread(writing.behind)
+        shares, behind = scatter.shares(), None if writing.behind is None else scatter.spread(writing.behind)
         messages = [
             Message(
                 site,
@@ -240,7 +239,7 @@ class Cells:
             answers.append((ages, base, max(lacks, int(missed[site]))))
             before, now = min(before, first_before), min(now, first_now)
         generations = replace(writing, now=now).generations
-        seen: Verdicts = deal.judge(answers, generations, newest=before, **self._rule)
+        seen: Verdicts = scatter.decide(answers, generations, newest=before, **self._rule)
         return seen
 
     def _set(

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from lately._core import scatter
-from lately.distributed._producer.batch import Batch, Verdicts
+from lately._core import part_of
 from lately.distributed._producer.exchange import Exchange
+from lately.distributed._producer.producer import Batch, Verdicts
 from lately.distributed._sites.interface import Failed, Message
 from lately.distributed._slices.routes import shares
 
@@ -39,7 +39,7 @@ class Horizontal:
         return self._ask("duplicated", batch, refresh=refresh)
 
     def _ask(self, method: str, batch: Batch, **options: Any) -> Verdicts:
-        groups = shares(scatter(batch.hashes, len(self._exchange.sites)))
+        groups = shares(part_of(batch.hashes, len(self._exchange.sites)))
         columns = (batch.hashes,) if batch.moments is None else (batch.hashes, batch.moments)
         messages = [
             Message(site, method, tuple(column[index] for column in columns), options, batch.request(index))

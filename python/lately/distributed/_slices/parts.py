@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lately._core import Deal, FilterSpec, since
+from lately._core import FilterSpec, Scattered, since
 from lately.distributed._contents.cell_store import NEVER
 from lately.distributed._producer.request import Request
 from lately.distributed._sites.interface import Failed, Message
@@ -22,7 +22,7 @@ class Found:
     Attributes
     ----------
     sites, cells, names : ndarray, shape (n, k)
-        Where the cells are (`Deal`).
+        Where the cells are (`Scattered`).
     last : ndarray of int64, shape (n, k)
         The generation in which each cell was last set.
     alive : ndarray of bool, shape (n, k)
@@ -45,12 +45,12 @@ class Found:
     missed: NDArray[np.int64]
 
     @classmethod
-    def nothing(cls, deal: Deal, missed: NDArray[np.int64]) -> "Found":
+    def nothing(cls, scatter: Scattered, missed: NDArray[np.int64]) -> "Found":
         """Nothing yet; `missed` is what is known of each site."""
-        sites, cells = deal.sites, deal.cells
+        sites, cells = scatter.sites, scatter.cells
         never, known = np.full(cells.shape, NEVER), np.full(len(cells), UNKNOWN, dtype=np.int8)
         alive = np.ones(cells.shape, dtype=np.bool_)
-        return cls(sites, cells, deal.names, never, alive, known, never.copy(), missed[sites])
+        return cls(sites, cells, scatter.names, never, alive, known, never.copy(), missed[sites])
 
     def put(self, index: NDArray[np.int64], answer: Any) -> None:
         """Record what a site answered for its cells, by their places; cell j of key i has the place ``i * k + j``."""
@@ -89,7 +89,7 @@ class Parts:
     parts : int
         Into how many its cells are cut.
     site : callable, optional
-        Gives the site of a number of `Deal.sites`; by default that is its own.
+        Gives the site of a number of `Scattered.sites`; by default that is its own.
     """
 
     def __init__(self, like: FilterSpec, parts: int, site: Callable[[int], int] = int) -> None:

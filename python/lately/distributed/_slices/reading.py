@@ -5,8 +5,8 @@ from numpy.typing import NDArray
 
 from lately._core import FilterSpec, Ranges
 from lately.distributed._contents.cell_store import NEVER
-from lately.distributed._producer.batch import Batch
 from lately.distributed._producer.exchange import Exchange
+from lately.distributed._producer.producer import Batch
 from lately.distributed._producer.request import send
 from lately.distributed._slices.parts import Found, Parts
 
@@ -39,13 +39,13 @@ class Reader:
 
     def read(self, batch: Batch, generations: NDArray[np.int64], fence: int = 0) -> Found:
         """Read the cells: all at once, or one site of each key after the other."""
-        found = Found.nothing(self._ranges.deal(batch.hashes), self.missed)
+        found = Found.nothing(self._ranges.scatter(batch.hashes), self.missed)
         keys, k = found.cells.shape
-        if not self._pipelined or batch.name.again:
+        if not self._pipelined or batch.again:
             self._fill(batch, np.arange(keys * k), found, fence)
             return found
         # A key is new if a cell is unset, unless an earlier key of the batch may set it; a query sets nothing.
-        own = _first_of_key(found.names) if batch.name.number else np.ones((keys, k), dtype=np.bool_)
+        own = _first_of_key(found.names) if batch.number else np.ones((keys, k), dtype=np.bool_)
         oldest = generations - self._like.retained
         rounds, open = _rounds(found.sites), np.ones(keys, dtype=np.bool_)
         for number in range(k):

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from lately._core import Filter, OverfullWarning
 from lately._plan import Choice
-from lately.distributed._producer.batch import Verdicts
 from lately.distributed._producer.distributed_filter import DistributedFilter
 from lately.distributed._producer.exchange import Exchange
-from lately.distributed._producer.producer import Producer
+from lately.distributed._producer.producer import Producer, Verdicts
 from lately.distributed._sites.interface import Failed, Sites
 from lately.distributed._sites.start import Where, manifest_of, start
 from lately.distributed._slices.slicing import Dice, Kind, OnFailure, Slicing
@@ -370,12 +369,12 @@ class SlicedFilter(DistributedFilter):
     @property
     def producer(self) -> str:
         """Name of this producer."""
-        return self._producer.numbering.producer
+        return self._producer.name
 
     @property
     def number(self) -> int:
         """Number of the batch written last; 0 before the first."""
-        return self._producer.numbering.number
+        return self._producer.number
 
     @property
     def failures(self) -> int:

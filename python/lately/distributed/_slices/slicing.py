@@ -157,7 +157,7 @@ def _counts(slices: int | Sequence[int], kind: Kind) -> tuple[int, ...]:
 
 def _least(on_failure: OnFailure, k: int) -> int:
     if on_failure == "raise":
-        # Only writes that a site has lost are left to judge: as in a horizontal filter, what it lacks is new.
+        # Only writes that a site has lost are left to decide on: as in a horizontal filter, what it lacks is new.
         return k
     if on_failure == "duplicate":
         return 0

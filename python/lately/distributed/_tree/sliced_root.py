@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from lately._core import FilterSpec, Ranges, settle
+from lately._core import FilterSpec, Ranges, resolve
 from lately.distributed._contents.cell_store import NEVER
 from lately.distributed._producer.exchange import Exchange
 from lately.distributed._producer.request import Request, send
@@ -66,7 +66,7 @@ class SlicedRoot:
 
     def set(self, keys: Keys, verdicts: NDArray[np.bool_], fence: int = 0) -> Request:
         """One message to each part that holds cells of the keys."""
-        deal = self._ranges.deal(keys.hashes)
+        scatter = self._ranges.scatter(keys.hashes)
         newest, late = behind(keys.generations) if len(keys) else (NEVER, None)
         columns, options = (verdicts, late), {"refresh": False, "newest": newest}
 
@@ -74,14 +74,14 @@ class SlicedRoot:
             self._fail(int(failed[1].sum()))
             return verdicts
 
-        return self._parts.set(deal.sites, deal.cells, columns, keys.request, fence, **options).then(set_there)
+        return self._parts.set(scatter.sites, scatter.cells, columns, keys.request, fence, **options).then(set_there)
 
     def recall(self, keys: Keys) -> Request:
         """Read with the request: a part remembers answers by cell, which are those of the cell's key."""
         return self._read(keys, keys.request).then(lambda found: found.known)
 
     def duplicated(self, exchange: Exchange, keys: Keys, fence: int = 0) -> NDArray[np.bool_] | Failed:
-        """Read, judge and set, in a lease: the one of `fence`, or a new one."""
+        """Read, decide and set, in a lease: the one of `fence`, or a new one."""
         if not fence:
             with exchange.lease() as own:
                 return self.duplicated(exchange, keys, own.fence)
@@ -89,7 +89,7 @@ class SlicedRoot:
         if not found.alive.any():
             return self._silent
         # What a part may have lost is missing from a tree as from any node.
-        seen = settle(
+        seen = resolve(
             found.names,
             found.last,
             keys.generations,
@@ -105,7 +105,7 @@ class SlicedRoot:
         return seen
 
     def _read(self, keys: Keys, request: RequestId | None, fence: int = 0) -> Request:
-        found = Found.nothing(self._ranges.deal(keys.hashes), self._missed)
+        found = Found.nothing(self._ranges.scatter(keys.hashes), self._missed)
         return self._parts.read(found, np.arange(found.cells.size), request, fence)
 
     def _horizon(self, keys: Keys, newest: int) -> NDArray[np.int64]:

@@ -15,12 +15,12 @@ from lately._core import FilterSpec, Slice
 from lately.distributed._contents.blank import Blank
 from lately.distributed._contents.part import Part
 from lately.distributed._contents.tree_node import TreeNode
-from lately.distributed._producer.batch import Batch
 from lately.distributed._producer.distributed_filter import DistributedFilter
 from lately.distributed._producer.exchange import Exchange
-from lately.distributed._producer.producer import Producer
+from lately.distributed._producer.producer import Batch, Producer
 from lately.distributed._sites.contents import Contents
 from lately.distributed._sites.interface import Sites
+from lately.distributed._sites.results import RequestId
 from lately.distributed._sites.start import Where, start
 from lately.distributed._tree.place import Keys, OneSite
 from lately.distributed._tree.router import Counters, Rules, TreeRouter
@@ -263,7 +263,7 @@ class Leaf:
     @property
     def number(self) -> int:
         """int: number of the last batch; 0 before the first."""
-        return self._producer.numbering.number
+        return self._producer.number
 
     def duplicated(self, keys: Any, *, at: Any = None, number: int | None = None) -> NDArray[np.bool_]:
         """Return for each key in order whether it was let through lately, anywhere in the tree; set it if not.
@@ -293,7 +293,7 @@ class Leaf:
         """
 
         def act(batch: Batch) -> NDArray[np.bool_]:
-            return self._climb.duplicated(self._keys(batch), again=batch.name.again)
+            return self._climb.duplicated(self._keys(batch), again=batch.again)
 
         return self._producer.write(keys, at, number, None, act, np.zeros(0, dtype=np.bool_))
 
@@ -313,7 +313,8 @@ class Leaf:
 
     def _keys(self, batch: Batch) -> Keys:
         generations = self._tree._like.generations(batch.moments, len(batch))
-        return Keys(batch.hashes, generations, batch.name.request(np.arange(len(batch))))
+        request = RequestId(batch.producer, batch.number, np.arange(len(batch)), batch.lasting)
+        return Keys(batch.hashes, generations, request)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _leaf_elsewhere, (self._tree, self._leaf)

@@ -33,7 +33,7 @@ pub struct Answers<'a> {
     pub known: Option<&'a [i8]>,
 }
 
-/// The rule by which keys are judged.
+/// The rule by which keys are decided.
 #[derive(Clone, Copy)]
 pub struct Rule {
     /// The latest generation seen before the batch, or [`NEVER`].
@@ -50,7 +50,7 @@ pub struct Rule {
 }
 
 /// Writes which keys have been seen, in order, as if the sites had been asked key by key.
-pub fn settle(answers: Answers<'_>, rule: Rule, seen: &mut [bool]) -> Result<(), Error> {
+pub fn resolve(answers: Answers<'_>, rule: Rule, seen: &mut [bool]) -> Result<(), Error> {
     answers.check(rule, seen.len())?;
     let Answers { k, cells, last, generations, alive, missed, known } = answers;
     let mut room = Words::zeroed(Sightings::room(cells.len()))?;

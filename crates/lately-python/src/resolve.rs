@@ -1,4 +1,4 @@
-//! `settle` and `since`: the verdicts from what the sites of a distributed filter answer.
+//! `resolve` and `since`: the verdicts from what the sites of a distributed filter answer.
 
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::PyValueError;
@@ -91,13 +91,13 @@ pub fn since<'py>(py: Python<'py>, ages: &Bound<'_, PyAny>, base: i64) -> PyResu
 /// >>> f = lately.BloomFilter(1000, 0.01)
 /// >>> s = lately._core.Slice(f)
 /// >>> cells, now = f.cells(["a", "b", "a"]), f.generations(None, 3)
-/// >>> lately._core.settle(cells, s.read(cells), now, newest=0, kept=f.kept)
+/// >>> lately._core.resolve(cells, s.read(cells), now, newest=0, kept=f.kept)
 /// array([False, False,  True])
 #[pyfunction]
 #[pyo3(signature = (cells, last, generations, *, newest, kept, refresh=false, least=Whole::new(0), equal=Whole::new(1), alive=None, missed=None, known=None),
     text_signature = "(cells, last, generations, *, newest, kept, refresh=False, least=0, equal=1, alive=None, missed=None, known=None)")]
 #[allow(clippy::too_many_arguments, reason = "keywords")]
-pub fn settle<'py>(
+pub fn resolve<'py>(
     py: Python<'py>,
     cells: &Bound<'_, PyAny>,
     last: &Bound<'_, PyAny>,
@@ -125,7 +125,7 @@ pub fn settle<'py>(
         let (alive, missed, known) = (alive.as_deref(), missed.as_deref(), known.as_deref());
         let answers = Answers { k, cells: &cells, last: &last, generations: &generations, alive, missed, known };
         let mut seen = fallible::zeroed(n)?;
-        shard::settle(answers, rule, &mut seen).map(|()| seen)
+        shard::resolve(answers, rule, &mut seen).map(|()| seen)
     })?
     .map_err(raise)?;
     Ok(seen.into_pyarray(py))

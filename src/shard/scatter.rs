@@ -1,6 +1,6 @@
-//! The cells of a batch, dealt to the sites that hold them, and the sites' answers put together again.
+//! The cells of a batch, scattered to the sites that hold them, and the sites' answers put together again.
 
-use super::settle::{Answered, Rule};
+use super::resolve::{Answered, Rule};
 use super::{Ages, Row};
 use crate::Error;
 use crate::memory::fallible;
@@ -14,13 +14,13 @@ pub const MOST_SITES: u64 = 1 << 16;
 /// Chooses one of `parts` for a hash, independent of its places in any filter. Those are high bits of the hash times
 /// odd constants. Two rounds of shift and multiplication, with other constants, share no bits with them: a slice then
 /// fills like a filter with independent keys.
-pub fn scatter(hash: u64, parts: u64) -> u64 {
+pub fn part_of(hash: u64, parts: u64) -> u64 {
     let mixed = (hash ^ hash >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
     let mixed = (mixed ^ mixed >> 32).wrapping_mul(0xa3b1_9535_4a39_b70d);
     ((mixed >> 32) * parts) >> 32
 }
 
-/// Told apart in [`scatter`], so that each range of cells chooses for itself.
+/// Told apart in [`part_of`], so that each range of cells chooses for itself.
 const RANGE: u64 = 0x9fb2_1c65_1e98_df25;
 
 /// Where the cells of a filter are: in ranges, one a site, and possibly of several filters (paper 4, section 3.3).
@@ -48,22 +48,22 @@ impl Ranges {
         (self.bounds.len() - 1) * self.replicas as usize
     }
 
-    /// Deals the cells of a batch.
-    pub fn deal(&self, hashes: &[u64]) -> Result<Deal, Error> {
+    /// Scatters the cells of a batch.
+    pub fn scatter(&self, hashes: &[u64]) -> Result<Scattered, Error> {
         let (k, parts, sites) = (self.row.k(), self.bounds.len() - 1, self.sites());
         let mut cells = fallible::zeroed(hashes.len() * k)?;
         self.row.cells(hashes, &mut cells);
         let mut owners: Vec<u32> = fallible::zeroed(cells.len())?;
         let (mut counts, inner) = (vec![0_usize; sites], &self.bounds[1..parts]);
         for ((&hash, cells), owners) in hashes.iter().zip(cells.chunks_exact(k)).zip(owners.chunks_exact_mut(k)) {
-            let replica = if self.replicas == 1 { 0 } else { scatter(hash, self.replicas) };
+            let replica = if self.replicas == 1 { 0 } else { part_of(hash, self.replicas) };
             for (j, &cell) in cells.iter().enumerate() {
                 owners[j] = match cells[..j].iter().position(|&other| other == cell) {
                     Some(first) => REPEAT | first as u32,
                     None => {
                         let part = inner.partition_point(|&bound| bound <= cell) as u64;
                         let replica = match self.each && self.replicas > 1 {
-                            true => scatter(hash.wrapping_add(part.wrapping_mul(RANGE)), self.replicas),
+                            true => part_of(hash.wrapping_add(part.wrapping_mul(RANGE)), self.replicas),
                             false => replica,
                         };
                         let site = replica * parts as u64 + part;
@@ -73,12 +73,12 @@ impl Ranges {
                 };
             }
         }
-        Ok(Deal { k, parts, sites, all: self.bounds[parts], bounds: self.bounds.clone(), cells, owners, counts })
+        Ok(Scattered { k, parts, sites, all: self.bounds[parts], bounds: self.bounds.clone(), cells, owners, counts })
     }
 }
 
 /// The cells of a batch of n keys by their sites.
-pub struct Deal {
+pub struct Scattered {
     k: usize,
     parts: usize,
     sites: usize,
@@ -100,7 +100,7 @@ pub struct Answer<'a> {
     pub missed: i64,
 }
 
-impl Deal {
+impl Scattered {
     /// Keys of the batch.
     pub fn keys(&self) -> usize {
         self.cells.len() / self.k
@@ -146,22 +146,22 @@ impl Deal {
 
     /// Gives what `of` makes of the place of each cell, its number i * k + j, and of its number at the site, to the
     /// site's own.
-    pub fn dealt<T>(&self, of: impl Fn(usize, u64) -> T) -> Result<Vec<Vec<T>>, Error> {
-        let mut dealt = Vec::with_capacity(self.sites);
+    pub fn scattered<T>(&self, of: impl Fn(usize, u64) -> T) -> Result<Vec<Vec<T>>, Error> {
+        let mut scattered = Vec::with_capacity(self.sites);
         for &count in &self.counts {
-            dealt.push(fallible::with_room(count)?);
+            scattered.push(fallible::with_room(count)?);
         }
         for (at, &owner) in self.owners.iter().enumerate() {
             if owner & REPEAT == 0 {
-                dealt[owner as usize].push(of(at, self.cells[at] - self.bounds[owner as usize % self.parts]));
+                scattered[owner as usize].push(of(at, self.cells[at] - self.bounds[owner as usize % self.parts]));
             }
         }
-        Ok(dealt)
+        Ok(scattered)
     }
 
     /// Writes which keys have been seen, and for which that is uncertain. With `refresh` the sites have set
     /// the cells of each key once they had read them, and before they read those of the next; else nothing was set.
-    pub fn judge(
+    pub fn decide(
         &self,
         answers: &[Option<Answer<'_>>],
         generations: &[i64],

@@ -1,4 +1,4 @@
-//! `Ranges` and `Deal`: where the cells of keys are, and the verdicts from the answers of the sites that hold them.
+//! `Ranges` and `Scattered`: where the cells of keys are, and the verdicts from the answers of the sites that hold them.
 
 use numpy::prelude::*;
 use numpy::{IntoPyArray, PyArray1, PyArray2};
@@ -8,7 +8,7 @@ use pyo3::types::PyList;
 
 use super::arrays::{Values, Width};
 use super::calls::detached;
-use super::settle::read_ages;
+use super::resolve::read_ages;
 use super::slice::row_like;
 use super::whole::Whole;
 use crate::errors::raise;
@@ -19,13 +19,13 @@ use lately::shard::{self, Answer, Rule};
 ///
 /// Examples
 /// --------
-/// >>> lately._core.scatter(np.arange(6, dtype=np.uint64), 1)
+/// >>> lately._core.part_of(np.arange(6, dtype=np.uint64), 1)
 /// array([0, 0, 0, 0, 0, 0], dtype=uint16)
 #[pyfunction]
-pub fn scatter<'py>(py: Python<'py>, hashes: &Bound<'_, PyAny>, parts: Whole) -> PyResult<Bound<'py, PyArray1<u16>>> {
+pub fn part_of<'py>(py: Python<'py>, hashes: &Bound<'_, PyAny>, parts: Whole) -> PyResult<Bound<'py, PyArray1<u16>>> {
     let (Values { values: hashes, .. }, parts) = (Values::read("hashes", hashes)?, parts.within("parts")?);
     let scattered =
-        detached(py, || fallible::collected(hashes.iter().map(|&hash| shard::scatter(hash, parts) as u16)))?
+        detached(py, || fallible::collected(hashes.iter().map(|&hash| shard::part_of(hash, parts) as u16)))?
             .map_err(raise)?;
     Ok(scattered.into_pyarray(py))
 }
@@ -62,7 +62,7 @@ impl Ranges {
         Ok(Self { inner: shard::Ranges::new(row_like(like)?, parts, replicas, each).map_err(raise)? })
     }
 
-    /// Deal the cells of keys to their sites.
+    /// Scatter the cells of keys to their sites.
     ///
     /// Parameters
     /// ----------
@@ -70,14 +70,14 @@ impl Ranges {
     ///
     /// Returns
     /// -------
-    /// Deal
-    fn deal(&self, py: Python<'_>, hashes: &Bound<'_, PyAny>) -> PyResult<Deal> {
+    /// Scattered
+    fn scatter(&self, py: Python<'_>, hashes: &Bound<'_, PyAny>) -> PyResult<Scattered> {
         let Values { values: hashes, .. } = Values::read("hashes", hashes)?;
-        Ok(Deal { inner: detached(py, || self.inner.deal(&hashes))?.map_err(raise)? })
+        Ok(Scattered { inner: detached(py, || self.inner.scatter(&hashes))?.map_err(raise)? })
     }
 }
 
-/// The cells of n keys by their sites, from `Ranges.deal`. What is a list here has an entry for each site with cells.
+/// The cells of n keys by their sites, from `Ranges.scatter`. What is a list here has an entry for each site with cells.
 ///
 /// Examples
 /// --------
@@ -85,18 +85,18 @@ impl Ranges {
 ///
 /// >>> f = lately.BloomFilter.from_parameters(1000, k=4, bits=6400, seed=1)
 /// >>> slices = [lately._core.Slice(f, part=part, parts=2) for part in (0, 1)]
-/// >>> deal = lately._core.Ranges(f, 2).deal(lately.hash_keys(["a", "b", "a"], seed=1))
-/// >>> answers = [(*slices[site].touch(cells, 0), -1) for site, cells in deal.shares()]
+/// >>> scatter = lately._core.Ranges(f, 2).scatter(lately.hash_keys(["a", "b", "a"], seed=1))
+/// >>> answers = [(*slices[site].touch(cells, 0), -1) for site, cells in scatter.shares()]
 /// >>> now = np.zeros(3, dtype=np.int64)
-/// >>> seen, unanswered = deal.judge(answers, now, newest=0, kept=f.kept)
+/// >>> seen, unanswered = scatter.decide(answers, now, newest=0, kept=f.kept)
 /// >>> seen
 /// array([False, False,  True])
 #[pyclass(frozen, module = "lately._core")]
-pub struct Deal {
-    inner: shard::Deal,
+pub struct Scattered {
+    inner: shard::Scattered,
 }
 
-impl Deal {
+impl Scattered {
     /// An array with a value for each cell, shape (n, k).
     fn each<'py, T: numpy::Element>(
         &self,
@@ -114,8 +114,8 @@ impl Deal {
         py: Python<'py>,
         of: impl Fn(usize, u64) -> T + Send,
     ) -> PyResult<Vec<(usize, Bound<'py, PyArray1<T>>)>> {
-        let dealt = detached(py, || self.inner.dealt(of))?.map_err(raise)?.into_iter().enumerate();
-        Ok(dealt.filter(|(_, its)| !its.is_empty()).map(|(site, its)| (site, its.into_pyarray(py))).collect())
+        let scattered = detached(py, || self.inner.scattered(of))?.map_err(raise)?.into_iter().enumerate();
+        Ok(scattered.filter(|(_, its)| !its.is_empty()).map(|(site, its)| (site, its.into_pyarray(py))).collect())
     }
 
     fn spread_as<'py, T: numpy::Element + Copy + Sync>(
@@ -132,7 +132,7 @@ impl Deal {
 }
 
 #[pymethods]
-impl Deal {
+impl Scattered {
     /// ndarray of uint16, shape (n, k): the site of each cell.
     #[getter]
     fn sites<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<u16>>> {
@@ -183,7 +183,7 @@ impl Deal {
         }
     }
 
-    /// Judge the keys in order.
+    /// Decide on the keys in order.
     ///
     /// Parameters
     /// ----------
@@ -192,8 +192,8 @@ impl Deal {
     ///     failed. Like `shares`.
     /// generations : ndarray of int64, shape (n,)
     /// newest, kept, refresh, least, equal
-    ///     As of `settle`. With `refresh`, which is the default, the sites have set the cells; else nothing was set,
-    ///     and each key is judged by itself.
+    ///     As of `resolve`. With `refresh`, which is the default, the sites have set the cells; else nothing was set,
+    ///     and each key is decided by itself.
     ///
     /// Returns
     /// -------
@@ -208,7 +208,7 @@ impl Deal {
         text_signature = "($self, answers, generations, *, newest, kept, refresh=True, least=0, equal=1)")]
     #[allow(clippy::too_many_arguments, reason = "keywords")]
     #[allow(clippy::type_complexity, reason = "two arrays")]
-    fn judge<'py>(
+    fn decide<'py>(
         &self,
         py: Python<'py>,
         answers: Vec<Option<(Bound<'py, PyAny>, i64, i64)>>,
@@ -231,7 +231,7 @@ impl Deal {
             answer.map(|(ages, base, missed)| Ok((read_ages(&ages)?, base, missed))).transpose()
         };
         let answers: Vec<_> = answers.into_iter().map(read).collect::<PyResult<_>>()?;
-        let judged = detached(py, || {
+        let decided = detached(py, || {
             let mut of_sites: Vec<_> = (0..self.inner.sites()).map(|_| None).collect();
             for (site, answer) in asked.into_iter().zip(&answers) {
                 of_sites[site] =
@@ -239,10 +239,10 @@ impl Deal {
             }
             let (mut seen, mut unanswered) = (fallible::zeroed(n)?, fallible::zeroed(n)?);
             self.inner
-                .judge(&of_sites, &generations, rule, |i, was, unsure| (seen[i], unanswered[i]) = (was, unsure))
+                .decide(&of_sites, &generations, rule, |i, was, unsure| (seen[i], unanswered[i]) = (was, unsure))
                 .map(|()| (seen, unanswered))
         })?
         .map_err(raise)?;
-        Ok((judged.0.into_pyarray(py), judged.1.into_pyarray(py)))
+        Ok((decided.0.into_pyarray(py), decided.1.into_pyarray(py)))
     }
 }
