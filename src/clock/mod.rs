@@ -201,6 +201,13 @@ impl Clock {
         self.generation += 1;
     }
 
+    /// Returns this clock with the key counted that opens a generation, on the count clock. By the count before it, the
+    /// oldest key of the window may need a bit that the generation clears.
+    pub(crate) fn with_opening_key(self) -> Self {
+        let keys = u64::from(matches!(self.window, Window::Count { .. }));
+        Self { inserted: self.inserted + keys, ..self }
+    }
+
     /// Counts keys into the open generation.
     pub(crate) fn count(&mut self, keys: u64) {
         self.inserted += keys;

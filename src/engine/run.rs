@@ -63,7 +63,9 @@ impl<L: Layout> AgedMut<'_, L> {
             let full = run == 0 && self.layout.rotates(self.clock.generation() + 1);
             if full || self.changes(opened) {
                 self.layout.duplicated_run(self.words, rotation, keys.hashes, keys.within(start..i), always, seen);
-                self.age(opened);
+                if opened > 0 {
+                    self.age(opened);
+                }
                 start = i;
             }
             if start == i {
@@ -156,9 +158,9 @@ impl<L: Layout> AgedMut<'_, L> {
     /// Ages the cells by the last `opened` generations, and publishes the clock before and after.
     #[inline]
     fn age(&mut self, opened: u64) {
-        publish(self.live, self.clock, opened);
+        publish(self.live, &self.clock.with_opening_key(), opened);
         age(self.layout, self.words, self.clock.generation(), opened);
-        publish(self.live, self.clock, 0);
+        publish(self.live, &self.clock.with_opening_key(), 0);
     }
 }
 

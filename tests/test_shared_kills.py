@@ -1,0 +1,134 @@
+"""Writers of a shared file are killed and processes open it all the while: no key that was acknowledged is missed.
+
+``uv run pytest -m campaign -n0 -s tests/test_shared_kills.py`` kills 2,200 writers, and prints the counts.
+"""
+
+import pytest
+
+import lately
+from apart import run
+
+A, G = lately.AgePartitionedBloomFilter, lately.GuardedEpochBloomFilter
+LAYOUTS = {
+    "lines": A,
+    "sliced": lambda *given, **more: A(*given, layout="sliced", **more),
+    "transposed": G,
+    "epochs in lines": lambda *given, **more: G(*given, layout="line", **more),
+    "epochs in blocks": lambda *given, **more: G(*given, layout="sliced", block_bits=512, **more),
+}
+WINDOW = 20_000
+MAKE = {f"{name}, {WINDOW} keys": lambda layout=layout: layout(WINDOW, 0.001) for name, layout in LAYOUTS.items()} | {
+    f"{name}, 2 s": lambda layout=layout: layout("2s", 0.001, capacity=500_000) for name, layout in LAYOUTS.items()
+}
+# Without a window, every key that was acknowledged is live.
+MAKE["Bloom, all keys"] = lambda: lately.BloomFilter(2_000_000, 0.001)
+
+CODE = """
+    import random, struct
+    path, kills, timed, window = sys.argv[1], int(sys.argv[2]), sys.argv[3] == "2 s", 20_000
+    if sys.argv[3] == "all keys":
+        window = 1 << 60
+    chance = random.Random(5)
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+
+    def write(number):
+        # A batch is acknowledged with what was true before it: how many keys had come, and the time.
+        f, chance, first = lately.open(path, shared=True, timeout="60s"), random.Random(number), number << 32
+        while True:
+            size = chance.choice([1, 7, 100, 1000])
+            keys, before, began = np.arange(first, first + size), f.inserted, time.time_ns()
+            if chance.random() < 0.5:
+                f.insert(keys)
+            else:
+                f.duplicated(keys)
+            os.write(writing, struct.pack("4q", first, size, before, began))
+            first += size
+
+    def open_it(number):
+        while True:
+            lately.open(path, shared=True).query([1])
+            lately.open(path)
+
+    def start(work, number):
+        child = os.fork()
+        if child == 0:
+            try:
+                work(number)
+            finally:
+                os._exit(1)
+        return child
+
+    def end(child):
+        os.kill(child, signal.SIGKILL)
+        assert os.waitpid(child, 0)[1] == signal.SIGKILL
+
+    reader = lately.open(path, shared=True, timeout="60s")
+    writers = [start(write, number) for number in range(1, 4)]
+    openers = [start(open_it, 0) for _ in range(3)]
+    rows, rest, looked_up, missed, new, reported, expected = [], b"", 0, 0, 0, 0, 0.0
+    for number in range(4, 4 + kills):
+        time.sleep(chance.random() * 0.02)
+        # A process that a busy machine leaves standing goes on later, wherever it was.
+        late = chance.choice(openers)
+        os.kill(late, signal.SIGSTOP)
+        i = chance.randrange(3)
+        end(writers[i])
+        writers[i] = start(write, number)
+        while True:
+            try:
+                rest += os.read(reading, 1 << 20)
+            except BlockingIOError:
+                break
+        whole = len(rest) // 32 * 32
+        rows += struct.iter_unpack("4q", rest[:whole])
+        rest = rest[whole:]
+        rows = rows[-500:]
+        os.kill(late, signal.SIGCONT)
+        for _ in range(2):
+            for f in (reader, lately.open(path, timeout="60s"), lately.open(path, shared=True, timeout="60s")):
+                first, size, before, began = np.array(rows, int).reshape(-1, 4).T
+                inner = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
+                keys = np.repeat(first, size) + inner
+                found = f.query(keys)
+                # What is live even after the query was so during it.
+                if timed:
+                    live = np.repeat(began, size) >= time.time_ns() - 2_000_000_000
+                else:
+                    live = np.repeat(before, size) + inner >= f.inserted - window
+                looked_up, missed = looked_up + int(live.sum()), missed + int((live & ~found).sum())
+                absent = np.arange(200) + (1 << 60) + chance.randrange(1 << 50)
+                rate = f.false_positive_rate()
+                reported, new = reported + int(f.query(absent).sum()), new + len(absent)
+                expected += len(absent) * max(rate, f.false_positive_rate())
+    for child in writers + openers:
+        os.kill(child, signal.SIGCONT)
+        end(child)
+    print(kills, looked_up, missed, new, reported, expected, reader.inserted, flush=True)
+"""
+
+
+def killed(name, path, kills, seconds):
+    MAKE[name]().save(path)
+    (line,) = run(CODE, path, kills, name.split(", ")[1], seconds=seconds)
+    done, looked_up, missed, new, reported, expected, inserted = line.split()
+    text = f"{name}: {done} writers killed, {int(looked_up):,} live keys looked up, {missed} missed; {inserted} keys "
+    text += f"inserted; {int(new):,} absent keys looked up, {reported} reported, {float(expected):.1f} expected"
+    assert int(missed) == 0, text
+    assert int(looked_up) > 100 * kills, text
+    # Each key by chance, five standard deviations of it.
+    assert int(reported) <= float(expected) + 5 * float(expected) ** 0.5 + 5, text
+    return text
+
+
+@pytest.mark.parametrize("name", MAKE)
+def test_no_acknowledged_key_is_missed_while_writers_are_killed_and_the_file_is_opened(name, tmp_path):
+    killed(name, tmp_path / "f.lately", 10, seconds=300)
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("name", MAKE)
+def test_a_campaign_of_kills_while_the_file_is_opened(name, tmp_path, capsys):
+    text = killed(name, tmp_path / "f.lately", 200, seconds=3000)
+    with capsys.disabled():
+        print(f"\n{text}", flush=True)

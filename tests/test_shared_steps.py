@@ -1,0 +1,153 @@
+"""A writer to a shared filter is killed between any two instructions, or any process is stopped at any system call."""
+
+import os
+import signal
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import lately
+from support import stepped
+
+A, G = lately.AgePartitionedBloomFilter, lately.GuardedEpochBloomFilter
+LAYOUTS = {
+    "lines": A,
+    "sliced": lambda *given, **more: A(*given, layout="sliced", **more),
+    "transposed": G,
+    "epochs in lines": lambda *given, **more: G(*given, layout="line", **more),
+    "epochs in blocks": lambda *given, **more: G(*given, layout="sliced", block_bits=512, **more),
+}
+# Whether 4, 5, 6, 7 or 10 generations are retained: they have room for the window and no key more, and one ends after
+# 1680 keys, or seconds.
+WINDOWS, END = (421, "420s"), 1680
+
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes run step by step")
+
+
+@pytest.mark.parametrize("call", ["insert", "seen"])
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_writer_is_killed_between_any_two_instructions(layout, window, call, tmp_path):
+    path, copy = tmp_path / "f.lately", tmp_path / "copy.lately"
+    timed = isinstance(window, str)
+    length = int(window[:-1]) if timed else window
+    more = {"capacity": length, "max_ahead": None} if timed else {}
+    LAYOUTS[layout](window, 0.05, **more).save(path)
+    f, keys = lately.open(path, shared=True), np.arange(10_000)
+    before = END - 5
+    f.insert(keys[:before], **{"at": keys[:before].astype(float)} if timed else {})
+    batch = np.arange(before, before + 8)
+
+    def work():
+        if call == "seen":
+            for key in batch.tolist():
+                f.seen(key, **{"at": key} if timed else {})
+        else:
+            getattr(f, call)(batch, **{"at": batch.astype(float)} if timed else {})
+
+    states = stepped.states(path, work)
+    assert len(states) > len(batch)
+    for state in states:
+        copy.write_bytes(state)
+        opened, ours = lately.open(copy), lately.open(copy, shared=True)
+        # The writer may only stand still, and go on later: what a process does that opens the file would be a loss.
+        assert copy.read_bytes() == state
+        now = int(opened.latest.astype("datetime64[s]").astype(int)) if timed else opened.inserted
+        # Of a window of time with both ends.
+        first = max(0, now - length)
+        assert before <= opened.inserted <= before + len(batch)
+        for one in (opened, ours):
+            assert one.query(keys[first:before]).all()
+        # The next writer goes on, through a few generations.
+        later = np.arange(before + len(batch), before + 200)
+        ours.insert(later, **{"at": later.astype(float)} if timed else {})
+        now = int(ours.latest.astype("datetime64[s]").astype(int)) if timed else ours.inserted
+        for one in (ours, lately.open(copy)):
+            assert one.query(keys[max(0, now - length) : before]).all()
+            assert one.query(later).all()
+    assert f.query(batch).all()
+
+
+def opened(path):
+    return lately.open(path, shared=True, timeout="50ms")
+
+
+# What a process does, and whether the file is shared before.
+WORKS = {
+    "opens a saved filter as shared": (False, opened),
+    "opens a shared filter as shared": (True, opened),
+    "opens a shared filter": (True, lambda path: lately.open(path)),
+    "inserts many keys": (True, lambda path: opened(path).insert(np.arange(30_000))),
+    "inserts few keys": (True, lambda path: [opened(path).seen(i) for i in range(3)]),
+    "saves another filter over the shared one": (True, lambda path: lately.GuardedEpochBloomFilter(99, 0.1).save(path)),
+    "saves the shared filter over itself": (True, lambda path: opened(path).save(path)),
+    "saves the shared filter elsewhere": (True, lambda path: opened(path).save(f"{path}.copy")),
+    "copies the shared filter": (True, lambda path: opened(path).copy()),
+}
+
+
+def forked(f):
+    """Return once a child has queried and inserted."""
+    child = os.fork()
+    if child == 0:
+        try:
+            f.query([1])
+            f.add(1)
+        except OSError:
+            pass
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+
+
+def act(calls, errors):
+    """Make these calls, and note their errors."""
+    for call in calls:
+        try:
+            call()
+        except OSError as error:
+            errors.append(str(error))
+
+
+@pytest.mark.parametrize("name", WORKS)
+def test_a_process_is_stopped_at_any_system_call_and_no_call_waits_longer_than_its_deadline(name, tmp_path):
+    path, stops, named = tmp_path / "f.lately", 0, 0
+    shared, work = WORKS[name]
+    own = lately.GuardedEpochBloomFilter(1000, 0.01)
+    while True:
+        for file in tmp_path.iterdir():
+            file.unlink()
+        lately.GuardedEpochBloomFilter(20_000, 0.001).save(path)
+        f = opened(path) if shared else own
+        child = stepped.start(lambda: work(path))
+        stops += 1
+        if not all(stepped.step(child, stepped.SYSCALL) for _ in range(stops)):
+            break
+        calls = [
+            lambda f=f: f.query(np.arange(1000)),
+            lambda f=f: 5 in f,
+            lambda f=f: f.insert(np.arange(100)),
+            lambda f=f: f.seen(1),
+            f.copy,
+            f.to_bytes,
+            lambda: lately.open(path, timeout="50ms"),
+            lambda: opened(path).insert([1]),
+            lambda f=f: f.save(tmp_path / "mine.lately"),
+            lambda: own.insert([1]),
+        ]
+        errors: list[str] = []
+        thread = threading.Thread(target=act, args=(calls, errors), daemon=True)
+        thread.start()
+        thread.join(60)
+        assert not thread.is_alive(), stops
+        forked(f)
+        for error in errors:
+            assert f"process {child} has held the lock" in error or "replaced, moved or removed" in error, error
+            named += f"process {child} " in error
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert stops > 20
+    assert (named > 0) == ("insert" in name or name == "opens a saved filter as shared")
