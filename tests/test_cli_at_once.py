@@ -251,7 +251,7 @@ def json_lines(draw):
     return line
 
 
-FILES = {"suppress_health_check": [HealthCheck.function_scoped_fixture], "max_examples": 400}
+FILES = {"suppress_health_check": [HealthCheck.function_scoped_fixture], "max_examples": 150}
 
 
 @settings(**FILES)

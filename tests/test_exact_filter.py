@@ -69,7 +69,7 @@ def test_a_query_has_a_time():
     assert len(seen) == 1
 
 
-@pytest.mark.parametrize("window", [50, 10**7, "1h"])
+@pytest.mark.parametrize("window", [50, 10**6, "1h"])
 def test_a_saved_filter_goes_on_where_it_stopped(window, tmp_path):
     timed = window == "1h"
     for missing in ("same", "distinct"):

@@ -146,7 +146,7 @@ impl Clock {
     }
 
     /// Returns whether every insertion opens a generation.
-    pub(crate) fn turns_each_insertion(&self) -> bool {
+    pub(crate) fn opens_each_insertion(&self) -> bool {
         matches!(self.window, Window::Count { .. }) && self.length == 1
     }
 
@@ -197,7 +197,7 @@ impl Clock {
     }
 
     /// Count clock: opens the next generation, when an insertion no longer fits into the open one.
-    pub(crate) fn turn(&mut self) {
+    pub(crate) fn open_next(&mut self) {
         self.generation += 1;
     }
 
@@ -220,7 +220,7 @@ impl Clock {
     /// two counts name the same slices only if their numbers are equal. Then the lesser count keeps the promise of
     /// both; the greater would end the generation too early for the other's keys. A generation that never ends takes
     /// all insertions.
-    pub(crate) fn united(&self, other: &Self) -> Result<(Self, u64, u64), Error> {
+    pub(crate) fn merged(&self, other: &Self) -> Result<(Self, u64, u64), Error> {
         match self.window {
             Window::Count { .. } if self.endless() => {
                 Ok((Self { inserted: self.inserted.saturating_add(other.inserted), ..*self }, 0, 0))
@@ -246,19 +246,19 @@ impl Clock {
     /// Returns how many generations after the open one the query of key `i` falls, and how many keys from `i` on, up to
     /// `len`, fall into the same one. A query does not advance the clock.
     pub(crate) fn pending(&self, moments: Moments<'_>, i: usize, len: usize) -> (u64, usize) {
-        let asked_in = |moment: i64| self.generation_at(moment).max(self.generation);
+        let queried_in = |moment: i64| self.generation_at(moment).max(self.generation);
         let alike = |moment: i64| {
-            let Range { start, end } = self.span_of(asked_in(moment));
-            if asked_in(moment) == self.generation { i64::MIN..end } else { start..end }
+            let Range { start, end } = self.span_of(queried_in(moment));
+            if queried_in(moment) == self.generation { i64::MIN..end } else { start..end }
         };
         match (self.latest, moments.run(i, len, alike)) {
-            (Some(_), Some((moment, run))) => (asked_in(moment).abs_diff(self.generation), run),
+            (Some(_), Some((moment, run))) => (queried_in(moment).abs_diff(self.generation), run),
             _ => (0, len - i),
         }
     }
 
     /// Returns how many generations before the open one may contain keys that are within a shorter window when key `i`
-    /// is read up, `None` if not even the open one, and for how many keys from `i` on, up to `len`, the answer is the
+    /// is read, `None` if not even the open one, and for how many keys from `i` on, up to `len`, the answer is the
     /// same.
     pub(crate) fn within(&self, window: u64, moments: Moments<'_>, i: usize, len: usize) -> (Option<u64>, usize) {
         if let Window::Count { .. } = self.window {

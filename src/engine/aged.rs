@@ -176,7 +176,7 @@ impl<L: Occupancy> Engine for Aged<L> {
         if !L::SETS_BITS && self.layout.abilities().merge.is_none() {
             return Err(not_mergeable("the cells of this family cannot be combined"));
         }
-        let (clock, ours_opened, theirs_opened) = self.clock.united(&other.clock())?;
+        let (clock, ours_opened, theirs_opened) = self.clock.merged(&other.clock())?;
         let theirs = (other as &dyn Any).downcast_ref::<Self>().map_or(self.layout, |theirs| theirs.layout);
         let (mut ours, mut theirs) = ((self.layout, self.words.clone()), (theirs, other.words().clone()));
         for ((layout, words), opened) in [(&mut ours, ours_opened), (&mut theirs, theirs_opened)] {

@@ -22,14 +22,14 @@ pub(crate) struct AgedMut<'a, L> {
 impl<L: Layout> AgedMut<'_, L> {
     /// Inserts the keys in order.
     pub fn insert(&mut self, keys: SelectedHashes<'_>, at: Moments<'_>) {
-        if self.clock.turns_each_insertion() && keys.selection.is_none() {
+        if self.clock.opens_each_insertion() && keys.selection.is_none() {
             return self.insert_each(keys.hashes);
         }
         let (mut start, mut rotation, mut i) = (0, None, 0);
         while i < keys.len {
             let (mut opened, run) = self.clock.run(at, i, keys.len);
             if run == 0 {
-                self.clock.turn();
+                self.clock.open_next();
                 opened = 1;
             }
             if self.changes(opened) {
@@ -54,7 +54,7 @@ impl<L: Layout> AgedMut<'_, L> {
     /// A clock that [waits](Refresh::waits) for answers needs all keys of the batch, not those of a partition.
     pub fn duplicated(&mut self, keys: SelectedHashes<'_>, at: Moments<'_>, refresh: Refresh, seen: &mut [bool]) {
         let (always, waits) = (refresh == Refresh::Always, refresh.waits(self.clock));
-        if self.clock.turns_each_insertion() && keys.selection.is_none() {
+        if self.clock.opens_each_insertion() && keys.selection.is_none() {
             return self.duplicated_each(keys.hashes, refresh, seen);
         }
         let (mut start, mut rotation, mut i) = (0, self.rotation(), 0);
@@ -76,7 +76,7 @@ impl<L: Layout> AgedMut<'_, L> {
                 i += 1;
                 start = i;
             } else if run == 0 {
-                self.clock.turn();
+                self.clock.open_next();
             } else if !waits {
                 self.clock.count(run as u64);
                 i += run;
@@ -98,7 +98,7 @@ impl<L: Layout> AgedMut<'_, L> {
         self.layout.query_run(self.words, self.rotation(), keys.hashes, key.clone(), seen);
         let inserts = refresh.inserts(seen[key.clone()].contains(&true));
         if inserts || !refresh.waits(self.clock) {
-            self.clock.turn();
+            self.clock.open_next();
             self.age(1);
             self.clock.count(1);
         }
@@ -132,7 +132,7 @@ impl<L: Layout> AgedMut<'_, L> {
     #[inline(always)]
     fn insert_next(&mut self, hash: Option<u64>) {
         if self.clock.inserted() > 0 {
-            self.clock.turn();
+            self.clock.open_next();
             if self.changes(1) {
                 self.age(1);
             }

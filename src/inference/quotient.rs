@@ -18,7 +18,7 @@
 
 use super::{Evidence, Hazard, Likelihood, PosteriorCurve, Span, chances};
 use crate::clock::Clock;
-use crate::shape::quotient::SPARE;
+use crate::shape::quotient::OVERFLOW_SLOTS;
 
 /// Least share of places that other keys may have, if a sample has found none.
 const LEAST_RATE: f64 = 1e-12;
@@ -96,7 +96,7 @@ impl QuotientLikelihood {
             (Some((number, false)), Some(lines)) => {
                 let (from, share) = (stretch.from(number), f64::from(lines) / self.lines);
                 let without_room = -self.lines * (-share).ln_1p();
-                let away = (without_room - f64::from(SPARE)).max(1.0);
+                let away = (without_room - f64::from(OVERFLOW_SLOTS)).max(1.0);
                 let others = share * stretch.taken * self.places;
                 Match::Within((from, gone), gone - from, away / (away + others))
             }

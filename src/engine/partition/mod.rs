@@ -24,11 +24,11 @@ pub const BLOCK: usize = if PIECE < 1024 { PIECE } else { 1024 };
 /// Hashes that one step of a [`Partitioner`] reads.
 const GROUP: usize = 8;
 /// Hashes that are written between two checks of the room: those of a word, and a group that is not selected.
-const SPARE: usize = WORD + GROUP;
+const OVERRUN: usize = WORD + GROUP;
 
 /// The keys of a piece that lie in one partition, in order, with their answers.
 pub(crate) struct Partitioned {
-    /// The hashes of these keys, with room for [`SPARE`] more.
+    /// The hashes of these keys, with room for [`OVERRUN`] more.
     hashes: Vec<u64>,
     count: usize,
     /// Which keys of the piece these are.
@@ -45,7 +45,7 @@ impl Partitioned {
         let words = PIECE.div_ceil(WORD) + 1;
         let selection = Selection { bits: fallible::zeroed(words)?, before: fallible::zeroed(words)? };
         let room = (2 * PIECE / partitions).min(PIECE);
-        let (hashes, answers) = (fallible::zeroed(room + SPARE)?, fallible::zeroed(room + WORD)?);
+        let (hashes, answers) = (fallible::zeroed(room + OVERRUN)?, fallible::zeroed(room + WORD)?);
         Ok(Self { hashes, count: 0, selection, len: 0, answers })
     }
 
@@ -142,8 +142,8 @@ impl<M: Partitioner, const PARTITIONS: usize> Work<M> for Scatter<'_, PARTITIONS
             let mut counts = to.each_ref().map(|to| to.count);
             let mut bits = [0; PARTITIONS];
             for to in &mut *to {
-                if to.hashes.len() < to.count + SPARE {
-                    to.hashes.resize(PIECE + SPARE, 0);
+                if to.hashes.len() < to.count + OVERRUN {
+                    to.hashes.resize(PIECE + OVERRUN, 0);
                 }
             }
             for (i, group) in groups.iter().enumerate() {

@@ -143,7 +143,7 @@ impl Format {
         let shape = line_of(fingerprint_bits, tag_bits, count_bits, large);
         let bits = fingerprint_bits + tag_bits;
         let lane = if bits < 16 { 1 } else { 2 };
-        let ends = OCCUPIED + shape.buckets + shape.foreign;
+        let ends = OCCUPIED + shape.buckets + shape.eviction_buckets;
         let planes = bits - 8 * lane;
         let offset = |field: u32| ends + field * shape.slots;
         let lane_fingerprint_bits = fingerprint_bits.min(8 * lane);
@@ -160,7 +160,7 @@ impl Format {
         let slots = 0..64;
         let low = planes.min(LOW_PLANES);
         let fingerprint_planes = fingerprint_bits - lane_fingerprint_bits;
-        let occupied = LineField::new(OCCUPIED, shape.buckets + shape.foreign);
+        let occupied = LineField::new(OCCUPIED, shape.buckets + shape.eviction_buckets);
         let of_slots = (0..=planes + count_bits).map(|field| LineField::new(offset(field), shape.slots));
         Self {
             shape,
@@ -239,7 +239,7 @@ impl Format {
     /// Returns the lowest bucket whose entries a line may evict.
     #[inline(always)]
     pub fn first_evictable(&self) -> u32 {
-        self.shape.buckets - self.shape.foreign
+        self.shape.buckets - self.shape.eviction_buckets
     }
 
     /// Returns the fingerprint of a value.

@@ -236,7 +236,7 @@ impl Format {
     /// Raises the number of evicted buckets so that it includes a bucket, counted from the first evictable one.
     #[inline(always)]
     pub fn include_evicted(&self, line: &mut Line, evictable: u32) {
-        let buckets = self.evicted_buckets(line).max(self.shape.foreign - evictable);
+        let buckets = self.evicted_buckets(line).max(self.shape.eviction_buckets - evictable);
         self.set_evicted_buckets(line, buckets);
     }
 
@@ -244,7 +244,7 @@ impl Format {
     /// last run are zero.
     pub fn sound(&self, line: &Line) -> bool {
         let beyond = !u64::MAX.checked_shr(self.ends.get(line).leading_zeros()).unwrap_or(0);
-        self.evicted_buckets(line) <= self.shape.foreign
+        self.evicted_buckets(line) <= self.shape.eviction_buckets
             && self.occupied(line).count_ones() == self.ends.get(line).count_ones()
             && self.planes.iter().chain(&self.count_planes).all(|plane| plane.get(line) & beyond == 0)
     }

@@ -8,7 +8,7 @@
 use super::format::{Format, Line};
 use super::pages::{Location, Pages};
 use crate::memory::bits::WEYL;
-use crate::shape::quotient::{LINES_OF_SMALL, SPARE};
+use crate::shape::quotient::{LINES_OF_SMALL, OVERFLOW_SLOTS};
 
 /// The least number of bits for a tag.
 const TAG_BITS: u32 = 8;
@@ -74,12 +74,12 @@ pub enum OverflowMatch {
 
 /// Returns the entries of an overflow line.
 fn entries(line: &Line) -> &[u32] {
-    &bytemuck::cast_ref::<Line, [u32; 16]>(line)[..SPARE as usize]
+    &bytemuck::cast_ref::<Line, [u32; 16]>(line)[..OVERFLOW_SLOTS as usize]
 }
 
 /// Returns the entries of an overflow line, to write.
 fn entries_mut(line: &mut Line) -> &mut [u32] {
-    &mut bytemuck::cast_mut::<Line, [u32; 16]>(line)[..SPARE as usize]
+    &mut bytemuck::cast_mut::<Line, [u32; 16]>(line)[..OVERFLOW_SLOTS as usize]
 }
 
 /// Searches the key with a fingerprint. A match of the fingerprint, which is certain for longer, comes first.
@@ -99,7 +99,7 @@ pub fn entry_of(format: &Format, line: &Line, fingerprint: u32) -> Option<(u32, 
 
 /// Returns the tag of the last key that the line rejected, if it has not expired.
 pub fn rejected(format: &Format, line: &Line) -> Option<u32> {
-    tag_of(format, bytemuck::cast_ref::<Line, [u32; 16]>(line)[SPARE as usize])
+    tag_of(format, bytemuck::cast_ref::<Line, [u32; 16]>(line)[OVERFLOW_SLOTS as usize])
 }
 
 /// Returns the tag of an entry, if it is not empty.
@@ -145,7 +145,7 @@ fn put_entry(format: &Format, line: &mut Line, entry: u32, now: u32, counts: imp
 /// Records that a key with this tag was rejected. The younger of two tags stays, by the tag `now` of the open epoch.
 fn reject(format: &Format, line: &mut Line, tag: u32, now: u32) {
     if rejected(format, line).is_none_or(|old| format.age(now, tag) < format.age(now, old)) {
-        bytemuck::cast_mut::<Line, [u32; 16]>(line)[SPARE as usize] = 1 << format.overflow_tag_bits() | tag;
+        bytemuck::cast_mut::<Line, [u32; 16]>(line)[OVERFLOW_SLOTS as usize] = 1 << format.overflow_tag_bits() | tag;
     }
 }
 

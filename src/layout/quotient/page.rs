@@ -231,7 +231,7 @@ impl Pages {
                     format.remove(machine, &mut lines[at], slot, bucket);
                 } else {
                     let buckets = &mut evicted_buckets[home & MAX_LINES as usize];
-                    *buckets = u32::max(*buckets, shape.foreign - evictable);
+                    *buckets = u32::max(*buckets, shape.eviction_buckets - evictable);
                 }
             }
         }

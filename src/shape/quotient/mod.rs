@@ -33,7 +33,7 @@ use crate::clock::Window;
 /// Number of lines of entries in a page of 8 KiB, the largest, whose first line is the overflow line.
 pub const MAX_LINES: u32 = 127;
 /// Number of lines of entries in a page of 4 KiB. Pages of more lines are *large*: they can be fuller, and have more
-/// foreign buckets.
+/// eviction buckets.
 pub const LINES_OF_SMALL: u32 = 63;
 /// Number of lines of entries in the smallest page: entries that move need another line.
 pub const MIN_LINES: u32 = 3;
@@ -43,7 +43,7 @@ pub const HEADROOM: f64 = 1.1;
 /// Number of bytes of a line.
 pub const LINE_BYTES: u64 = 64;
 /// Number of fingerprints in the overflow line of a page.
-pub const SPARE: u32 = 15;
+pub const OVERFLOW_SLOTS: u32 = 15;
 /// Numbers of bits that a fingerprint may have.
 pub const FINGERPRINT_BITS: RangeInclusive<u32> = 5..=20;
 /// Numbers of bits that a tag may have, if every epoch begins with a rotation.
@@ -258,7 +258,7 @@ impl QuotientShape {
 
     /// Returns the probability that a key never inserted is reported, in the mean over filters.
     pub fn false_positive_rate(&self, keys_per_epoch: f64) -> f64 {
-        let rate = (self.of_entries(keys_per_epoch) + self.turned_away(keys_per_epoch)).min(1.0);
+        let rate = (self.of_entries(keys_per_epoch) + self.rejected_rate(keys_per_epoch)).min(1.0);
         fill::or_same_hash(rate, self.most_stored(keys_per_epoch) as u64)
     }
 
@@ -301,11 +301,11 @@ impl QuotientShape {
 
     /// Returns a bound for the share of lines that may have rejected keys within the retained epochs: the keys of a
     /// page are binomial.
-    fn turned_away(&self, keys_per_epoch: f64) -> f64 {
+    fn rejected_rate(&self, keys_per_epoch: f64) -> f64 {
         if self.load(keys_per_epoch) > MOST_LOAD {
             return 1.0;
         }
-        let room = f64::from(self.slots() + SPARE);
+        let room = f64::from(self.slots() + OVERFLOW_SLOTS);
         (0.5 * self.peaks() * more_than(room, self.most_stored(keys_per_epoch), 1.0 / self.pages as f64)).min(1.0)
     }
 }

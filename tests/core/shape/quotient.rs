@@ -19,11 +19,14 @@ fn a_line_has_512_bits() {
     let all = formats().chain(fine.filter(|(f, t)| f + t <= MOST_FINE_BITS));
     let all = all.flat_map(|format| (0..=*COUNT_BITS.end()).map(move |c| (format, c)));
     for (((f, t), c), large) in all.flat_map(|format| [false, true].map(|large| (format, large))) {
-        let LineFormat { slots, buckets, foreign } = line_of(f, t, c, large);
-        let all = 6 + buckets + foreign + slots * (f + t + c + 1);
+        let LineFormat { slots, buckets, eviction_buckets } = line_of(f, t, c, large);
+        let all = 6 + buckets + eviction_buckets + slots * (f + t + c + 1);
         assert!((500..=512).contains(&all), "{f} {t} {c}: {all}");
-        assert!(buckets + foreign <= 58 && foreign < 32 && slots <= 57 && f + t >= 8);
-        assert!(4 * foreign > buckets + foreign, "a quarter at least may leave: {foreign} of {buckets}");
+        assert!(buckets + eviction_buckets <= 58 && eviction_buckets < 32 && slots <= 57 && f + t >= 8);
+        assert!(
+            4 * eviction_buckets > buckets + eviction_buckets,
+            "a quarter at least may leave: {eviction_buckets} of {buckets}"
+        );
     }
 }
 
@@ -51,7 +54,7 @@ fn pages_overflow_as_binomials_do() {
         let shape = QuotientShape::new(20, 3, pages, lines, None).unwrap();
         let slots = lines * shape.line().slots;
         let keys = (load * pages as f64 * f64::from(slots)) as u64 / 8 * 8;
-        let exact = 4.0 * more_than((slots + SPARE) as usize, keys, pages);
+        let exact = 4.0 * more_than((slots + OVERFLOW_SLOTS) as usize, keys, pages);
         let stated = shape.false_positive_rate(keys as f64 / 8.0);
         assert!((exact..1.3 * exact + 1e-6).contains(&stated), "{pages} {load}: {stated} is not {exact}");
     }

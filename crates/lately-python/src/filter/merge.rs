@@ -50,12 +50,12 @@ impl PyFilter {
     /// array([ True,  True, False])
     fn union(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         let (ours, theirs) = (slf.get(), other.get());
-        let united = detached(slf.py(), || {
+        let merged = detached(slf.py(), || {
             let (mut ours, theirs) = ours.snapshots(theirs)?;
             ours.merge(&theirs).map_err(raise)?;
             PyResult::Ok(ours)
         })??;
-        create(&slf.get_type(), FilterState::new(united, None))
+        create(&slf.get_type(), FilterState::new(merged, None))
     }
 
     /// Create a filter that holds the keys of both, as `union` does.

@@ -60,7 +60,7 @@ fn make_sound(format: &Format, line: &mut Line) {
         left &= left.wrapping_sub(1);
     }
     let mut excess = runs.saturating_sub(ends.count_ones());
-    for bucket in 0..format.shape.buckets + format.shape.foreign {
+    for bucket in 0..format.shape.buckets + format.shape.eviction_buckets {
         if excess > 0 && format.occupied(line) >> bucket & 1 == 1 {
             line[0] &= !(1 << (crate::layout::quotient::format::OCCUPIED + bucket));
             excess -= 1;
@@ -71,5 +71,5 @@ fn make_sound(format: &Format, line: &mut Line) {
     for plane in &format.planes {
         plane.set(line, plane.get(line) & used);
     }
-    format.set_evicted_buckets(line, format.evicted_buckets(line).min(format.shape.foreign));
+    format.set_evicted_buckets(line, format.evicted_buckets(line).min(format.shape.eviction_buckets));
 }

@@ -18,7 +18,7 @@ impl<M: Slots> Work<M> for CompareWithList {
         let Self { format, steps } = self;
         let (mut random, mut line, mut list) = (Random(7), [0; 8], Vec::<(u32, u32)>::new());
         let (buckets, values) = (
-            u64::from(format.shape.buckets + format.shape.foreign),
+            u64::from(format.shape.buckets + format.shape.eviction_buckets),
             1u64 << (format.fingerprint_bits + format.tag_bits + format.count_bits),
         );
         let tags = 1 << format.tag_bits;
