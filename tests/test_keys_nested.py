@@ -49,7 +49,7 @@ def leaf(chance, n):
 
 
 def mask(chance, n):
-    return pa.array([chance.random() < 0.2 for _ in range(n)]) if chance.random() < 0.5 else None
+    return pa.array([chance.random() < 0.2 for _ in range(n)], pa.bool_()) if chance.random() < 0.5 else None
 
 
 def offsets(chance, n, most):
@@ -225,3 +225,22 @@ def test_polars_structs_of_any_parts_are_hashed_as_their_values():
         assert (lately.hash_keys(series.slice(start, 5)) == whole[start : start + 5]).all()
         assert (lately.hash_keys(series.to_frame().slice(start).to_series()) == whole[start:]).all()
     assert (lately.hash_keys(series.to_arrow()) == whole).all()
+
+
+REFUSED = {
+    "ListView": pa.ListViewArray.from_arrays(pa.array([2, 0], pa.int32()), pa.array([2, 3], pa.int32()), range(4)),
+    "Map": pa.array([[("a", 1)], [("b", 2)]], pa.map_(pa.string(), pa.int64())),
+    "Union": pa.UnionArray.from_sparse(pa.array([0, 1], pa.int8()), [pa.array([1, 2]), pa.array(["a", "b"])]),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_types_that_cannot_be_keys_are_refused_and_leave_the_filter_as_it_was(name):
+    f = lately.AgePartitionedBloomFilter(1000, 1e-9)
+    array = REFUSED[name]
+    table = pa.table({"a": array, "b": pa.StructArray.from_arrays([array], ["c"])})
+    for keys in (array, array.slice(1), table, table.slice(1), *table.to_batches(), table.select(["b"]).slice(1)):
+        with pytest.raises(TypeError, match=f"Arrow type {name} cannot be a key"):
+            f.insert(keys)
+    f.insert([1])
+    assert (f.inserted, f.query([1]).tolist()) == (1, [True])
