@@ -1,4 +1,5 @@
-//! `Ranges` and `Scattered`: where the cells of keys are, and the verdicts from the answers of the sites that hold them.
+//! `Ranges` and `Scattered`: where the cells of keys are, and the verdicts from the answers of the sites that hold
+//! them.
 
 use numpy::prelude::*;
 use numpy::{IntoPyArray, PyArray1, PyArray2};
@@ -77,7 +78,8 @@ impl Ranges {
     }
 }
 
-/// The cells of n keys by their sites, from `Ranges.scatter`. What is a list here has an entry for each site with cells.
+/// The cells of n keys by their sites, from `Ranges.scatter`. What is a list here has an entry for each site with
+/// cells.
 ///
 /// Examples
 /// --------

@@ -32,10 +32,10 @@ pub const fn line_of(fingerprint_bits: u32, tag_bits: u32, count_bits: u32, larg
 /// Entries of the other buckets must stay, and keys of a line that is full of them go to the overflow line. The number
 /// of eviction buckets is the least with which a line of a full page has fewer such entries than slots, in the mean, by
 /// sqrt(33 + F) / 2 of their standard deviations, 3.2 to 3.6: the longer the fingerprints, the more rarely may an
-/// overflow line line overflow. In simulations of 240,000 rotations of pages for 1e-4 and 1e-5 at most 13 and 8 of its
+/// overflow line overflow. In simulations of 240,000 rotations of pages for 1e-4 and 1e-5 at most 13 and 8 of its
 /// 15 fingerprints were in use, and of 45,000 with the least sufficient numbers for shorter fingerprints less than 1 %
-/// of the rate came from lines that rejected keys. One more eviction bucket costs 3 % of the places, and so .05 bits per
-/// key.
+/// of the rate came from lines that rejected keys. One more eviction bucket costs 3 % of the places, and so .05 bits
+/// per key.
 const fn eviction_buckets_of_large(fingerprint_bits: u32, slots: u32, buckets: u32) -> u32 {
     let mut few = 1;
     // Of the slots (buckets - 2 few) / (buckets - few) must stay: m. This is (slots - m)^2 < (33 + F) / 4 m.
