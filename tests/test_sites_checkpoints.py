@@ -240,6 +240,12 @@ def forged(change):
         lambda s: s["results"].update(numbers=s["results"]["numbers"][:0]),
         lambda s: s["results"].update(producers=[[], []]),
         lambda s: s["contents"].update(filter=s["contents"]["filter"][:-1]),
+        lambda s: s.update(log="first"),
+        lambda s: s.update(contents=[]),
+        lambda s: s.update(results=None),
+        lambda s: s["results"].update(producers=7),
+        lambda s: s["results"].update(index={}),
+        lambda s: s["contents"].update(filter="cells"),
     ],
 )
 def test_a_checkpoint_that_does_not_fit_is_refused_by_its_name(change):

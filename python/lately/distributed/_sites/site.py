@@ -99,7 +99,8 @@ class Site:
                 for log in self._kept.logs(state["log"]):
                     for each in records(log):
                         self._repeat(*each)
-            except (ValueError, KeyError) as error:
+            except (AttributeError, LookupError, TypeError, ValueError) as error:
+                # A checkpoint may hold anything that is JSON, whatever its sums.
                 raise ValueError(f"{name} cannot be restored: {error}") from error
             self._restored = True
         if self._kept is not None:
