@@ -7,15 +7,8 @@ import pytest
 
 import lately
 from apart import run
+from support.layouts import LAYOUTS
 
-A, G = lately.AgePartitionedBloomFilter, lately.GuardedEpochBloomFilter
-LAYOUTS = {
-    "lines": A,
-    "sliced": lambda *given, **more: A(*given, layout="sliced", **more),
-    "transposed": G,
-    "epochs in lines": lambda *given, **more: G(*given, layout="line", **more),
-    "epochs in blocks": lambda *given, **more: G(*given, layout="sliced", block_bits=512, **more),
-}
 WINDOW = 20_000
 MAKE = {f"{name}, {WINDOW} keys": lambda layout=layout: layout(WINDOW, 0.001) for name, layout in LAYOUTS.items()} | {
     f"{name}, 2 s": lambda layout=layout: layout("2s", 0.001, capacity=500_000) for name, layout in LAYOUTS.items()

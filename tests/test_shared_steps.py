@@ -10,15 +10,8 @@ import pytest
 
 import lately
 from support import stepped
+from support.layouts import LAYOUTS
 
-A, G = lately.AgePartitionedBloomFilter, lately.GuardedEpochBloomFilter
-LAYOUTS = {
-    "lines": A,
-    "sliced": lambda *given, **more: A(*given, layout="sliced", **more),
-    "transposed": G,
-    "epochs in lines": lambda *given, **more: G(*given, layout="line", **more),
-    "epochs in blocks": lambda *given, **more: G(*given, layout="sliced", block_bits=512, **more),
-}
 # Whether 4, 5, 6, 7 or 10 generations are retained: they have room for the window and no key more, and one ends after
 # 1680 keys, or seconds.
 WINDOWS, END = (421, "420s"), 1680
