@@ -158,9 +158,10 @@ impl<L: Layout> AgedMut<'_, L> {
     /// Ages the cells by the last `opened` generations, and publishes the clock before and after.
     #[inline]
     fn age(&mut self, opened: u64) {
-        publish(self.live, &self.clock.with_opening_key(), opened);
-        age(self.layout, self.words, self.clock.generation(), opened);
-        publish(self.live, &self.clock.with_opening_key(), 0);
+        let clock = self.clock.with_opening_key();
+        publish(self.live, &clock, opened);
+        age(self.layout, self.words, clock.generation(), opened);
+        publish(self.live, &clock, 0);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Ages: when cells were last set, as a site tells it.
+//! Ages: when cells were last set, in the form in which a site returns it.
 
 use super::NEVER;
 use crate::Error;

@@ -97,7 +97,7 @@ impl Shard {
         self.cells.clone()
     }
 
-    /// Its words, to save.
+    /// Returns the words, to save.
     pub fn words(&self) -> &[u64] {
         self.words.as_slice()
     }
@@ -170,8 +170,8 @@ impl Shard {
         Ok(())
     }
 
-    /// Tells when each cell was last set, and the generation that the ages count back from: the newest here. Cells are
-    /// counted from the first of this shard.
+    /// Returns when each cell was last set, and the generation that the ages count back from: the newest here. Cells
+    /// are counted from the first of this shard.
     pub fn ages<C: Copy + Into<u64>>(&self, cells: &[C]) -> Result<(Ages, i64), Error> {
         let start = self.cells.start;
         let mut last = fallible::zeroed(cells.len())?;
@@ -179,8 +179,9 @@ impl Shard {
         Ok((Ages::of(&last, self.newest, self.row.retained() as u64)?, self.newest))
     }
 
-    /// Tells as [`ages`](Self::ages) when each cell was last set, and sets it before the next is read: in generation
-    /// `newest`, or as many before it as `behind` says. Then the shard hears of `newest`.
+    /// Returns when each cell was last set, as [`ages`](Self::ages), and sets it before the next is read: in generation
+    /// `newest`, or as many before it as `behind` states. Then `newest` is the shard's newest, unless it has a later
+    /// one.
     pub fn touch<C: Copy + Into<u64>>(
         &mut self,
         cells: &[C],

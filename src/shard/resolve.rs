@@ -13,7 +13,7 @@ use crate::memory::prefetch::Address;
 /// Keys whose cells are prefetched: 7 cells each are 56 cache lines in flight.
 const AHEAD: usize = 8;
 
-/// What is known of the keys of a batch: rows of `k` cells, one row per key, unless said otherwise.
+/// What is known of the keys of a batch: rows of `k` cells, one row per key, unless stated otherwise.
 #[derive(Clone, Copy)]
 pub struct Answers<'a> {
     /// Cells of a key.
@@ -45,11 +45,11 @@ pub struct Rule {
     /// How many cells of a duplicate must have an answer (x of paper 4's fault tolerance heuristic, as erratum OIE-2
     /// reads it): with 0, a failed site counts as set; with k, as empty.
     pub least: usize,
-    /// How many cells of a duplicate must have been set in one generation (paper 4, "equal timers"); 1 asks nothing.
+    /// How many cells of a duplicate must have been set in one generation (paper 4, "equal timers"); 1 demands nothing.
     pub equal: usize,
 }
 
-/// Writes which keys have been seen, in order, as if the sites had been asked key by key.
+/// Writes which keys have been seen, in order, as if the sites had received them key by key.
 pub fn resolve(answers: Answers<'_>, rule: Rule, seen: &mut [bool]) -> Result<(), Error> {
     answers.check(rule, seen.len())?;
     let Answers { k, cells, last, generations, alive, missed, known } = answers;
@@ -102,7 +102,7 @@ impl Answered {
         self.cells[column] = None;
     }
 
-    /// Tells of a cell that it is one of those before it.
+    /// Copies to a cell what is known of the same cell before it.
     pub(super) fn repeat(&mut self, column: usize, first: usize) {
         self.cells[column] = self.cells[first];
     }

@@ -20,7 +20,7 @@ pub fn part_of(hash: u64, parts: u64) -> u64 {
     ((mixed >> 32) * parts) >> 32
 }
 
-/// Told apart in [`part_of`], so that each range of cells chooses for itself.
+/// The difference of the hashes that two ranges of cells pass to [`part_of`], so that each chooses for itself.
 const RANGE: u64 = 0x9fb2_1c65_1e98_df25;
 
 /// Where the cells of a filter are: in ranges, one a site, and possibly of several filters (paper 4, section 3.3).
@@ -116,7 +116,7 @@ impl Scattered {
         self.sites
     }
 
-    /// How many cells each site has to be asked for.
+    /// Returns the number of cells of the batch at each site.
     pub fn counts(&self) -> &[usize] {
         &self.counts
     }

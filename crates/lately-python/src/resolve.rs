@@ -39,7 +39,7 @@ pub fn since<'py>(py: Python<'py>, ages: &Bound<'_, PyAny>, base: i64) -> PyResu
         .into_pyarray(py))
 }
 
-/// Tests first, then sets (paper 4, section 2) for a whole batch, in order, as if the sites were asked key by key.
+/// Tests first, then sets (paper 4, section 2) for a whole batch, in order, as if the sites received them key by key.
 ///
 /// Parameters
 /// ----------

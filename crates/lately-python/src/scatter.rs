@@ -25,10 +25,9 @@ use lately::shard::{self, Answer, Rule};
 #[pyfunction]
 pub fn part_of<'py>(py: Python<'py>, hashes: &Bound<'_, PyAny>, parts: Whole) -> PyResult<Bound<'py, PyArray1<u16>>> {
     let (Values { values: hashes, .. }, parts) = (Values::read("hashes", hashes)?, parts.within("parts")?);
-    let scattered =
-        detached(py, || fallible::collected(hashes.iter().map(|&hash| shard::part_of(hash, parts) as u16)))?
-            .map_err(raise)?;
-    Ok(scattered.into_pyarray(py))
+    let of_each = detached(py, || fallible::collected(hashes.iter().map(|&hash| shard::part_of(hash, parts) as u16)))?
+        .map_err(raise)?;
+    Ok(of_each.into_pyarray(py))
 }
 
 /// Cells of a filter in ranges, one a site, and possibly of several filters (paper 4, definition 2, section 3.3).
@@ -87,10 +86,10 @@ impl Ranges {
 ///
 /// >>> f = lately.BloomFilter.from_parameters(1000, k=4, bits=6400, seed=1)
 /// >>> slices = [lately._core.Slice(f, part=part, parts=2) for part in (0, 1)]
-/// >>> scatter = lately._core.Ranges(f, 2).scatter(lately.hash_keys(["a", "b", "a"], seed=1))
-/// >>> answers = [(*slices[site].touch(cells, 0), -1) for site, cells in scatter.shares()]
+/// >>> scattered = lately._core.Ranges(f, 2).scatter(lately.hash_keys(["a", "b", "a"], seed=1))
+/// >>> answers = [(*slices[site].touch(cells, 0), -1) for site, cells in scattered.shares()]
 /// >>> now = np.zeros(3, dtype=np.int64)
-/// >>> seen, unanswered = scatter.decide(answers, now, newest=0, kept=f.kept)
+/// >>> seen, unanswered = scattered.decide(answers, now, newest=0, kept=f.kept)
 /// >>> seen
 /// array([False, False,  True])
 #[pyclass(frozen, module = "lately._core")]
@@ -224,9 +223,9 @@ impl Scattered {
         let n = self.inner.keys();
         let generations = Values::read("generations", generations)?.shaped("generations", &[n])?;
         let rule = Rule { newest, kept, refresh, least: least.within("least")?, equal: equal.within("equal")? };
-        let asked: Vec<usize> = (0..self.inner.sites()).filter(|&site| self.inner.counts()[site] > 0).collect();
-        if answers.len() != asked.len() {
-            let message = format!("there are {} answers of {} sites", answers.len(), asked.len());
+        let holders: Vec<usize> = (0..self.inner.sites()).filter(|&site| self.inner.counts()[site] > 0).collect();
+        if answers.len() != holders.len() {
+            let message = format!("there are {} answers of {} sites", answers.len(), holders.len());
             return Err(PyValueError::new_err(message));
         }
         let read = |answer: Option<(Bound<'_, PyAny>, i64, i64)>| {
@@ -235,7 +234,7 @@ impl Scattered {
         let answers: Vec<_> = answers.into_iter().map(read).collect::<PyResult<_>>()?;
         let decided = detached(py, || {
             let mut of_sites: Vec<_> = (0..self.inner.sites()).map(|_| None).collect();
-            for (site, answer) in asked.into_iter().zip(&answers) {
+            for (site, answer) in holders.into_iter().zip(&answers) {
                 of_sites[site] =
                     answer.as_ref().map(|(ages, base, missed)| Answer { ages, base: *base, missed: *missed });
             }

@@ -142,15 +142,15 @@ class Cells:
         until = None
         if batch.moments is not None:
             until = int(self._latest_for(batch.moments).min())
-        writing, scatter = _Writing.of(batch, generations, until, refresh=True), self._ranges.scatter(batch.hashes)
+        writing, scattered = _Writing.of(batch, generations, until, refresh=True), self._ranges.scatter(batch.hashes)
 
         def act(_: bool) -> Verdicts:
             with self._exchange.lease(writing.record) as lease:
                 self._complete(lease)
                 if lease.left is not None:
                     lease.hold(writing.record)
-                if self._in_time(writing, scatter, lease):
-                    return self._touch(writing, scatter, lease, self._latest(batch))
+                if self._in_time(writing, scattered, lease):
+                    return self._touch(writing, scattered, lease, self._latest(batch))
                 newest = lease.newest
             assert batch.moments is not None
             assert newest is not None
@@ -192,31 +192,31 @@ class Cells:
             lease.newest = max([NEVER, *(answer for answer in answers if not isinstance(answer, Failed))])
         if lease.left is not None:
             left = _Writing(*lease.left)
-            scatter = self._ranges.scatter(left.hashes)
+            scattered = self._ranges.scatter(left.hashes)
             if left.verdicts is not None:
-                self._set(left, scatter.sites, scatter.cells, lease.fence)
+                self._set(left, scattered.sites, scattered.cells, lease.fence)
                 return
             # An error that stays concerns its own producer, and must not stop the others.
             with suppress(ValueError, ForgottenError, TooManyProducersError):
-                if self._in_time(left, scatter, lease):
-                    self._touch(left, scatter, lease, NEVER)
+                if self._in_time(left, scattered, lease):
+                    self._touch(left, scattered, lease, NEVER)
 
-    def _in_time(self, writing: _Writing, scatter: Scattered, lease: Lease) -> bool:
+    def _in_time(self, writing: _Writing, scattered: Scattered, lease: Lease) -> bool:
         """Whether no key is too late for what others have brought, or it was not when the batch was sent before."""
         assert lease.newest is not None
         if writing.until is None or writing.until >= lease.newest:
             return True
-        messages = [Message(site, "latest", (), {}, writing.share, lease.fence) for site, _ in scatter.shares()]
+        messages = [Message(site, "latest", (), {}, writing.share, lease.fence) for site, _ in scattered.shares()]
         answers = self._exchange.call(messages)
         return any(answer[1] for answer in answers if not isinstance(answer, Failed))
 
-    def _touch(self, writing: _Writing, scatter: Scattered, lease: Lease, latest: int) -> Verdicts:
+    def _touch(self, writing: _Writing, scattered: Scattered, lease: Lease, latest: int) -> Verdicts:
         """Let the sites read the cells and set them, and decide by what they were."""
         assert lease.newest is not None
         before, missed = max(lease.newest, latest), self._missed.copy()
         now = writing.now if writing.until is not None else max(writing.now, before)
         lease.newest = max(before, now)
-        shares, behind = scatter.shares(), None if writing.behind is None else scatter.spread(writing.behind)
+        shares, behind = scattered.shares(), None if writing.behind is None else scattered.spread(writing.behind)
         messages = [
             Message(
                 site,
@@ -239,7 +239,7 @@ class Cells:
             answers.append((ages, base, max(lacks, int(missed[site]))))
             before, now = min(before, first_before), min(now, first_now)
         generations = replace(writing, now=now).generations
-        seen: Verdicts = scatter.decide(answers, generations, newest=before, **self._rule)
+        seen: Verdicts = scattered.decide(answers, generations, newest=before, **self._rule)
         return seen
 
     def _set(

@@ -45,12 +45,12 @@ class Found:
     missed: NDArray[np.int64]
 
     @classmethod
-    def nothing(cls, scatter: Scattered, missed: NDArray[np.int64]) -> "Found":
+    def nothing(cls, scattered: Scattered, missed: NDArray[np.int64]) -> "Found":
         """Nothing yet; `missed` is what is known of each site."""
-        sites, cells = scatter.sites, scatter.cells
+        sites, cells = scattered.sites, scattered.cells
         never, known = np.full(cells.shape, NEVER), np.full(len(cells), UNKNOWN, dtype=np.int8)
         alive = np.ones(cells.shape, dtype=np.bool_)
-        return cls(sites, cells, scatter.names, never, alive, known, never.copy(), missed[sites])
+        return cls(sites, cells, scattered.names, never, alive, known, never.copy(), missed[sites])
 
     def put(self, index: NDArray[np.int64], answer: Any) -> None:
         """Record what a site answered for its cells, by their places; cell j of key i has the place ``i * k + j``."""

@@ -66,7 +66,7 @@ class SlicedRoot:
 
     def set(self, keys: Keys, verdicts: NDArray[np.bool_], fence: int = 0) -> Request:
         """One message to each part that holds cells of the keys."""
-        scatter = self._ranges.scatter(keys.hashes)
+        scattered = self._ranges.scatter(keys.hashes)
         newest, late = behind(keys.generations) if len(keys) else (NEVER, None)
         columns, options = (verdicts, late), {"refresh": False, "newest": newest}
 
@@ -74,7 +74,8 @@ class SlicedRoot:
             self._fail(int(failed[1].sum()))
             return verdicts
 
-        return self._parts.set(scatter.sites, scatter.cells, columns, keys.request, fence, **options).then(set_there)
+        sent = self._parts.set(scattered.sites, scattered.cells, columns, keys.request, fence, **options)
+        return sent.then(set_there)
 
     def recall(self, keys: Keys) -> Request:
         """Read with the request: a part remembers answers by cell, which are those of the cell's key."""
