@@ -145,8 +145,8 @@ def long_functions(sources: Sources) -> Iterator[str]:
 
 # What is counted, and the highest count that passes. Lower it with the count.
 LIMITS = {
-    phrases: 74,
-    openings: 23,
+    phrases: 57,
+    openings: 22,
     repeated_types: 0,
     many_parameters: 7,
     long_functions: 0,
