@@ -9,8 +9,7 @@ import pytest
 
 import lately
 from lately.distributed._contents.blank import Blank
-from lately.distributed._contents.part import Part
-from lately.distributed._contents.tree_node import TreeNode
+from lately.distributed._contents.cells import Part, TreeNode
 from lately.distributed._contents.whole import Whole
 from lately.distributed._sites import log as _log
 from lately.distributed._sites import site as _site

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lately
-from lately._core import Ranges, Slice, resolve, since
+from lately._core import Ranges, Slice
 
 NEVER = -(2**63)
 timers, bits = lately.TimingBloomFilter.from_parameters, lately.BloomFilter.from_parameters
@@ -46,21 +46,32 @@ def sliced(f, parts):
     return slices
 
 
-def read(slices, cells):
-    last = np.empty(cells.shape, np.int64)
-    for s in slices:
-        here = (cells >= s.start) & (cells < s.stop)
-        last[here] = s.read(cells[here])
-    return last
+def read(s, cells):
+    """The generation in which cells of a slice, by their numbers in the filter, were last set, or `NEVER`."""
+    ages, base = s.ages((cells - np.uint64(s.start)).ravel())
+    last = np.where(ages == np.iinfo(ages.dtype).max, NEVER, base - ages.astype(np.int64))
+    return last.reshape(cells.shape)
+
+
+def put(s, cells, generations):
+    """Set cells of a slice, by their numbers in the filter, one after the other."""
+    newest = int(np.max(generations))
+    behind = (newest - np.broadcast_to(generations, cells.shape)).astype(np.uint32)
+    return s.touch(cells - np.uint64(s.start), newest, behind)
 
 
 def set_each(slices, cells, generations):
     """Set row by row, and send the newest generation to every slice."""
     for s in slices:
         rows, columns = np.nonzero((cells >= s.start) & (cells < s.stop))
-        s.set(cells[rows, columns], generations[rows])
+        if len(rows):
+            put(s, cells[rows, columns], generations[rows])
         if len(generations):
-            s.set(cells[:0], int(generations.max()))
+            s.touch(np.empty(0, np.uint64), int(generations.max()))
+
+
+def answers_of(slices, scatter):
+    return [(*slices[site].ages(cells), NEVER) for site, cells in scatter.shares()]
 
 
 def moments(rng, n, start=10**9):
@@ -107,7 +118,11 @@ def test_verdicts_are_those_of_the_filter(name, refresh):
         keys = rng.integers(0, 250, len(now)) + done // 900 * 100  # many come again, in the same batch too
         expected = f.duplicated(keys, refresh=refresh, **({"at": now} if name in TIMED else {}))
         cells, generations = f.cells(keys), f.generations(now, len(now))
-        seen = resolve(cells, read(slices, cells), generations, newest=newest, kept=f.kept, refresh=refresh)
+        scatter, earlier = Ranges(f, 5).scatter(lately.hash_keys(keys, seed=f.seed)), "all" if refresh else "new"
+        answers = answers_of(slices, scatter)
+        oldest, unsure = scatter.decide(answers, generations, earlier, newest=newest, kept=f.kept)
+        seen = oldest != NEVER
+        assert not unsure.any()
         assert seen.tolist() == expected.tolist()
         to_set = np.full(len(now), True) if refresh else ~seen
         set_each(slices, cells[to_set], generations[to_set])
@@ -138,12 +153,14 @@ def test_what_is_read_and_set_at_once_gives_the_verdicts_of_the_filter(name):
         scatter, last = ranges.scatter(lately.hash_keys(keys, seed=f.seed)), int(generations.max())
         behind = (last - generations).astype("u4" if last - generations.min() > 255 else "u1")
         answers = []
-        for (site, cells), late in zip(scatter.shares(), scatter.spread(behind), strict=True):
+        for (site, cells), places in zip(scatter.shares(), scatter.places(), strict=True):
+            late = behind[places // f.cells([1]).shape[1]]
             ages, base = slices[site].touch(cells, last, late if behind.any() else None)
             types.add(ages.dtype.name)
             answers.append((ages, base, NEVER))
         equal = f.parameters.get("equal_timers", 1)
-        seen, unsure = scatter.decide(answers, generations, newest=newest, kept=f.kept, equal=equal)
+        oldest, unsure = scatter.decide(answers, generations, "answered", newest=newest, kept=f.kept, equal=equal)
+        seen = oldest != NEVER
         assert seen.tolist() == expected.tolist()
         assert not unsure.any()
         newest, seen_in_all, done = max(newest, last), seen_in_all + seen.sum(), done + len(now)
@@ -152,41 +169,43 @@ def test_what_is_read_and_set_at_once_gives_the_verdicts_of_the_filter(name):
 
 
 @pytest.mark.parametrize("name", WIDE)
-def test_ages_are_what_is_read_and_nothing_is_set(name):
-    """Those in the window are told as generations are; an older cell counts for no key, as one that was never set."""
+def test_ages_are_those_of_the_window_and_nothing_is_set(name):
+    """A cell that was set before the window counts for no key, as one that was never set."""
     (make, _), rng = WIDE[name], np.random.default_rng(8)
     f = make()
     s = Slice(f, part=1, parts=3)
-    all_cells = np.arange(s.start, s.stop, dtype=np.uint64)
-    here, old = np.arange(s.stop - s.start, dtype=np.uint32), 0
-    assert (since(*s.ages(here)) == NEVER).all()
+    here, model, old = np.arange(s.stop - s.start, dtype=np.uint32), {}, 0
+    assert (read(s, here.astype(np.uint64) + np.uint64(s.start)) == NEVER).all()
     for at in np.arange(0, 3000, 47.0):
-        cells = rng.choice(all_cells, 9)
-        s.set(cells, f.generations([at] * 9, 9))
-        before, last = s.words(), s.read(all_cells)
+        cells, generation = rng.choice(here, 9), int(f.generations(at, 1)[0])
+        s.touch(cells, generation)
+        model |= dict.fromkeys(cells.tolist(), generation)
+        before = s.words()
         ages, base = s.ages(here)
-        assert base == s.newest
+        assert base == s.newest == generation
         assert ages.dtype == (np.uint32 if "many" in name else np.uint8)
-        counts = (last != NEVER) & (last >= base - f.kept)
-        old += int((~counts & (last != NEVER)).sum())
-        assert (since(ages, base) == np.where(counts, last, NEVER)).all()
+        expected = [base - model[cell] if base - model.get(cell, NEVER) <= f.kept else -1 for cell in here.tolist()]
+        old += len(model) - sum(age >= 0 for age in expected)
+        assert (ages == np.array(expected).astype(ages.dtype)).all()
         assert (s.ages(here[5:9].astype(np.uint64))[0] == ages[5:9]).all()
         assert (s.words() == before).all()
-    # Only timers outlast the window, where there is room for them.
-    assert (old > 0) == (f.window is not None and "no padding" not in name)
+    assert (old > 0) == (f.window is not None)
 
 
 def test_a_cell_that_a_key_has_twice_is_asked_for_once():
     """Else the key would see what it has set itself."""
     f = bits(10, k=6, bits=8)
-    scatter = Ranges(f, 1).scatter(lately.hash_keys(np.arange(50)))
+    scatter = Ranges(f, 1).scatter(lately.hash_keys(np.arange(50), seed=f.seed))
     ((_, cells),) = scatter.shares()
-    assert len(cells) == sum(len(set(row)) for row in scatter.cells.tolist()) < 300
+    rows = f.cells(np.arange(50))
+    assert len(cells) == sum(len(set(row)) for row in rows.tolist()) < 300
+    (places,) = scatter.places()
+    assert cells.tolist() == rows.ravel()[places].tolist()
     (s,), now = sliced(f, 1), np.zeros(50, np.int64)
     # What the site may have missed is not answered, however often a key has it.
     answer = [(*s.touch(cells, 0), 0)]
-    seen, unsure = scatter.decide(answer, now, newest=0, kept=f.kept, least=1)
-    assert not seen[0]
+    oldest, unsure = scatter.decide(answer, now, "answered", newest=0, kept=f.kept, least=1)
+    assert oldest[0] == NEVER
     assert unsure[0]
 
 
@@ -194,6 +213,10 @@ def test_what_does_not_fit_is_refused_before_any_effect():
     f = minutes(k=4, bpt=4, blocks=10, slice_timers=400)
     (s,), scatter = sliced(f, 1), Ranges(f, 1).scatter(lately.hash_keys(["a", "b"]))
     cells, now = np.array([3, s.stop], np.uint32), np.zeros(2, np.int64)
+
+    def decide(answers, *, generations=now, earlier="answered", **given):
+        return scatter.decide(answers, generations, earlier, newest=0, kept=1, **given)
+
     for call, error, message in [
         (lambda: s.touch(cells, 5), ValueError, f"cell {s.stop} is not of this slice"),
         (lambda: s.touch(cells[:1], NEVER), ValueError, "stands for a cell"),
@@ -203,11 +226,18 @@ def test_what_does_not_fit_is_refused_before_any_effect():
         (lambda: s.ages(np.array([2**64 - 1], np.uint64)), ValueError, "is not of this slice"),
         (lambda: s.ages(cells.astype(float)), TypeError, "cells must be an ndarray of uint32 or uint64"),
         (lambda: s.touch(cells.astype(float), 5), TypeError, "cells must be an ndarray of uint32 or uint64"),
-        (lambda: scatter.spread(np.zeros(3, np.uint8)), ValueError, "column must have the shape"),
-        (lambda: scatter.decide([], now, newest=0, kept=1), ValueError, "0 answers of 1 sites"),
-        (lambda: scatter.decide([(np.zeros(3, np.uint8), 0, 0)], now, newest=0, kept=1), ValueError, "3 cells of 8"),
-        (lambda: scatter.decide([(np.zeros(8), 0, 0)], now, newest=0, kept=1), TypeError, "ages must be"),
-        (lambda: scatter.decide([None], now, newest=0, kept=1, least=5), ValueError, "least must be at most k"),
+        (lambda: decide([]), ValueError, "0 answers of 1 sites"),
+        (lambda: decide([(np.zeros(3, np.uint8), 0, 0)]), ValueError, "3 cells of 8"),
+        (lambda: decide([(np.zeros(8), 0, 0)]), TypeError, "ages must be an ndarray of int64"),
+        (lambda: decide([(np.zeros((2, 4), np.int64), 0, 0)]), ValueError, "ages must have one dimension"),
+        (lambda: decide([None], least=5), ValueError, "least must be at most k, here 4, got 5"),
+        (lambda: decide([None], least=-1), ValueError, "least"),
+        (lambda: decide([None], equal=5), ValueError, "equal"),
+        (lambda: decide([None], generations=now[:1]), ValueError, r"generations must have the shape \[2\], got \[1\]"),
+        (lambda: decide([None], generations=now + NEVER), ValueError, r"generations\[0\]"),
+        (lambda: decide([None], earlier="later"), ValueError, "earlier"),
+        (lambda: decide([None], known=np.array([0, 2], "i1")), ValueError, r"known\[1\] must be -1, 0 or 1, got 2"),
+        (lambda: decide([None], known=now), TypeError, "known must be an ndarray of int8"),
         (lambda: Ranges(f, 2, 40_000), ValueError, "from 1 to 65536 sites"),
     ]:
         with pytest.raises(error, match=message):
@@ -221,12 +251,14 @@ def test_equal_timers_are_those_of_the_filter():
     (s,), plain, differs, newest = sliced(f, 1), 0, 0, NEVER
     for batch in range(20):
         keys, at = rng.integers(0, 300, 200), 10**9 + 100 * batch + np.arange(200) // 2
-        cells, generations = f.cells(keys), f.generations(at, 200)
-        given = {"newest": newest, "kept": f.kept, "refresh": True}
-        plain = resolve(cells, s.read(cells), generations, **given)
-        seen = resolve(cells, s.read(cells), generations, **given, equal=3)
+        scatter, generations = Ranges(f, 1).scatter(lately.hash_keys(keys, seed=f.seed)), f.generations(at, 200)
+        answers = answers_of([s], scatter)
+        plain, seen = (
+            scatter.decide(answers, generations, "all", newest=newest, kept=f.kept, equal=equal)[0] != NEVER
+            for equal in (1, 3)
+        )
         assert seen.tolist() == f.duplicated(keys, at=at).tolist()
-        s.set(cells, generations)
+        set_each([s], f.cells(keys), generations)
         newest, differs = int(generations.max()), differs + (plain != seen).sum()
     assert differs > 50
 
@@ -241,7 +273,7 @@ def test_late_cells_keep_their_generation_and_lower_none(name):
         generation += int(rng.choice([0, 1, 2, f.kept, f.kept + 3, 5000], p=[0.4, 0.4, 0.13, 0.04, 0.02, 0.01]))
         cells = rng.integers(s.stop, size=(20, f.cells([1]).shape[1])).astype(np.uint64)
         generations = generation - rng.integers(0, f.kept + 3, 20)
-        s.set(cells, generations)
+        put(s, cells.ravel(), np.repeat(generations, cells.shape[1]))
         for row, own in zip(cells.tolist(), generations.tolist(), strict=True):
             newest = max(newest, own)
             for cell in row if newest - own <= f.kept else ():
@@ -249,84 +281,92 @@ def test_late_cells_keep_their_generation_and_lower_none(name):
                 model[cell] = max(own, model.get(cell, NEVER))
         assert s.newest == newest
         asked = rng.integers(s.stop, size=200).astype(np.uint64)
-        for cell, last in zip(asked.tolist(), s.read(asked).tolist(), strict=True):
+        for cell, last in zip(asked.tolist(), read(s, asked).tolist(), strict=True):
             expected = model.get(cell, NEVER)
-            if newest - expected > f.kept:  # may have been swept
-                gone += 1
-                assert last in (expected, NEVER)
-            else:
-                assert last == expected
+            gone += newest - expected > f.kept
+            assert last == (expected if newest - expected <= f.kept else NEVER)
     assert lowered > 300
     assert gone > 300
 
 
-def verdicts(cells, last, generations, *, newest, kept, refresh, least, equal, alive, missed, known):
-    """What `resolve` says, key by key."""
-    batch, seen = {}, []
+def verdicts(cells, last, generations, *, earlier, newest, kept, least, equal, alive, missed, known):
+    """What `decide` returns, key by key; `cells` has the names of cells, and the others a value for each."""
+    batch, oldest, unsure, first = {}, [], [], newest
 
     def counts(generation):
-        return generation != NEVER and newest - generation <= kept
+        return generation != NEVER and as_of - generation <= kept
 
     for i, own in enumerate(generations):
         newest = max(newest, own)
+        as_of = max(first, own) if earlier == "apart" else newest
         now = [max(t, batch.get(c, NEVER)) for c, t in zip(cells[i], last[i], strict=True)]
         there = [t for t, a, m in zip(now, alive[i], missed[i], strict=True) if a and (counts(t) or not counts(m))]
-        live = all(map(counts, there))
+        open = all(map(counts, there))
         alike = max([there.count(t) for t in there], default=0)
-        verdict = live and len(there) >= least and (equal <= 1 or alike >= equal)
-        seen.append(verdict if known[i] < 0 else bool(known[i]))
-        if refresh or not seen[-1]:
+        seen = open and len(there) >= least and (equal <= 1 or alike >= equal)
+        unsure.append(not all(alive[i]) or (open and len(there) < len(now)))
+        of_key = min(there, default=as_of - kept) if seen else NEVER
+        oldest.append([NEVER, of_key if seen else as_of][known[i]] if known[i] >= 0 else of_key)
+        if earlier == "all" or (earlier == "new" and oldest[-1] == NEVER):
             for c in cells[i]:
                 batch[c] = max(own, batch.get(c, NEVER))
-    return seen
+    return oldest, unsure
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_a_batch_is_resolved_as_if_key_by_key(seed):
+def test_a_batch_is_decided_as_if_key_by_key(seed):
     rng = np.random.default_rng(seed)
     n, k, kept = int(rng.integers(1, 3000)), int(rng.integers(1, 9)), int(rng.integers(0, 12))
-    cells = rng.integers(int(rng.integers(1, 2000)), size=(n, k)).astype(np.uint64) * np.uint64(rng.choice([1, 2**40]))
-    last = np.where(rng.random((n, k)) < rng.random(), rng.integers(-10, 8, (n, k)), NEVER)
+    parts, replicas = int(rng.integers(1, 4)), int(rng.integers(1, 4))
+    f = bits(500, k=k, bits=int(rng.integers(200, 4000)), seed=1)
+    hashes = lately.hash_keys(rng.integers(0, 500, n), seed=1)
+    scatter = Ranges(f, parts, replicas, each=bool(seed % 3)).scatter(hashes)
+    # A cell has one value, however often it is in the batch, or keys would not share it; sites answer each anew.
+    row, by_place = f.cells(lately.Hashes(hashes, seed=1)), np.zeros((4, n * k), np.int64)
+    answers, rate, gaps = [], rng.random(), rng.choice([0, 0.1, 0.7])
+    for (site, cells), places in zip(scatter.shares(), scatter.places(), strict=True):
+        last = np.where(rng.random(len(cells)) < rate, rng.integers(-10, 8, len(cells)), NEVER)
+        silent, lacks = rng.random(len(cells)) < gaps, int(rng.choice([NEVER, int(rng.integers(-5, 25))]))
+        by_place[:, places] = [[site] * len(cells), last, ~silent, [lacks] * len(cells)]
+        answers.append((np.where(silent, NEVER + 1, last), 0, lacks))
+    # A cell that a key has twice was answered once.
+    first = (row[:, :, None] == row[:, None, :]).argmax(axis=2)
+    sites, last, alive, missed = (np.take_along_axis(each.reshape(n, k), first, axis=1) for each in by_place)
+    names = (sites // parts * 10**6 + row.astype(np.int64)).tolist()
     generations = np.sort(rng.integers(0, 30, n)) - rng.integers(0, kept + 2, n)
     given = {
         "newest": int(rng.choice([NEVER, 5])),
         "kept": kept,
-        "refresh": bool(seed % 2),
         "least": int(rng.integers(0, k + 1)),
         "equal": int(rng.integers(0, k + 1)),
     }
-    alive = rng.random((n, k)) < rng.choice([0.3, 0.9, 1])
     known = rng.choice(np.array([-1, 0, 1], np.int8), n, p=[0.8, 0.1, 0.1])
-    missed = np.where(rng.random((n, k)) < rng.choice([0.1, 1]), NEVER, rng.integers(-5, 25, (n, k)))
-    told = {"alive": alive, "missed": missed, "known": known}
-    expected = verdicts(
-        cells.tolist(),
-        last.tolist(),
-        generations.tolist(),
-        **given,
-        **{name: each.tolist() for name, each in told.items()},
-    )
-    assert resolve(cells, last, generations, **given, **told).tolist() == expected
-    nothing = {
-        "alive": np.ones((n, k), bool),
-        "missed": np.full((n, k), NEVER),
-        "known": np.full(n, -1, np.int8),
-    }
-    assert (
-        resolve(cells, last, generations, **given).tolist()
-        == resolve(cells, last, generations, **given, **nothing).tolist()
-    )
+    for earlier in ("apart", "answered", "new", "all"):
+        model = (names, last.tolist(), generations.tolist())
+        expected = verdicts(
+            *model, earlier=earlier, **given, alive=alive.tolist(), missed=missed.tolist(), known=known.tolist()
+        )
+        decided = scatter.decide(answers, generations, earlier, **given, known=known)
+        assert [each.tolist() for each in decided] == list(expected), earlier
+        unknown = [
+            scatter.decide(answers, generations, earlier, **given, known=each)[0] for each in (None, known * 0 - 1)
+        ]
+        assert (unknown[0] == unknown[1]).all()
 
 
 def test_a_site_that_failed_is_a_duplicate_or_distinct():
-    cells, now, given = np.arange(4, dtype=np.uint64).reshape(1, 4), np.array([9]), {"newest": 9, "kept": 3}
+    f = bits(10, k=4, slice_bits=64, seed=1)
+    scatter, now = Ranges(f, 4).scatter(lately.hash_keys(["a"], seed=1)), np.array([9])
+    assert [len(cells) for _, cells in scatter.shares()] == [1] * 4
     for answered in range(5):
-        alive, set_in = (np.arange(4) < answered)[None], np.full((1, 4), 8)
+        answers = [(np.array([8]), 0, NEVER)] * answered + [None] * (4 - answered)
         for least in range(5):
-            assert resolve(cells, set_in, now, **given, alive=alive, least=least)[0] == (answered >= least)
+            oldest, unsure = scatter.decide(answers, now, "new", newest=9, kept=3, least=least)
+            assert (oldest[0] != NEVER) == (answered >= least)
+            assert unsure[0] == (answered < 4)
         if answered:  # one empty cell is proof
-            set_in[0, 0] = 5
-            assert not resolve(cells, set_in, now, **given, alive=alive)[0]
+            answers[0] = (np.array([5]), 0, NEVER)
+            assert scatter.decide(answers, now, "new", newest=9, kept=3)[0][0] == NEVER
 
 
 @pytest.mark.parametrize("name", ROWS)
@@ -336,10 +376,10 @@ def test_words_come_back_and_any_are_legal(name):
     for part, parts in ((0, 1), (2, 7)):
         s = Slice(f, part=part, parts=parts)
         all_cells = np.arange(s.start, s.stop, dtype=np.uint64)
-        s.set(rng.choice(all_cells, 100), 77 if timed else 0)
+        put(s, rng.choice(all_cells, 100), 77 if timed else 0)
         copy = Slice.from_words(f, s.words(), newest=s.newest, part=part, parts=parts)
         assert (copy.words() == s.words()).all()
-        assert (copy.read(all_cells) == s.read(all_cells)).all()
+        assert (read(copy, all_cells) == read(s, all_cells)).all()
         assert (copy.newest, copy.fill) == (s.newest, s.fill)
         for hostile in (
             rng.integers(2**64, size=s.nbytes // 8, dtype=np.uint64),
@@ -347,14 +387,14 @@ def test_words_come_back_and_any_are_legal(name):
         ):
             for newest in (NEVER + 1, -1, 0, 12345, 2**63 - 1) if timed else (0,):
                 wild = Slice.from_words(f, hostile, newest=newest, part=part, parts=parts)
-                last = wild.read(all_cells)
-                assert ((last == NEVER) | (last <= newest)).all()
+                base = wild.ages(all_cells - np.uint64(s.start))[1]
+                assert base == newest
                 assert 0 <= wild.fill <= 1
-                wild.set(all_cells[:5], newest)
-                assert (wild.read(all_cells[:5]) == newest).all()
+                wild.touch(all_cells[:5] - np.uint64(s.start), newest)
+                assert (wild.ages(all_cells[:5] - np.uint64(s.start))[0] == 0).all()
                 if timed and newest < 2**63 - 1:
-                    wild.set(all_cells[:0], 2**63 - 1)
-                    assert (wild.read(all_cells[5:]) != 2**63 - 1).all()
+                    wild.touch(all_cells[:0], 2**63 - 1)
+                    assert (wild.ages(all_cells[5:] - np.uint64(s.start))[0] != 0).all()
 
 
 def test_the_cells_of_a_key_are_those_it_sets():
@@ -364,7 +404,7 @@ def test_the_cells_of_a_key_are_those_it_sets():
         cells = f.cells(["a", "b"])
         s = Slice.from_words(f, words(f), newest=0)
         assert s.k == cells.shape[1]
-        set_cells = np.flatnonzero(s.read(np.arange(s.stop, dtype=np.uint64)) == 0)
+        set_cells = np.flatnonzero(read(s, np.arange(s.stop, dtype=np.uint64)) == 0)
         assert sorted(set(cells[0].tolist())) == set_cells.tolist()
 
 
@@ -386,11 +426,7 @@ def test_generations_count_from_the_epoch_and_need_time():
 
 F = minutes(k=4, bpt=4, blocks=10, slice_timers=400)
 GROWING = lately.TimingBloomFilter("10min", 0.01, capacity=500, grow="density")
-CELLS, LAST = np.zeros((2, 3), np.uint64), np.zeros((2, 3), np.int64)
-
-
-def resolved(cells=CELLS, last=LAST, generations=LAST[:, 0], **given):
-    return resolve(cells, last, generations, **{"newest": 0, "kept": 3} | given)
+CELLS = np.zeros(3, np.uint64)
 
 
 @pytest.mark.parametrize(
@@ -405,31 +441,18 @@ def resolved(cells=CELLS, last=LAST, generations=LAST[:, 0], **given):
         (lambda: Slice(F, part=3, parts=3), ValueError, "part must lie in 0 .. 2, got 3"),
         (lambda: Slice(F, part=-1), ValueError, "part"),
         (lambda: Slice.bounds(F, 101), ValueError, "got 101"),
-        (lambda: Slice(F, part=1, parts=2).read(np.array([799], "u8")), ValueError, "cell 799 .* 800 .. 1599"),
-        (lambda: Slice(F).read(np.array([5, 1600], "u8")), ValueError, "cell 1600"),
-        (lambda: Slice(F).read(np.array([5])), TypeError, "cells must be an ndarray of uint64, not an array of int64"),
-        (lambda: Slice(F).read([5]), TypeError, "not list"),
-        (lambda: Slice(F).set(CELLS, NEVER), ValueError, str(NEVER)),
-        (lambda: Slice(F).set(CELLS, 0.5), TypeError, "generations"),
-        (lambda: Slice(F).set(CELLS, LAST), ValueError, r"shape \[2\], got \[2, 3\]"),
-        (lambda: Slice(F).set(CELLS[None], 5), ValueError, "one or two dimensions"),
-        (lambda: Slice(bits(500, k=5, bits=3001)).set(CELLS, 1), ValueError, "only generation 0, got 1"),
-        (lambda: Slice.from_words(F, CELLS[0], newest=5), ValueError, "100 words, got 3"),
-        (lambda: Slice.from_words(F, CELLS, newest=5), ValueError, "one dimension"),
+        (
+            lambda: Slice(F).ages(np.array([5])),
+            TypeError,
+            "cells must be an ndarray of uint32 or uint64, not an array of",
+        ),
+        (lambda: Slice(F).ages([5]), TypeError, "not list"),
+        (lambda: Slice(F).ages(CELLS[None]), ValueError, "cells must have one dimension, got 2"),
+        (lambda: Slice(F).touch(CELLS, 0.5), TypeError, "float"),
+        (lambda: Slice(bits(500, k=5, bits=3001)).touch(CELLS, 1), ValueError, "only generation 0, got 1"),
+        (lambda: Slice.from_words(F, CELLS, newest=5), ValueError, "100 words, got 3"),
+        (lambda: Slice.from_words(F, CELLS[None], newest=5), ValueError, "one dimension"),
         (lambda: Slice.from_words(F, np.ones(100, "u8"), newest=NEVER), ValueError, "newest"),
-        (lambda: resolved(cells=CELLS[0]), ValueError, r"\(n, k\)"),
-        (lambda: resolved(last=LAST[:1]), ValueError, r"last must have the shape \[2, 3\], got \[1, 3\]"),
-        (lambda: resolved(last=CELLS), TypeError, "last must be an ndarray of int64"),
-        (lambda: resolved(missed=LAST[0]), ValueError, r"missed must have the shape \[2, 3\], got \[3\]"),
-        (lambda: resolved(generations=LAST), ValueError, "generations"),
-        (lambda: resolved(generations=np.array([0, NEVER])), ValueError, r"generations\[1\]"),
-        (lambda: resolved(least=4), ValueError, "least must be at most k, here 3, got 4"),
-        (lambda: resolved(equal=4), ValueError, "equal"),
-        (lambda: resolved(least=-1), ValueError, "least"),
-        (lambda: resolved(alive=LAST), TypeError, "alive must be an ndarray of bool"),
-        (lambda: resolved(alive=LAST[0] == 0), ValueError, "alive"),
-        (lambda: resolved(known=np.array([0, 2], "i1")), ValueError, r"known\[1\] must be -1, 0 or 1, got 2"),
-        (lambda: resolved(known=LAST[:, 0]), TypeError, "known must be an ndarray of int8"),
     ],
 )
 def test_what_cannot_be_is_named(call, kind, message):
@@ -440,22 +463,20 @@ def test_what_cannot_be_is_named(call, kind, message):
 
 def test_an_error_comes_before_any_effect():
     s = Slice(F)
-    s.set(CELLS, 3)
+    s.touch(CELLS, 3)
     before = s.words()
-    for cells, generations in (
-        (np.array([1, 1600], "u8"), np.array([5, 5])),
-        (np.array([1, 2], "u8"), np.array([5, NEVER])),
-    ):
+    for cells, newest, behind in (([1, 1600], 5, [0, 0]), ([1, 2], NEVER + 1, [0, 1])):
         with pytest.raises(ValueError, match=r"1600|-9223372036854775808"):
-            s.set(cells, generations)
+            s.touch(np.array(cells, "u8"), newest, np.array(behind, "u1"))
     assert (s.words() == before).all()
     assert s.newest == 3
 
 
 def test_no_keys_and_strange_arrays():
-    assert resolved(cells=CELLS[:0], last=LAST[:0], generations=LAST[:0, 0]).tolist() == []
-    s, cells = Slice(F), np.arange(12, dtype=np.uint64).reshape(3, 4)
-    s.set(cells.T[:, ::2], np.arange(8)[::2])  # neither is contiguous
-    assert s.read(np.asfortranarray(cells)).tolist() == [[0, 2, 4, 6], [NEVER] * 4, [0, 2, 4, 6]]
-    alive = np.array([[2, 0, 0], [0, 0, 0]], "u1").view(bool)  # a bool of NumPy may be any byte
-    assert resolved(alive=alive, least=1).tolist() == [True, False]
+    scatter = Ranges(F, 3).scatter(np.empty(0, np.uint64))
+    assert scatter.shares() == scatter.places() == []
+    assert [len(each) for each in scatter.decide([], np.empty(0, np.int64), "new", newest=0, kept=3)] == [0, 0]
+    s, cells = Slice(F), np.arange(12, dtype=np.uint64)
+    s.touch(cells[::3], 6, np.array([6, 4, 2, 0], "u4")[:])  # the cells are not contiguous
+    assert read(s, cells)[::3].tolist() == [0, 2, 4, 6]
+    assert (np.delete(read(s, cells), [0, 3, 6, 9]) == NEVER).all()

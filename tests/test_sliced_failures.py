@@ -10,7 +10,7 @@ import pytest
 import lately
 from lately.distributed import FailedSitesError, FailedSitesWarning, LocalSites, SlicedFilter
 from lately.distributed._sites.interface import Failed
-from support.sliced import cells_of_keys, every_kind, state, timers, wide
+from support.sliced import cells_of_keys, every_kind, sites_of_cells, state, timers, wide
 
 
 class Away(LocalSites):
@@ -136,7 +136,7 @@ def test_what_a_site_missed_is_not_missed_when_it_is_back(shape, on_failure, tmp
             sliced.insert(meanwhile, at=100)
         sliced.sites.restart(1)
         sliced.insert(after, at=200)
-        touched = (sliced._slices._ranges.scatter(lately.hash_keys(meanwhile)).sites == 1).any(axis=1)
+        touched = (sites_of_cells(sliced, meanwhile) == 1).any(axis=1)
         # Of 60,000 timers 6,000 keys have set one in ten, from which 1,500 keys deviate by 4 in a hundred at 5 sigma.
         most = 1 - np.exp(-0.1) + 0.04
         for at in (200, 450, 700):
@@ -182,7 +182,7 @@ def test_what_a_site_lost_is_doubted_when_it_is_back(shape, who, saved, on_failu
                 sliced.query(lost[:100], at=100)
         connected = SlicedFilter.connect(sliced.sites, on_failure=on_failure)
         client = {"same": sliced, "other": other, "fresh": connected}[who]
-        touched = (sliced._slices._ranges.scatter(lately.hash_keys(lost)).sites == 1).any(axis=1)
+        touched = (sites_of_cells(sliced, lost) == 1).any(axis=1)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             seen = client.duplicated(lost, at=700)

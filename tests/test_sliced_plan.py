@@ -9,8 +9,8 @@ import lately
 from lately._core import Ranges, expected_messages
 from lately._plan import choice
 from lately.distributed import SlicedFilter
-from lately.distributed._slices.routes import Numbers
 from lately.distributed._slices.slicing import Slicing
+from support.sliced import sites_of_cells
 
 KINDS = {
     "horizontal": {"kind": "horizontal", "slices": 12},
@@ -47,7 +47,7 @@ def test_pipelining_reads_as_few_cells_as_are_needed():
         sliced.query(queried, at=599)
         cells = (sliced.traffic.keys.sum() - before) / len(queried)
         fill = sliced.fill.mean()
-        sites = sliced._slices._ranges.scatter(lately.hash_keys(queried, seed=sliced.seed)).sites
+        sites = sites_of_cells(sliced, queried)
     # A site is queried for its cells of a key where all those at sites before it are set. At most k, so that their
     # variance is at most k times as many as are expected.
     first = (sites[:, :, None] == sites[:, None, :]).argmax(axis=2)
@@ -66,8 +66,7 @@ def test_a_filter_larger_than_a_machine_is_planned_cut_and_routed_without_its_ce
     first, last = makers[0](), makers[-1]()
     assert last.nbytes <= first.nbytes <= timers.nbytes // 10_000 + 8 < 10**8
     like = slicing.blank.outline()
-    places = Ranges(like, slicing.parts).scatter(lately.hash_keys(np.arange(10_000)))
-    mine = Numbers(like, slicing.parts).at(9999, places.cells[places.sites == 9999])
+    mine = dict(Ranges(like, slicing.parts).scatter(lately.hash_keys(np.arange(10_000))).shares())[9999]
     assert len(mine) > 0
     assert mine.dtype == np.uint32
     now = int(like.generations(None, 1)[0])

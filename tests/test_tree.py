@@ -76,7 +76,7 @@ def test_windows_end_as_in_a_single_filter(kind, slices, name):
     if slices == 1:
         # The root has not heard of what was answered below; told the time, it is the single filter.
         root = contents(tree, 0)._slice
-        root.set(np.empty(0, np.uint64), int(single.generations(when[-1:], 1)[0]))
+        root.touch(np.empty(0, np.uint64), int(single.generations(when[-1:], 1)[0]))
         np.testing.assert_array_equal(root.words(), words(single))
 
 
@@ -174,7 +174,7 @@ def test_a_false_match_on_the_way_does_not_end_the_search(kind):
     # Node 1 matches the key falsely; the true match is at the root, through node 2.
     tree = BloomTree(kind, [-1, 0, 0, 1, 1, 2], lately.BloomFilter.from_parameters(1000, 2, bits=128), top_down=2)
     tree.at(5).duplicated(["key"])
-    contents(tree, 1)._slice.set(np.arange(128, dtype=np.uint64), 0)
+    contents(tree, 1)._slice.touch(np.arange(128, dtype=np.uint64), 0)
     assert tree.at(3).duplicated(["key"])[0]
     assert not tree.at(3).duplicated(["another"])[0]
 

@@ -60,7 +60,9 @@ CALLS = {
     "cells": lambda: lately.BloomFilter(1000, 0.01).cells(keys),
     "generations": lambda: lately.BloomFilter(1000, 0.01).generations(None, n),
     "generations of times": lambda: timers.generations(times, n),
-    "read": lambda: slice_.read(np.zeros(n, "u8")),
+    "ages": lambda: slice_.ages(np.zeros(n, "u8")),
+    "touch": lambda: slice_.touch(np.zeros(n, "u4"), 0),
+    "scatter": lambda: lately._core.Ranges(lately.BloomFilter(1000, 0.01), 1).scatter(np.zeros(n, "u8")),
     "from_bytes": lambda: lately.from_bytes(buffer),
     "save": lambda: lately.AgePartitionedBloomFilter(5_000_000, 0.01).to_bytes(),
     "new": lambda: lately.AgePartitionedBloomFilter(300_000_000, 0.01),
@@ -135,13 +137,3 @@ def test_lengths_that_no_memory_has_are_memory_errors():
     with pytest.raises(MemoryError):
         f.age_probability(keys, 0.1, np.arange(2.0**20))
     assert f.inserted == 0
-
-
-def test_no_keys_of_more_cells_than_memory_has_take_none():
-    lines = run(
-        """
-        cells, none = np.empty((0, 2**45), "u8"), np.empty(0, "i8")
-        print(len(lately._core.resolve(cells, cells.view("i8"), none, newest=0, kept=1)))
-        """
-    )
-    assert lines == ["0"]

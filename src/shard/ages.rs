@@ -7,6 +7,9 @@ use crate::memory::fallible;
 /// Generations that a cell counts if nothing is forgotten: more than any stream has.
 pub(super) const FOREVER: i64 = 1 << 62;
 
+/// Stands for the generation of a cell whose site did not answer.
+pub const SILENT: i64 = NEVER + 1;
+
 /// How many generations before another each cell was last set, in a byte each where that is enough, else in four. The
 /// greatest number stands for one that counts no more, or was never set.
 pub enum Ages {
@@ -14,6 +17,8 @@ pub enum Ages {
     Narrow(Vec<u8>),
     /// In four.
     Wide(Vec<u32>),
+    /// No ages, but the generations themselves, [`NEVER`] or [`SILENT`].
+    Last(Vec<i64>),
 }
 
 impl Ages {
@@ -34,6 +39,7 @@ impl Ages {
         match self {
             Self::Narrow(ages) => ages.len(),
             Self::Wide(ages) => ages.len(),
+            Self::Last(last) => last.len(),
         }
     }
 
@@ -42,12 +48,13 @@ impl Ages {
         self.len() == 0
     }
 
-    /// The generation in which a cell was last set, or [`NEVER`].
+    /// The generation in which a cell was last set, [`NEVER`] or [`SILENT`].
     #[inline(always)]
     pub fn last(&self, i: usize, base: i64) -> i64 {
         match self {
             Self::Narrow(ages) if ages[i] < u8::MAX => base.saturating_sub_unsigned(ages[i].into()),
             Self::Wide(ages) if ages[i] < u32::MAX => base.saturating_sub_unsigned(ages[i].into()),
+            Self::Last(last) => last[i],
             _ => NEVER,
         }
     }

@@ -14,13 +14,14 @@ mod scatter;
 
 use std::ops::Range;
 
-pub use ages::Ages;
-pub use resolve::{Answers, Rule, resolve};
+pub use ages::{Ages, SILENT};
+pub use resolve::{Answer, Earlier, Rule};
 pub use row::Row;
-pub use scatter::{Answer, Ranges, Scattered, part_of};
+pub use scatter::{Ranges, Scattered, part_of};
 
 use crate::Error;
 use crate::layout::cells::share_of_ones;
+use crate::layout::timers::TimerRotation;
 use crate::memory::Words;
 use crate::memory::fallible;
 use crate::memory::prefetch::Address;
@@ -112,125 +113,51 @@ impl Shard {
         let (words, cells) = (self.words.as_slice(), self.cells.end - self.cells.start);
         match self.row.cells {
             Cells::Bits(_) => share_of_ones(words, cells),
-            Cells::Timers { timers, .. } => timers.count(words, timers.rotation(self.newest, 0)) as f64 / cells as f64,
+            Cells::Timers { timers, .. } => timers.count(words, self.rotation()) as f64 / cells as f64,
         }
-    }
-
-    /// Writes the generation in which each cell was last set, or [`NEVER`].
-    pub fn read(&self, cells: &[u64], last: &mut [i64]) -> Result<(), Error> {
-        self.check_cells(cells)?;
-        let (words, start, newest) = (self.words.as_slice(), self.cells.start, self.newest);
-        let (address, all) = (Address::of(words), 0..cells.len());
-        match self.row.cells {
-            Cells::Bits(_) => {
-                let fetch = |cell: u64| address.fetch(((cell - start) / 64) as usize);
-                in_flight(cells, all, fetch, |i, cell| {
-                    let set = words[((cell - start) / 64) as usize] >> ((cell - start) % 64) & 1 == 1;
-                    last[i] = if set { 0 } else { NEVER };
-                });
-            }
-            Cells::Timers { timers, .. } => {
-                let phase = timers.rotation(newest, 0);
-                let fetch = |cell| timers.fetch(address, cell - start);
-                in_flight(cells, all, fetch, |i, cell| {
-                    let age = timers.age_of(words, cell - start, phase);
-                    last[i] = age.map_or(NEVER, |age| newest.saturating_sub_unsigned(age));
-                });
-            }
-        }
-        Ok(())
-    }
-
-    /// Sets cells, `width` of them in each generation given, one after the other. Generations open as they come; one
-    /// too late to be kept sets nothing.
-    pub fn set(&mut self, cells: &[u64], width: usize, generations: &[i64]) -> Result<(), Error> {
-        debug_assert_eq!(cells.len(), width * generations.len());
-        self.check_cells(cells)?;
-        generations.iter().try_for_each(|&generation| self.check_generation(generation))?;
-        let (start, kept) = (self.cells.start, self.row.retained() as u64);
-        for (i, &generation) in generations.iter().enumerate() {
-            self.open(generation)?;
-            let (cells, newest) = (&cells[i * width..(i + 1) * width], self.newest);
-            let (words, age) = (self.words.to_mut()?, newest.abs_diff(generation));
-            match self.row.cells {
-                Cells::Bits(_) => {
-                    for cell in cells.iter().map(|cell| cell - start) {
-                        words[(cell / 64) as usize] |= 1 << (cell % 64);
-                    }
-                }
-                Cells::Timers { timers, .. } if age <= kept => {
-                    let phase = timers.rotation(newest, 0);
-                    for cell in cells {
-                        timers.raise(words, cell - start, phase, age);
-                    }
-                }
-                Cells::Timers { .. } => {}
-            }
-        }
-        Ok(())
     }
 
     /// Returns when each cell was last set, and the generation that the ages count back from: the newest here. Cells
     /// are counted from the first of this shard.
-    pub fn ages<C: Copy + Into<u64>>(&self, cells: &[C]) -> Result<(Ages, i64), Error> {
-        let start = self.cells.start;
-        let mut last = fallible::zeroed(cells.len())?;
-        self.read(&fallible::collected(cells.iter().map(|&cell| start.saturating_add(cell.into())))?, &mut last)?;
-        Ok((Ages::of(&last, self.newest, self.row.retained() as u64)?, self.newest))
+    pub fn ages(&self, cells: &[u64]) -> Result<(Ages, i64), Error> {
+        self.check_cells(cells)?;
+        let (words, newest, rotation) = (self.words.as_slice(), self.newest, self.rotation());
+        let (address, mut last) = (Address::of(words), fallible::zeroed(cells.len())?);
+        in_flight(
+            cells,
+            0..cells.len(),
+            |cell| self.row.cells.fetch(address, cell),
+            |i, cell| last[i] = self.row.cells.last(words, cell, newest, rotation),
+        );
+        Ok((Ages::of(&last, newest, self.row.retained() as u64)?, newest))
     }
 
     /// Returns when each cell was last set, as [`ages`](Self::ages), and sets it before the next is read: in generation
-    /// `newest`, or as many before it as `behind` states. Then `newest` is the shard's newest, unless it has a later
-    /// one.
-    pub fn touch<C: Copy + Into<u64>>(
-        &mut self,
-        cells: &[C],
-        newest: i64,
-        behind: Option<&[u32]>,
-    ) -> Result<(Ages, i64), Error> {
-        let count = self.cells.end - self.cells.start;
-        if let Some(&cell) = cells.iter().find(|&&cell| cell.into() >= count) {
-            return Err(Error::value(format!("cell {} is not of this slice, which has {count}", cell.into())));
-        }
+    /// `newest`, or as many before it as `behind` states. Generations open as they come; one too late to be kept sets
+    /// nothing. Then `newest` is the shard's newest, unless it has a later one.
+    pub fn touch(&mut self, cells: &[u64], newest: i64, behind: Option<&[u32]>) -> Result<(Ages, i64), Error> {
+        self.check_cells(cells)?;
         let of = |i: usize| behind.map_or(newest, |behind| newest.saturating_sub_unsigned(behind[i].into()));
         self.check_generation(newest)?;
         (0..cells.len()).try_for_each(|i| self.check_generation(of(i)))?;
-        let kept = self.row.retained() as u64;
-        let address = Address::of(self.words.as_slice());
-        let row = self.row;
-        let fetch = |i: usize| match (cells.get(i), row.cells) {
-            (Some(&cell), Cells::Bits(_)) => address.fetch((cell.into() / 64) as usize),
-            (Some(&cell), Cells::Timers { timers, .. }) => timers.fetch(address, cell.into()),
-            _ => {}
-        };
-        (0..AHEAD).for_each(fetch);
-        let phase_at = |newest| match row.cells {
-            Cells::Timers { timers, .. } if newest != NEVER => Some(timers.rotation(newest, 0)),
-            _ => None,
-        };
-        let (mut phase, mut last) = (phase_at(self.newest), fallible::zeroed(cells.len())?);
+        let (kept, all, address) = (self.row.retained() as u64, self.row.cells, Address::of(self.words.as_slice()));
+        let (mut rotation, mut last) = (self.rotation(), fallible::zeroed(cells.len())?);
+        cells.iter().take(AHEAD).for_each(|&cell| all.fetch(address, cell));
         for (i, &cell) in cells.iter().enumerate() {
-            fetch(i + AHEAD);
-            let (cell, generation): (u64, i64) = (cell.into(), of(i));
+            if let Some(&coming) = cells.get(i + AHEAD) {
+                all.fetch(address, coming);
+            }
+            let generation = of(i);
             if generation > self.newest {
                 self.open(generation)?;
-                phase = phase_at(self.newest);
+                rotation = self.rotation();
             }
-            let (words, newest) = (self.words.to_mut()?, self.newest);
-            match (row.cells, phase) {
-                (Cells::Timers { timers, .. }, Some(phase)) => {
-                    let age = newest.abs_diff(generation);
-                    let there = timers.age_of(words, cell, phase);
-                    last[i] = there.map_or(NEVER, |age| newest.saturating_sub_unsigned(age));
-                    if age <= kept {
-                        timers.raise(words, cell, phase, age);
-                    }
-                }
-                _ => {
-                    let (word, bit) = (&mut words[(cell / 64) as usize], 1 << (cell % 64));
-                    last[i] = if *word & bit == 0 { NEVER } else { 0 };
-                    *word |= bit;
-                }
+            let (words, age) = (self.words.to_mut()?, self.newest.abs_diff(generation));
+            last[i] = all.last(words, cell, self.newest, rotation);
+            match all {
+                Cells::Bits(_) => words[(cell / 64) as usize] |= 1 << (cell % 64),
+                Cells::Timers { timers, .. } if age <= kept => timers.raise(words, cell, rotation, age),
+                Cells::Timers { .. } => {}
             }
         }
         self.open(newest)?;
@@ -238,6 +165,14 @@ impl Shard {
         let most = behind.into_iter().flatten().max().map_or(0, |&most| u64::from(most));
         let oldest = self.newest.abs_diff(newest).saturating_add(most).saturating_add(kept);
         Ok((Ages::of(&last, self.newest, oldest)?, self.newest))
+    }
+
+    /// The rotation of the newest generation; without a meaning for bits.
+    fn rotation(&self) -> TimerRotation {
+        match self.row.cells {
+            Cells::Timers { timers, .. } => timers.rotation(self.newest, 0),
+            Cells::Bits(_) => TimerRotation { newest: 0, retained: 0 },
+        }
     }
 
     /// Opens the generations up to this one, and sweeps as the whole filter does.
@@ -261,12 +196,10 @@ impl Shard {
     }
 
     fn check_cells(&self, cells: &[u64]) -> Result<(), Error> {
-        match cells.iter().find(|cell| !self.cells.contains(cell)) {
+        let count = self.cells.end - self.cells.start;
+        match cells.iter().find(|&&cell| cell >= count) {
             None => Ok(()),
-            Some(cell) => {
-                let Range { start, end } = self.cells;
-                Err(Error::value(format!("cell {cell} is not of this slice, whose cells are {start} .. {}", end - 1)))
-            }
+            Some(cell) => Err(Error::value(format!("cell {cell} is not of this slice, which has {count}"))),
         }
     }
 
@@ -311,8 +244,9 @@ mod tests {
                 row.cells(&[key(i)], &mut cells);
                 filter.engine_mut().insert(&[key(i)], Moments::Untimed).unwrap();
                 for shard in &mut shards {
-                    let here: Vec<u64> = cells.into_iter().filter(|cell| shard.cells().contains(cell)).collect();
-                    shard.set(&here, here.len(), &[i as i64 / 5]).unwrap();
+                    let (all, here) = (shard.cells(), cells.into_iter().filter(|cell| shard.cells().contains(cell)));
+                    let here: Vec<u64> = here.map(|cell| cell - all.start).collect();
+                    shard.touch(&here, i as i64 / 5, None).unwrap();
                 }
                 let words: Vec<u64> = shards.iter().flat_map(|shard| shard.words().to_vec()).collect();
                 assert_eq!(words, filter.engine().words().as_slice(), "{bpt} {blocks} {i}");
@@ -327,18 +261,19 @@ mod tests {
             let kept = i64::from(blocks);
             for late in 0..=kept + 1 {
                 let now = shard.newest().max(0) + 100;
-                shard.set(&[7], 1, &[now]).unwrap();
-                shard.set(&[7, 8], 2, &[now - late]).unwrap();
-                let mut last = [0; 2];
+                shard.touch(&[7], now, None).unwrap();
+                shard.touch(&[7, 8], now, Some(&[late as u32, late as u32])).unwrap();
+                let mut last = 0;
                 for later in 0..=kept {
-                    shard.set(&[], 0, &[now + later]).unwrap();
-                    shard.read(&[7, 8], &mut last).unwrap();
-                    assert_eq!(last[0], now, "lowered by one that came {late} late");
+                    shard.touch(&[], now + later, None).unwrap();
+                    let (ages, base) = shard.ages(&[7, 8]).unwrap();
+                    assert_eq!(ages.last(0, base), now, "lowered by one that came {late} late");
+                    last = ages.last(1, base);
                     if later + late <= kept {
-                        assert_eq!(last[1], now - late);
+                        assert_eq!(last, now - late);
                     }
                 }
-                assert!(late <= kept || last[1] == NEVER, "{late} late is too late");
+                assert!(late <= kept || last == NEVER, "{late} late is too late");
             }
         }
     }
@@ -346,10 +281,9 @@ mod tests {
     #[test]
     fn an_error_leaves_all_as_it_was() {
         let mut shard = Shard::new(Row::of(&filter(3, 6)).unwrap(), 1, 2).unwrap();
-        let Range { start, end } = shard.cells();
-        for (cells, generations) in [([start, end], [1, 2]), ([start - 1, start], [1, 2]), ([start, start], [1, NEVER])]
-        {
-            assert!(shard.set(&cells, 1, &generations).is_err());
+        let count = shard.cells().end - shard.cells().start;
+        for (cells, newest) in [([0, count], 2), ([u64::MAX, 0], 2), ([0, 0], NEVER)] {
+            assert!(shard.touch(&cells, newest, None).is_err());
         }
         assert_eq!((shard.newest(), shard.fill()), (NEVER, 0.0));
     }

@@ -3,14 +3,16 @@
 use std::any::Any;
 use std::ops::Range;
 
+use super::NEVER;
 use super::ages::FOREVER;
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};
 use crate::filter::AnyFilter;
 use crate::layout::bloom::Bits;
 use crate::layout::cells::{BitsInParts, SliceCells as _};
-use crate::layout::timers::{Places, TimerWords, TimersInLines, TimersInSlices};
+use crate::layout::timers::{Places, TimerRotation, TimerWords, TimersInLines, TimersInSlices};
 use crate::memory::fallible;
+use crate::memory::prefetch::Address;
 use crate::shape::{Shape, bloom, growing, timing};
 
 /// The cells of a Bloom filter, or of a timing Bloom filter of fixed size, numbered from 0 in the order of its words.
@@ -26,6 +28,29 @@ pub struct Row {
 pub(super) enum Cells {
     Bits(BitsInParts),
     Timers { timers: TimerWords, places: Places },
+}
+
+impl Cells {
+    /// Prefetches the word of a cell.
+    #[inline(always)]
+    pub(super) fn fetch(&self, words: Address, cell: u64) {
+        match self {
+            Self::Bits(_) => words.fetch((cell / 64) as usize),
+            Self::Timers { timers, .. } => timers.fetch(words, cell),
+        }
+    }
+
+    /// The generation in which a cell of these words was last set, or [`NEVER`].
+    #[inline(always)]
+    pub(super) fn last(&self, words: &[u64], cell: u64, newest: i64, rotation: TimerRotation) -> i64 {
+        match self {
+            Self::Bits(_) if words[(cell / 64) as usize] >> (cell % 64) & 1 == 1 => 0,
+            Self::Bits(_) => NEVER,
+            Self::Timers { timers, .. } => {
+                timers.age_of(words, cell, rotation).map_or(NEVER, |age| newest.saturating_sub_unsigned(age))
+            }
+        }
+    }
 }
 
 impl Row {

@@ -1,7 +1,7 @@
 //! The cells of a batch, scattered to the sites that hold them, and the sites' answers put together again.
 
-use super::resolve::{Answered, Rule};
-use super::{Ages, Row};
+use super::resolve::{Answer, Answered, Earlier, Rule, Sightings};
+use super::{NEVER, Row, SILENT};
 use crate::Error;
 use crate::memory::fallible;
 
@@ -90,15 +90,8 @@ pub struct Scattered {
     counts: Vec<usize>,
 }
 
-/// What a site answered.
-pub struct Answer<'a> {
-    /// For each of its cells, how many generations before `base` it was last set.
-    pub ages: &'a Ages,
-    /// The generation that they count back from.
-    pub base: i64,
-    /// The newest generation whose cells it may have missed, or [`NEVER`](super::NEVER).
-    pub missed: i64,
-}
+/// Keys whose cells are prefetched: 7 cells each are 56 cache lines in flight.
+const AHEAD: usize = 8;
 
 impl Scattered {
     /// Keys of the batch.
@@ -121,11 +114,6 @@ impl Scattered {
         &self.counts
     }
 
-    /// The cells of all keys, by their numbers in a filter.
-    pub fn cells(&self) -> &[u64] {
-        &self.cells
-    }
-
     /// The site of each cell.
     pub fn owner(&self, at: usize) -> u32 {
         match self.owners[at] {
@@ -135,7 +123,7 @@ impl Scattered {
     }
 
     /// The number of a cell among those of all filters.
-    pub fn name(&self, at: usize) -> u64 {
+    fn name(&self, at: usize) -> u64 {
         u64::from(self.owner(at)) / self.parts as u64 * self.all + self.cells[at]
     }
 
@@ -159,18 +147,65 @@ impl Scattered {
         Ok(scattered)
     }
 
-    /// Writes which keys have been seen, and for which that is uncertain. With `refresh` the sites have set
-    /// the cells of each key once they had read them, and before they read those of the next; else nothing was set.
+    /// Writes for each key when the oldest of its cells was set, or [`NEVER`] if it is new, and whether that is
+    /// uncertain. `known` has the verdict that each key was given before, as 1 or 0, or -1.
     pub fn decide(
         &self,
         answers: &[Option<Answer<'_>>],
         generations: &[i64],
+        known: Option<&[i8]>,
         rule: Rule,
-        mut write: impl FnMut(usize, bool, bool),
+        mut write: impl FnMut(usize, i64, bool),
     ) -> Result<(), Error> {
-        let (k, n) = (self.k, self.keys());
-        rule.check(k, generations)?;
-        if answers.len() != self.sites || generations.len() != n {
+        self.check(answers, generations, known, rule)?;
+        let (k, remembers) = (self.k, matches!(rule.earlier, Earlier::New | Earlier::All));
+        let mut sightings = Sightings::new(if remembers { self.cells.len() } else { 0 })?;
+        let (mut set, mut next, mut newest) = (sightings.slots()?, vec![0; self.sites], rule.newest);
+        let mut row = Answered::new(k.min(self.cells.len()));
+        for (i, &generation) in generations.iter().enumerate() {
+            newest = newest.max(generation);
+            if remembers && i + AHEAD < generations.len() {
+                ((i + AHEAD) * k..(i + AHEAD + 1) * k).for_each(|at| set.fetch(self.name(at)));
+            }
+            for j in 0..k {
+                let owner = self.owners[i * k + j];
+                if owner & REPEAT != 0 {
+                    row.repeat(j, (owner ^ REPEAT) as usize);
+                    continue;
+                }
+                let at = next[owner as usize];
+                next[owner as usize] += 1;
+                let earlier = if remembers { set.get(self.name(i * k + j)) } else { NEVER };
+                match &answers[owner as usize] {
+                    Some(answer) => row.put(j, answer.ages.last(at, answer.base), earlier, answer.missed),
+                    None => row.put(j, SILENT, earlier, NEVER),
+                }
+            }
+            let as_of = if rule.earlier == Earlier::Apart { rule.newest.max(generation) } else { newest };
+            let (mut oldest, unsure) = row.oldest(as_of, rule);
+            match known.map_or(-1, |known| known[i]) {
+                0 => oldest = NEVER,
+                1 if oldest == NEVER => oldest = as_of,
+                _ => {}
+            }
+            if rule.earlier == Earlier::All || rule.earlier == Earlier::New && oldest == NEVER {
+                (i * k..(i + 1) * k).for_each(|at| set.raise(self.name(at), generation));
+            }
+            write(i, oldest, unsure);
+        }
+        Ok(())
+    }
+
+    fn check(
+        &self,
+        answers: &[Option<Answer<'_>>],
+        generations: &[i64],
+        known: Option<&[i8]>,
+        rule: Rule,
+    ) -> Result<(), Error> {
+        rule.check(self.k, generations)?;
+        let n = self.keys();
+        if answers.len() != self.sites || generations.len() != n || known.is_some_and(|known| known.len() != n) {
             return Err(Error::value(format!("there are {n} keys and {} sites", self.sites)));
         }
         for (site, (answer, &count)) in answers.iter().zip(&self.counts).enumerate() {
@@ -180,27 +215,9 @@ impl Scattered {
                 return Err(Error::value(format!("site {site} answers for {} cells of {count}", ages.len())));
             }
         }
-        let (mut next, mut newest) = (vec![0; self.sites], rule.newest);
-        let mut row = Answered::new(k.min(self.cells.len()));
-        for (i, &generation) in generations.iter().enumerate() {
-            newest = newest.max(generation);
-            for j in 0..k {
-                let owner = self.owners[i * k + j];
-                if owner & REPEAT != 0 {
-                    row.repeat(j, (owner ^ REPEAT) as usize);
-                    continue;
-                }
-                let at = next[owner as usize];
-                next[owner as usize] += 1;
-                match &answers[owner as usize] {
-                    Some(answer) => row.put(j, answer.ages.last(at, answer.base), answer.missed),
-                    None => row.fail(j),
-                }
-            }
-            let as_of = if rule.refresh { newest } else { rule.newest.max(generation) };
-            let (seen, unsure) = row.seen(as_of, rule);
-            write(i, seen, unsure);
+        match known.and_then(|known| Some((known.iter().position(|known| !(-1..=1).contains(known))?, known))) {
+            None => Ok(()),
+            Some((i, known)) => Err(Error::value(format!("known[{i}] must be -1, 0 or 1, got {}", known[i]))),
         }
-        Ok(())
     }
 }

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 import lately
-from lately.distributed._contents.cell_store import NEVER
+from lately.distributed._contents.cells import NEVER
 
 NASA = Path(__file__).parents[2] / "examples" / "nasa-http-1995-08-01.tsv.gz"
 
@@ -63,9 +63,15 @@ def nowhere_younger_than_above(tree):
     """Whether no cell of a node that counts was set later than that of its parent."""
     topology = tree._layout.topology
     nodes = [contents(tree, node)._slice for node in range(len(topology))]
-    cells = np.stack([node.read(np.arange(node.stop, dtype=np.uint64)) for node in nodes])
+    cells = np.stack([last_set(node) for node in nodes])
     cells[cells < max(node.newest for node in nodes) - tree._like.retained] = NEVER
     return all((cells[i] <= cells[topology.parents[i]]).all() for i in range(1, len(topology)))
+
+
+def last_set(part):
+    """The generation in which each cell of a slice was last set, or `NEVER`."""
+    ages, base = part.ages(np.arange(part.stop - part.start, dtype=np.uint64))
+    return np.where(ages == np.iinfo(ages.dtype).max, NEVER, base - ages.astype(np.int64))
 
 
 def words(f):

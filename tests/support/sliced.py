@@ -1,5 +1,6 @@
 """Sliced filters of each kind, the small filters they are made of, and sites that fail them."""
 
+import numpy as np
 import pytest
 
 import lately
@@ -29,6 +30,15 @@ def wide():
 
 def state(sliced):
     return [{name: array.tobytes() for name, array in site._contents.state().items()} for site in sliced.sites._sites]
+
+
+def sites_of_cells(sliced, keys):
+    """The site of each cell of keys, shape (n, k); of a cell that a key has twice, the site of its first cell."""
+    scattered = sliced._slices._parts.ranges.scatter(lately.hash_keys(keys, seed=sliced.seed))
+    sites = np.full((len(keys), sliced._like.parameters["k"]), -1)
+    for (site, _), places in zip(scattered.shares(), scattered.places(), strict=True):
+        sites.reshape(-1)[places] = site
+    return np.where(sites < 0, sites[:, :1], sites)
 
 
 class Halting(LocalSites):

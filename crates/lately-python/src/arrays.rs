@@ -3,7 +3,6 @@
 use numpy::prelude::*;
 use numpy::{Element, IntoPyArray, PyArray1, PyArrayDyn, PyUntypedArray};
 use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::errors::raise;
@@ -39,7 +38,7 @@ impl<T: Element + Copy> Values<T> {
     }
 
     /// Returns the values of a one-dimensional array, or an error.
-    fn flat(self, name: &str) -> PyResult<Vec<T>> {
+    pub fn flat(self, name: &str) -> PyResult<Vec<T>> {
         match self.shape[..] {
             [_] => Ok(self.values),
             _ => Err(PyValueError::new_err(format!("{name} must have one dimension, got {}", self.shape.len()))),
@@ -55,48 +54,28 @@ impl<T: Element + Copy> Values<T> {
     }
 }
 
-/// Numbers in one of two types: a narrow one, where they fit, or a wide one.
-pub enum Width<N, W> {
-    Narrow(Vec<N>),
-    Wide(Vec<W>),
-}
-
-impl<N: Element + Copy, W: Element + Copy> Width<N, W> {
-    /// Reads a one-dimensional array of either type. Errors name the parameter `name`.
-    pub fn read(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        if object.cast::<PyArrayDyn<N>>().is_ok() {
-            return Ok(Self::Narrow(Values::read(name, object)?.flat(name)?));
-        }
-        if object.cast::<PyArrayDyn<W>>().is_ok() {
-            return Ok(Self::Wide(Values::read(name, object)?.flat(name)?));
-        }
-        let (py, given) = (object.py(), type_given(object)?);
-        let (narrow, wide) = (N::get_dtype(py), W::get_dtype(py));
-        Err(PyTypeError::new_err(format!("{name} must be an ndarray of {narrow} or {wide}, not {given}")))
+/// Reads a one-dimensional array of numbers of a narrow or of a wide type, as wide ones.
+pub fn widened<N, W>(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Vec<W>>
+where
+    N: Element + Copy + Into<W>,
+    W: Element + Copy,
+{
+    if object.cast::<PyArrayDyn<N>>().is_ok() {
+        let narrow = Values::<N>::read(name, object)?.flat(name)?;
+        return fallible::collected(narrow.into_iter().map(Into::into)).map_err(raise);
     }
-
-    /// Returns the number of numbers.
-    pub fn len(&self) -> usize {
-        match self {
-            Self::Narrow(values) => values.len(),
-            Self::Wide(values) => values.len(),
-        }
+    if object.cast::<PyArrayDyn<W>>().is_ok() {
+        return Values::read(name, object)?.flat(name);
     }
+    let (py, given) = (object.py(), type_given(object)?);
+    let (narrow, wide) = (N::get_dtype(py), W::get_dtype(py));
+    Err(PyTypeError::new_err(format!("{name} must be an ndarray of {narrow} or {wide}, not {given}")))
 }
 
 /// Returns the type of an object that was rejected: of its elements, if it is an array.
-fn type_given(object: &Bound<'_, PyAny>) -> PyResult<String> {
+pub fn type_given(object: &Bound<'_, PyAny>) -> PyResult<String> {
     Ok(match object.cast::<PyUntypedArray>() {
         Ok(array) => format!("an array of {}", array.dtype()),
         Err(_) => object.get_type().name()?.to_string(),
     })
-}
-
-/// Reads an array of bool as bytes that are 0 or not 0. In NumPy a bool may be any byte.
-pub fn flags(name: &str, object: &Bound<'_, PyAny>, shape: &[usize]) -> PyResult<Vec<u8>> {
-    let array = object.cast::<PyUntypedArray>().ok().filter(|array| array.dtype().kind() == b'b');
-    let Some(array) = array else {
-        return Err(PyTypeError::new_err(format!("{name} must be an ndarray of bool, not {}", type_given(object)?)));
-    };
-    Values::read(name, &array.call_method1(intern!(object.py(), "view"), ("u1",))?)?.shaped(name, shape)
 }

@@ -135,18 +135,6 @@ impl FilterSpec {
         Ok(self.row()?.retained())
     }
 
-    /// Return the cells of keys by their hashes: ndarray of uint64, shape (n, k).
-    fn cells<'py>(&self, py: Python<'py>, hashes: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyArray2<u64>>> {
-        let (row, Values { values: hashes, .. }) = (self.row()?, Values::read("hashes", hashes)?);
-        let cells = detached(py, || {
-            let mut cells = fallible::zeroed(hashes.len() * row.k())?;
-            row.cells(&hashes, &mut cells);
-            Ok::<_, lately::Error>(cells)
-        })?
-        .map_err(raise)?;
-        cells.into_pyarray(py).reshape([hashes.len(), row.k()])
-    }
-
     /// Return the generations of n moments, in nanoseconds since 1970. Without moments, of the present.
     #[pyo3(signature = (moments, n))]
     fn generations<'py>(

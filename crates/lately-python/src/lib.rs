@@ -24,7 +24,6 @@ mod learned;
 mod opening;
 mod reader;
 mod records;
-mod resolve;
 mod scatter;
 mod shared;
 mod slice;
@@ -67,8 +66,6 @@ mod _core {
     use super::opening::{from_bytes, from_parts, open, open_shared, shared_path};
     #[pymodule_export]
     use super::records::{RecordHashes, RecordReader, Records};
-    #[pymodule_export]
-    use super::resolve::{resolve, since};
     #[pymodule_export]
     use super::scatter::{Ranges, Scattered, part_of};
     #[pymodule_export]

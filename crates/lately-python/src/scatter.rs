@@ -1,20 +1,18 @@
 //! `Ranges` and `Scattered`: where the cells of keys are, and the verdicts from the answers of the sites that hold
 //! them.
 
-use numpy::prelude::*;
-use numpy::{IntoPyArray, PyArray1, PyArray2};
+use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-use super::arrays::{Values, Width};
+use super::arrays::Values;
 use super::calls::detached;
-use super::resolve::read_ages;
 use super::slice::row_like;
 use super::whole::Whole;
 use crate::errors::raise;
 use lately::memory::fallible;
-use lately::shard::{self, Answer, Rule};
+use lately::shard::{self, Ages, Answer, Earlier, Rule};
 
 /// Chooses one of `parts` for each hash, independent of its places in any filter.
 ///
@@ -32,21 +30,9 @@ pub fn part_of<'py>(py: Python<'py>, hashes: &Bound<'_, PyAny>, parts: Whole) ->
 
 /// Cells of a filter in ranges, one a site, and possibly of several filters (paper 4, definition 2, section 3.3).
 ///
-/// Parameters
-/// ----------
-/// like : BloomFilter or TimingBloomFilter, or FilterSpec of one
-///     The filter that is cut.
-/// parts : int
-///     Ranges of its cells.
-/// replicas : int, default 1
-///     How many such filters there are. Each key goes to one. Range p of filter r is on site ``r * parts + p``.
-/// each : bool, default False
-///     Whether a key goes to one in each range, chosen independently (v-h), or to the same in all (h-v).
-///
-/// Raises
-/// ------
-/// TypeError, ValueError
-///     As `Slice`, or if there are more than 65,536 sites.
+/// ``Ranges(like, parts, replicas=1, *, each=False)``: each key goes to one of `replicas` filters that are cut into
+/// `parts` ranges. Range p of filter r is on site ``r * parts + p``. With `each` a key goes to a filter for each range,
+/// chosen independently (v-h), else to the same in all (h-v).
 #[pyclass(frozen, module = "lately._core")]
 pub struct Ranges {
     inner: shard::Ranges,
@@ -63,22 +49,14 @@ impl Ranges {
     }
 
     /// Scatter the cells of keys to their sites.
-    ///
-    /// Parameters
-    /// ----------
-    /// hashes : ndarray of uint64, shape (n,)
-    ///
-    /// Returns
-    /// -------
-    /// Scattered
     fn scatter(&self, py: Python<'_>, hashes: &Bound<'_, PyAny>) -> PyResult<Scattered> {
         let Values { values: hashes, .. } = Values::read("hashes", hashes)?;
         Ok(Scattered { inner: detached(py, || self.inner.scatter(&hashes))?.map_err(raise)? })
     }
 }
 
-/// The cells of n keys by their sites, from `Ranges.scatter`. What is a list here has an entry for each site with
-/// cells.
+/// The cells of n keys by their sites, from `Ranges.scatter`. A cell that a key has twice is there once. What is a list
+/// here has an entry for each site with cells.
 ///
 /// Examples
 /// --------
@@ -89,8 +67,8 @@ impl Ranges {
 /// >>> scattered = lately._core.Ranges(f, 2).scatter(lately.hash_keys(["a", "b", "a"], seed=1))
 /// >>> answers = [(*slices[site].touch(cells, 0), -1) for site, cells in scattered.shares()]
 /// >>> now = np.zeros(3, dtype=np.int64)
-/// >>> seen, unanswered = scattered.decide(answers, now, newest=0, kept=f.kept)
-/// >>> seen
+/// >>> oldest, unanswered = scattered.decide(answers, now, "answered", newest=0, kept=f.kept)
+/// >>> oldest >= 0
 /// array([False, False,  True])
 #[pyclass(frozen, module = "lately._core")]
 pub struct Scattered {
@@ -98,17 +76,6 @@ pub struct Scattered {
 }
 
 impl Scattered {
-    /// An array with a value for each cell, shape (n, k).
-    fn each<'py, T: numpy::Element>(
-        &self,
-        py: Python<'py>,
-        of: impl Fn(usize) -> T + Send,
-    ) -> PyResult<Bound<'py, PyArray2<T>>> {
-        let shape = [self.inner.keys(), self.inner.k()];
-        let values = detached(py, || fallible::collected((0..shape[0] * shape[1]).map(of)))?.map_err(raise)?;
-        values.into_pyarray(py).reshape(shape)
-    }
-
     /// The arrays of those sites that have cells.
     fn listed<'py, T: numpy::Element>(
         &self,
@@ -118,48 +85,12 @@ impl Scattered {
         let scattered = detached(py, || self.inner.scattered(of))?.map_err(raise)?.into_iter().enumerate();
         Ok(scattered.filter(|(_, its)| !its.is_empty()).map(|(site, its)| (site, its.into_pyarray(py))).collect())
     }
-
-    fn spread_as<'py, T: numpy::Element + Copy + Sync>(
-        &self,
-        py: Python<'py>,
-        column: &[T],
-    ) -> PyResult<Bound<'py, PyList>> {
-        let (keys, k) = (self.inner.keys(), self.inner.k());
-        if column.len() != keys {
-            return Err(PyValueError::new_err(format!("column must have the shape [{keys}], got [{}]", column.len())));
-        }
-        PyList::new(py, self.listed(py, |at, _| column[at / k])?.into_iter().map(|(_, its)| its))
-    }
 }
 
 #[pymethods]
 impl Scattered {
-    /// ndarray of uint16, shape (n, k): the site of each cell.
-    #[getter]
-    fn sites<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<u16>>> {
-        self.each(py, |at| self.inner.owner(at) as u16)
-    }
-
-    /// ndarray of uint64, shape (n, k): the numbers of the cells in the filter that the sites hold parts of.
-    #[getter]
-    fn cells<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<u64>>> {
-        self.each(py, |at| self.inner.cells()[at])
-    }
-
-    /// ndarray of uint64, shape (n, k): their numbers among the cells of all sites.
-    #[getter]
-    fn names<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<u64>>> {
-        self.each(py, |at| self.inner.name(at))
-    }
-
-    /// Give each site's number, and the numbers of its cells, counted from its first, in the order of the keys.
-    ///
-    /// A cell that a key has twice is there once.
-    ///
-    /// Returns
-    /// -------
-    /// list of (int, ndarray)
-    ///     The arrays are of uint32 if no site has more cells, else of uint64.
+    /// Give each site's number, and the numbers of its cells, counted from its first, in the order of the keys: arrays
+    /// of uint32 if no site has more cells, else of uint64.
     fn shares<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         if self.inner.narrow() {
             return PyList::new(py, self.listed(py, |_, cell| cell as u32)?);
@@ -167,21 +98,9 @@ impl Scattered {
         PyList::new(py, self.listed(py, |_, cell| cell)?)
     }
 
-    /// Give for the cells of each site what belongs to their keys.
-    ///
-    /// Parameters
-    /// ----------
-    /// column : ndarray of uint8 or uint32, shape (n,)
-    ///
-    /// Returns
-    /// -------
-    /// list of ndarray
-    ///     Like `shares`, of the type of `column`.
-    fn spread<'py>(&self, py: Python<'py>, column: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyList>> {
-        match Width::<u8, u32>::read("column", column)? {
-            Width::Narrow(column) => self.spread_as(py, &column),
-            Width::Wide(column) => self.spread_as(py, &column),
-        }
+    /// Give for each site the places of its cells: cell j of key i has the place ``i * k + j``.
+    fn places<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, self.listed(py, |at, _| at as i64)?.into_iter().map(|(_, its)| its))
     }
 
     /// Decide on the keys in order.
@@ -189,24 +108,30 @@ impl Scattered {
     /// Parameters
     /// ----------
     /// answers : list of (ages, base, missed), or None
-    ///     What each site gave (`Slice.touch`), and the newest generation that it may have missed; None for one that
-    ///     failed. Like `shares`.
+    ///     What each site answered (`Slice.ages`), and the newest generation that it may have missed: while that
+    ///     counts, an unset cell there has no answer. None for a site that failed. In place of ages there may be
+    ///     generations, of int64: the least int64 for a cell never set, and one more for one without an answer.
     /// generations : ndarray of int64, shape (n,)
-    /// newest, kept, refresh, least, equal
-    ///     As of `resolve`. With `refresh`, which is the default, the sites have set the cells; else nothing was set,
-    ///     and each key is decided by itself.
+    ///     A late key sets its cells in its own generation, and lowers no younger one (erratum OIE-8).
+    /// earlier : {"apart", "answered", "new", "all"}
+    ///     What earlier keys of the batch have set: nothing that matters; what the answers have; the cells of new keys,
+    ///     or of all, which the answers do not have.
+    /// newest, kept : int
+    ///     A cell is live if it is set and at most `kept` generations older than the latest one up to its key, or than
+    ///     `newest`, that before the batch.
+    /// least, equal : int
+    ///     How many cells of a duplicate must have an answer (erratum OIE-2), or be set in one generation (k').
+    /// known : ndarray of int8, shape (n,), optional
+    ///     The verdict that a key was given before, 0 or 1, and is given again; -1 if none.
     ///
     /// Returns
     /// -------
-    /// seen, unanswered : ndarray of bool, shape (n,)
-    ///     Which keys had been seen, and for which a site had no answer, or only one that proves nothing.
-    ///
-    /// Raises
-    /// ------
-    /// TypeError, ValueError
-    ///     If something does not fit.
-    #[pyo3(signature = (answers, generations, *, newest, kept, refresh=true, least=Whole::new(0), equal=Whole::new(1)),
-        text_signature = "($self, answers, generations, *, newest, kept, refresh=True, least=0, equal=1)")]
+    /// oldest : ndarray of int64, shape (n,)
+    ///     When the oldest cell of a key that was seen was set; the least int64 for a new key.
+    /// unanswered : ndarray of bool, shape (n,)
+    ///     For which keys a site had no answer, or only one that proves nothing.
+    #[pyo3(signature = (answers, generations, earlier, *, newest, kept, least=Whole::new(0), equal=Whole::new(1), known=None),
+        text_signature = "($self, answers, generations, earlier, *, newest, kept, least=0, equal=1, known=None)")]
     #[allow(clippy::too_many_arguments, reason = "keywords")]
     #[allow(clippy::type_complexity, reason = "two arrays")]
     fn decide<'py>(
@@ -214,15 +139,24 @@ impl Scattered {
         py: Python<'py>,
         answers: Vec<Option<(Bound<'py, PyAny>, i64, i64)>>,
         generations: &Bound<'_, PyAny>,
+        earlier: &str,
         newest: i64,
         kept: i64,
-        refresh: bool,
         least: Whole,
         equal: Whole,
-    ) -> PyResult<(Bound<'py, PyArray1<bool>>, Bound<'py, PyArray1<bool>>)> {
+        known: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<(Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<bool>>)> {
         let n = self.inner.keys();
         let generations = Values::read("generations", generations)?.shaped("generations", &[n])?;
-        let rule = Rule { newest, kept, refresh, least: least.within("least")?, equal: equal.within("equal")? };
+        let known = known.map(|known| Values::read("known", known)?.shaped("known", &[n])).transpose()?;
+        let earlier = match earlier {
+            "apart" => Earlier::Apart,
+            "answered" => Earlier::Answered,
+            "new" => Earlier::New,
+            "all" => Earlier::All,
+            _ => return Err(PyValueError::new_err(format!("earlier is none of its words, got {earlier:?}"))),
+        };
+        let rule = Rule { newest, kept, earlier, least: least.within("least")?, equal: equal.within("equal")? };
         let holders: Vec<usize> = (0..self.inner.sites()).filter(|&site| self.inner.counts()[site] > 0).collect();
         if answers.len() != holders.len() {
             let message = format!("there are {} answers of {} sites", answers.len(), holders.len());
@@ -232,18 +166,29 @@ impl Scattered {
             answer.map(|(ages, base, missed)| Ok((read_ages(&ages)?, base, missed))).transpose()
         };
         let answers: Vec<_> = answers.into_iter().map(read).collect::<PyResult<_>>()?;
-        let decided = detached(py, || {
+        let (oldest, unanswered) = detached(py, || {
             let mut of_sites: Vec<_> = (0..self.inner.sites()).map(|_| None).collect();
             for (site, answer) in holders.into_iter().zip(&answers) {
                 of_sites[site] =
                     answer.as_ref().map(|(ages, base, missed)| Answer { ages, base: *base, missed: *missed });
             }
-            let (mut seen, mut unanswered) = (fallible::zeroed(n)?, fallible::zeroed(n)?);
-            self.inner
-                .decide(&of_sites, &generations, rule, |i, was, unsure| (seen[i], unanswered[i]) = (was, unsure))
-                .map(|()| (seen, unanswered))
+            let (mut oldest, mut unanswered) = (fallible::zeroed(n)?, fallible::zeroed(n)?);
+            let write = |i, of_key, unsure| (oldest[i], unanswered[i]) = (of_key, unsure);
+            let decided = self.inner.decide(&of_sites, &generations, known.as_deref(), rule, write);
+            decided.map(|()| (oldest, unanswered))
         })?
         .map_err(raise)?;
-        Ok((decided.0.into_pyarray(py), decided.1.into_pyarray(py)))
+        Ok((oldest.into_pyarray(py), unanswered.into_pyarray(py)))
     }
+}
+
+/// Reads what `Slice.ages` or `Slice.touch` returned, or generations.
+fn read_ages(ages: &Bound<'_, PyAny>) -> PyResult<Ages> {
+    if ages.cast::<PyArray1<u8>>().is_ok() {
+        return Ok(Ages::Narrow(Values::read("ages", ages)?.values));
+    }
+    if ages.cast::<PyArray1<u32>>().is_ok() {
+        return Ok(Ages::Wide(Values::read("ages", ages)?.values));
+    }
+    Ok(Ages::Last(Values::read("ages", ages)?.flat("ages")?))
 }

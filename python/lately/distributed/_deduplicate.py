@@ -179,18 +179,7 @@ def repeated(
 ) -> NDArray[np.bool_]:
     """Return which keys were seen within `span` nanoseconds before, in order of time, exactly.
 
-    Parameters
-    ----------
-    hashes : ndarray of uint64, shape (n,)
-    moments : ndarray of int64, shape (n,), optional
-        Nanoseconds, in any order; equally early keys go in their order, and so do all without.
-    span : int, optional
-        None means forever.
-    refresh : bool
-
-    Returns
-    -------
-    ndarray of bool, shape (n,)
+    Equally early keys go in their order, and so do all without moments. Without a span the window never ends.
     """
     order = np.argsort(hashes, kind="stable") if moments is None else np.lexsort((moments, hashes))
     sorted_hashes = hashes[order]

@@ -6,7 +6,7 @@ use lately::engine::Refresh;
 use lately::filter::AnyFilter;
 use lately::format;
 use lately::inference::{Inference, PerKey, Posterior, PosteriorCache, Question};
-use lately::shard::{Answers, NEVER, Row, Rule, Shard, resolve};
+use lately::shard::{Answer, Earlier, NEVER, Ranges, Row, Rule, Shard};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Number of bytes of the header.
@@ -207,8 +207,6 @@ fn infer(filter: &AnyFilter, turn: Option<usize>) {
 fn cut(filter: &AnyFilter) {
     let Ok(row) = Row::of(filter) else { return };
     let keys: [u64; 8] = hashes();
-    let mut cells = vec![0; keys.len() * row.k()];
-    row.cells(&keys, &mut cells);
     let moments = match filter.window() {
         Window::Count { .. } => Moments::Untimed,
         Window::Time { .. } => Moments::At(filter.engine().clock().latest().unwrap_or(0)),
@@ -218,43 +216,36 @@ fn cut(filter: &AnyFilter) {
     for parts in 1..4 {
         let Ok(bounds) = row.bounds(parts) else { return };
         assert!(bounds.is_sorted() && bounds.len() as u64 == parts + 1);
-        let mut last = vec![NEVER; cells.len()];
-        let mut start = 0;
-        for part in 0..parts {
+        let Some(scattered) = had(Ranges::new(row, parts, 1, false).and_then(|ranges| ranges.scatter(&keys))) else {
+            return;
+        };
+        let shares = scattered.scattered(|_, cell| cell).unwrap();
+        let (mut answers, mut start) = (Vec::new(), 0);
+        for (part, own) in (0..).zip(&shares) {
             let Some(mut shard) = had(Shard::new(row, part, parts)) else { return };
             let words = &all[start..start + shard.words().len()];
             start += words.len();
             let newest = generations[0];
             let mut old = Shard::from_words(row, part, parts, words, newest).unwrap();
             for shard in [&mut old, &mut shard] {
-                let here = |cell: &&u64| shard.cells().contains(cell);
-                let own: Vec<u64> = cells.iter().filter(here).copied().collect();
-                let mut read = vec![0; own.len()];
-                shard.read(&own, &mut read).unwrap();
+                shard.ages(own).unwrap();
                 for later in [0, 1, -1, row.retained().saturating_add(2)] {
                     let generation = if newest == 0 { 0 } else { newest.saturating_add(later).max(NEVER + 1) };
-                    if had(shard.set(&own, own.len(), &[generation])).is_none() {
+                    if had(shard.touch(own, generation, None)).is_none() {
                         return;
                     }
                 }
-                shard.read(&own, &mut read).unwrap();
-                assert!(share(shard.fill()) && read.iter().all(|&last| last != NEVER), "{read:?}");
-                let owned = cells.iter().zip(&mut last).filter(|(cell, _)| shard.cells().contains(cell));
-                owned.zip(read).for_each(|((_, last), read)| *last = read);
+                let (ages, base) = shard.ages(own).unwrap();
+                assert!(share(shard.fill()) && (0..own.len()).all(|i| ages.last(i, base) != NEVER));
             }
+            answers.push(shard.ages(own).unwrap());
         }
-        let answers = Answers {
-            k: row.k(),
-            cells: &cells,
-            last: &last,
-            generations: &generations,
-            alive: None,
-            missed: None,
-            known: None,
-        };
-        let rule = Rule { newest: NEVER, kept: row.retained(), refresh: true, least: 0, equal: 1 };
-        let mut seen = [false; 8];
-        had(resolve(answers, rule, &mut seen));
+        let answers: Vec<_> =
+            answers.iter().map(|(ages, base)| Some(Answer { ages, base: *base, missed: NEVER })).collect();
+        for earlier in [Earlier::Apart, Earlier::Answered, Earlier::New, Earlier::All] {
+            let rule = Rule { newest: NEVER, kept: row.retained(), earlier, least: 0, equal: 1 };
+            had(scattered.decide(&answers, &generations, None, rule, |_, _, unsure| assert!(!unsure)));
+        }
     }
 }
 

@@ -14,14 +14,9 @@ from lately.distributed._seed import shared_seed
 
 @dataclass(frozen=True)
 class Blank:
-    """An empty filter of a window of time, or a Bloom filter.
+    """An empty filter of a window of time, or a Bloom filter: its class, and what its `from_parameters` takes.
 
-    Attributes
-    ----------
-    family : str
-        Name of its class.
-    arguments : tuple of (str, value)
-        What its `from_parameters` takes, of JSON's types: spans are nanoseconds.
+    The arguments are of JSON's types: spans are nanoseconds.
 
     Examples
     --------
@@ -35,15 +30,7 @@ class Blank:
 
     @classmethod
     def of(cls, filter: Filter | Choice) -> "Blank":
-        """Record the parameters of an empty filter, or of one that is only planned.
-
-        Raises
-        ------
-        TypeError
-            If it is neither.
-        ValueError
-            If it is not empty, its window counts insertions, or its seed is a secret.
-        """
+        """Record the parameters of an empty filter, or of one that is only planned; raise where it is neither."""
         if not isinstance(filter, Filter | Choice):
             raise TypeError(f"filter must be a filter of lately, got {type(filter).__name__}")
         like = filter.outline() if isinstance(filter, Choice) else filter

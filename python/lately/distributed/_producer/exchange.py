@@ -5,6 +5,8 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any, TypeVar
 
 from lately._core import OverfullWarning
@@ -44,22 +46,22 @@ class FailedSitesError(RuntimeError):
         return f"no answer from {sites}{again}"
 
 
+@dataclass(frozen=True)
+class Request:
+    """Messages, and how to combine their answers."""
+
+    messages: Sequence[Message]
+    combine: Callable[[list[Any]], Any]
+
+    def then(self, act: Callable[[Any], Any]) -> "Request":
+        """Apply a function to the combined answers."""
+        return Request(self.messages, lambda answers: act(self.combine(answers)))
+
+
 class Exchange:
-    """A producer's way to its sites.
+    """A producer's way to its sites: counts `traffic`, and `restarts`, how often a site lacked what it had answered.
 
-    Parameters
-    ----------
-    sites : Sites
-    strict : bool
-        Whether a site that fails is an error.
-
-    Attributes
-    ----------
-    sites : Sites
-    strict : bool
-    traffic : Traffic
-    restarts : int
-        How often a site was found to lack what it had last answered.
+    If it is `strict`, a site that fails is an error.
     """
 
     def __init__(self, sites: Sites, *, strict: bool) -> None:
@@ -81,12 +83,7 @@ class Exchange:
     def call(self, messages: Sequence[Message]) -> list[Any]:
         """Send messages (`Sites.call`); warn of each site that fails, once until it answers again, or that lost writes.
 
-        Raises
-        ------
-        FailedSitesError
-            Instead of the warning, if it is strict.
-        RuntimeError
-            If it is closed.
+        If it is strict, there is a `FailedSitesError` instead of the warning.
         """
         self._check()
         answers = self.sites.call(messages)
@@ -115,6 +112,11 @@ class Exchange:
                 stacklevel=_level(),
             )
         return answers
+
+    def send(self, requests: Sequence[Request]) -> list[Any]:
+        """Send the messages of all requests at once, and return the combined answers of each."""
+        answers = iter(self.call([message for request in requests for message in request.messages]))
+        return [request.combine(list(islice(answers, len(request.messages)))) for request in requests]
 
     @contextmanager
     def lease(self, record: Record | None = None) -> Iterator[Lease]:
@@ -157,14 +159,9 @@ def _level() -> int:
 
 
 def until_done(act: Callable[[bool], _Done], *, again: bool) -> _Done:
-    """Write a batch, again if another producer got the lease meanwhile.
+    """Write a batch, again if another producer got the lease meanwhile; raise a `SupersededError` after too often.
 
     `act` is given whether the batch may have been sent before: what was set then is known by its request.
-
-    Raises
-    ------
-    SupersededError
-        If that happens too often.
     """
     for _ in range(LEASES - 1):
         try:

@@ -24,23 +24,10 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(frozen=True)
 class Batch:
-    """Keys, when they were seen, and what the batch is known by.
+    """Keys, when they were seen in nanoseconds since 1970 (None is now), and what the batch is known by.
 
-    Attributes
-    ----------
-    hashes : ndarray of uint64, shape (n,)
-    moments : ndarray of int64, shape (n,), or None
-        Nanoseconds since 1970; None is now.
-    latest : int or None
-        The latest moment the producer has seen before it.
-    producer, lasting
-        As in `RequestId`.
-    number : int
-        Of the batch, among the producer's; 0 if it only queries.
-    again : bool
-        Whether it may have been sent before.
-    offsets : ndarray of int64, shape (n,), or None
-        Where in the batch the keys are, ascending; None is one after the other.
+    `latest` is the latest moment that the producer has seen before it. The number is 0 if the batch only queries.
+    `again` means that it may have been sent before. `offsets` are the places of the keys; None is one after the other.
     """
 
     hashes: NDArray[np.uint64]
@@ -64,23 +51,11 @@ class Batch:
 
 
 class Producer:
-    """Numbers, reads and writes the batches of a handle, one after the other.
+    """Numbers, reads and writes the batches of a handle, one after the other; `number` is that of the last.
 
-    A producer without a name of its own that runs in a Ray task is named after the task and the count of the task's
-    calls: when Ray runs the task again, its first call is the first call again.
-
-    Parameters
-    ----------
-    like : FilterSpec
-        The filter, which reads times and rejects them as it would itself.
-    name : str, optional
-        Its name, if a later process may send its last batch again; each batch then needs its number. The default is
-        unique.
-
-    Attributes
-    ----------
-    number : int
-        Of the batch written last, in this task; 0 before the first.
+    `like` reads times and rejects them as the filter would. A producer with a name needs a number for each batch, since
+    a later process may send its last batch again. One without that runs in a Ray task is named after the task and the
+    count of the task's calls: when Ray runs the task again, its first call is the first call again.
     """
 
     def __init__(self, like: FilterSpec, name: str | None) -> None:
@@ -113,15 +88,7 @@ class Producer:
         act: Callable[[Batch], _Answer],
         nothing: _Answer,
     ) -> _Answer:
-        """Read a batch, or reject it, and write it by `act`. `nothing` answers an empty batch.
-
-        Raises
-        ------
-        TypeError
-            If `number` is no whole number, or there is none though the producer has a name.
-        ValueError
-            If it lies before that of the last batch.
-        """
+        """Read a batch, or reject it, and write it by `act`. `nothing` answers an empty batch."""
         with self._writing:
             hashes = hash_keys(keys, seed=self._seed)
             where = None if offsets is None else _offsets(offsets, len(hashes))

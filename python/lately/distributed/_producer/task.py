@@ -11,15 +11,7 @@ ATTEMPTS = 4096
 
 @dataclass(frozen=True)
 class Attempt:
-    """A run of a task, or of a method of an actor.
-
-    Attributes
-    ----------
-    task : str
-        The same whenever Ray runs it again.
-    number : int
-        0 the first time.
-    """
+    """A run of a task, or of a method of an actor: a name that is the same in each run, and which run it is, from 0."""
 
     task: str
     number: int

@@ -34,18 +34,10 @@ LEASE_ACTOR = -1
 
 @dataclass(frozen=True)
 class Spec:
-    """What an actor needs to know of its filter.
+    """What an actor has of its filter.
 
-    Attributes
-    ----------
-    filter : str
-        Prefix of the actors' names in the cluster's store.
-    secret : bytes
-        From which the keys of ports are derived (`key_of`).
-    ports : bool
-        Whether actors have ports.
-    shares : tuple of tuple of int
-        The sites of each actor.
+    `filter` is the prefix of the actors' names in the cluster's store, `secret` that from which the keys of ports are
+    derived (`key_of`), and `shares` has the sites of each actor.
     """
 
     filter: str
@@ -163,30 +155,14 @@ class LeaseActor(_Actor):
 
 @dataclass(frozen=True)
 class Out:
-    """In place of an answer: the actor did not answer in time.
-
-    Attributes
-    ----------
-    reason : str
-    since : float
-        Seconds since 1970.
-    """
+    """In place of an answer: the actor did not answer in time, since a moment in seconds since 1970."""
 
     reason: str
     since: float
 
 
 class Actors:
-    """Calls the actors of a filter, and skips those that do not answer, until they do.
-
-    Parameters
-    ----------
-    handles : mapping from int to actor
-    secret : bytes
-        From which the keys of their ports are derived.
-    deadline : float
-        Seconds that they have to answer.
-    """
+    """Calls the actors of a filter, and skips those that do not answer, until they do."""
 
     def __init__(self, handles: Mapping[int, Any], secret: bytes, deadline: float) -> None:
         self.handles, self._secret, self.deadline = dict(handles), secret, deadline
@@ -229,12 +205,7 @@ class Actors:
     def of_lease(self, seconds: float, *request: Any) -> Any:
         """Call a method of `LeaseServer`, once.
 
-        Raises
-        ------
-        ConnectionError
-            If the actor does not answer.
-        RuntimeError
-            If it has ended for good.
+        Raises a `ConnectionError` if the actor does not answer, and a RuntimeError if it has ended for good.
         """
         ray = imported()
         answer = self._by_ports({LEASE_ACTOR: request}, time.monotonic() + seconds).get(LEASE_ACTOR)

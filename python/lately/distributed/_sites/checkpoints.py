@@ -16,16 +16,8 @@ class Checkpoints:
     """The checkpoints of a run: what it finds, and what it saves.
 
     A run begins by a claim: a few bytes under the site's name. Its checkpoints have a name of their own, so that a
-    write of an earlier run that comes late replaces nothing. A run reads the claim after it has saved, and before
-    it answers. So either it finds that a later run has started, or that one finds what was saved.
-
-    Parameters
-    ----------
-    store : Store
-    name : str
-        Of the site.
-    whole : bool
-        Whether every answer is saved before it is given.
+    write of an earlier run that comes late replaces nothing. A run reads the claim after it has saved, and before it
+    answers. So either it finds that a later run has started, or that one finds what was saved.
 
     Attributes
     ----------
@@ -36,12 +28,7 @@ class Checkpoints:
     incarnation : int
         The same in runs between which nothing was lost that had been answered.
     lost : bool
-        Whether something may have been.
-
-    Raises
-    ------
-    ValueError
-        If there is something else under the name.
+        Whether something may have been. It cannot if each run is `whole`: it saves every answer before it is sent.
     """
 
     def __init__(self, store: Store, name: str, *, whole: bool) -> None:
@@ -72,13 +59,7 @@ class Checkpoints:
             first += 1
 
     def save(self, data: bytes, log: int) -> None:
-        """Replace the checkpoint, and what was logged before it; log number `log` follows it.
-
-        Raises
-        ------
-        TakenOverError
-            If a later run has started.
-        """
+        """Replace the checkpoint, and what was logged before it; log number `log` follows it."""
         self._check()
         self._store.write(self._at(self._run), data)
         self._check()
@@ -88,13 +69,7 @@ class Checkpoints:
             self._store.remove(name)
 
     def append(self, data: bytes) -> bool:
-        """Append to the log; return False where the store has none.
-
-        Raises
-        ------
-        TakenOverError
-            If a later run has started.
-        """
+        """Append to the log; return False where the store has none."""
         self._check()
         done = self._store.append(self._log(self._run, self.log), data)
         self._check()

@@ -36,13 +36,7 @@ def framed(value: Any) -> list[Buffer]:
 
 
 def opened(head: bytes | bytearray, arrays: bytes | bytearray | memoryview) -> Any:
-    """Make again what `framed` was given; tuples are lists.
-
-    Raises
-    ------
-    ValueError
-        If it is no frame.
-    """
+    """Make again what `framed` was given; tuples are lists. What is no frame is a ValueError."""
     taken = 0
 
     def made(found: dict[str, Any]) -> Any:

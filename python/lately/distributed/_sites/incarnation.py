@@ -25,18 +25,7 @@ TRUST = 5.0
 
 
 class Incarnation:
-    """The number of this process of an actor, claimed when it is made.
-
-    Parameters
-    ----------
-    actor : str
-        Name of the actor, unique in the cluster.
-
-    Attributes
-    ----------
-    number : int
-        1 for the first process, and one more for each that follows.
-    """
+    """The number of this process of an actor: 1 for the first, and one more for each successor."""
 
     def __init__(self, actor: str) -> None:
         self._actor = actor

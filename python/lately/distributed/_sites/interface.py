@@ -57,12 +57,7 @@ class Message:
 class Failed:
     """In place of an answer: the site did not answer within its deadline. What it did is unknown.
 
-    Attributes
-    ----------
-    site : int
-    reason : str
-    since : float
-        Seconds since 1970 when it first did not answer. It is the same through one outage.
+    `since` is when it first did not answer, in seconds since 1970: the same through one outage.
     """
 
     site: int
@@ -112,20 +107,11 @@ class Traffic:
 class Lease:
     """A producer's right to write, while no other has it.
 
-    Attributes
-    ----------
-    fence : int
-        Its number. A site that has had a message of a later lease refuses those of this one.
-    left : tuple or None
-        The record of a lease that ended before its batch was complete; the holder of the next one completes it first.
-        Where there is one, the record with which this lease was taken is not kept.
-    newest : int or None
-        The newest generation written under the leases before; None if that is not known. The holder sets it to what it
-        has written, for the next.
-    doubtful : bool
-        Whether a batch may have been cut off whose record is lost.
-    keep : callable
-        Called by `hold`; raises a `SupersededError` if another lease has started.
+    `fence` is its number: a site that has had a message of a later lease refuses those of this one. `left` is the
+    record of a lease that ended before its batch was complete; the holder of the next one completes it first, and the
+    record with which it was taken is not kept. `newest` is the newest generation written under the leases before, or
+    None if that is not known; the holder sets it to what it has written. `doubtful` means that a batch may have been
+    cut off whose record is lost.
     """
 
     fence: int
@@ -142,15 +128,9 @@ class Lease:
 class Sites(Protocol):
     """Sites, by number: in this process (`LocalSites`) or as actors (`RaySites`).
 
-    Attributes
-    ----------
-    connected : bool
-        Whether they were started elsewhere. A filter that is closed then leaves them running.
-    incarnations : dict of int to int
-        Of each site, by number, that of its latest answer (`Site.incarnation`). A new one means that the site was made
-        again, and lacks what it had last answered.
-    overfull : dict of int to str
-        Warnings of sites that hold more than planned (`Site.overfull`).
+    `connected` means that they were started elsewhere: a filter that is closed then leaves them running. `incarnations`
+    has that of the latest answer of each site (`Site.incarnation`); a new one means that the site was made again, and
+    lacks what it had last answered. `overfull` has warnings of sites that hold more than planned (`Site.overfull`).
     """
 
     connected: bool
@@ -160,28 +140,18 @@ class Sites(Protocol):
     def __len__(self) -> int: ...
 
     def call(self, messages: Sequence[Message]) -> list[Any]:
-        """Send messages, all at once, and wait for their answers.
+        """Send messages, all at once, and return the answer to each, or `Failed`.
 
-        Returns
-        -------
-        list
-            The answer to each message, or `Failed`. A site gets the messages of one call in order. An error that a site
-            raises is raised here, once all have answered.
-
-        Raises
-        ------
-        RuntimeError
-            At once, if the sites are closed, or one is gone that cannot come back.
+        A site gets the messages of one call in order. An error that a site raises is raised here, once all have
+        answered; a RuntimeError at once, if the sites are closed, or one is gone that cannot come back.
         """
         ...
 
     def lease(self, record: Record | None = None) -> AbstractContextManager[Lease]:
         """Wait until no other producer has the lease, and take it: ``with sites.lease() as lease``.
 
-        With a `record`, that is held from the beginning, unless another is left.
-
-        A lease that takes too long may be given to another producer. A site that has had a message of a later lease
-        refuses those with an earlier fence (`SupersededError`): then read again, and write, under a new lease.
+        With a `record`, that is held from the beginning, unless another is left. A lease that takes too long may be
+        given to another producer; the sites then raise a `SupersededError`: read again, and write, under a new lease.
         """
         ...
 

@@ -37,17 +37,9 @@ LONGEST = 3
 class LeaseServer:
     """Grants the lease to one producer at a time.
 
-    Parameters
-    ----------
-    incarnation : int, default 1
-        Number of this process among those of the actor. Above 1, a lease may be under way. Fences of a later process
-        are higher.
-    seconds : float, default `LEASE`
-        How long a lease lasts without renewal.
-
-    Notes
-    -----
-    A producer whose lease ended without its knowledge is refused by the sites, which compare fences.
+    Above 1, the `incarnation` of its process means that a lease may be under way; fences of a later process are higher.
+    A lease that is not renewed ends after some `seconds`. A producer that has not noticed is refused by the sites,
+    which compare fences.
     """
 
     def __init__(self, incarnation: int = 1, seconds: float = LEASE) -> None:
@@ -62,18 +54,10 @@ class LeaseServer:
         self._newest: int | None = None
 
     async def take(self, *record: Any) -> tuple[int, Record | None, int | None, bool]:
-        """Wait for the lease and grant it.
+        """Wait for the lease and grant it: return the first fields of `Lease`.
 
-        Returns
-        -------
-        fence : int
-            Its number; 0 after waiting in vain for as long as a lease lasts, so that no call hangs.
-        left : tuple or None
-            The record of a lease that ended before its batch was complete. Otherwise `record` is kept.
-        newest : int or None
-            The newest generation written under the leases before.
-        doubtful : bool
-            Whether a lease may have been under way when the actor died whose holder did not register again.
+        The fence is 0 after waiting in vain for as long as a lease lasts, so that no call hangs. Unless a record is
+        left, `record` is kept.
         """
         end = time.monotonic() + self._seconds
         async with self._changed:
@@ -125,12 +109,8 @@ class LeaseServer:
 class LeaseClient:
     """Takes leases for the producers of a process.
 
-    Parameters
-    ----------
-    call : callable
-        Calls a method of the server: ``call(seconds, method, *arguments)``. It raises a `ConnectionError` where the
-        server does not answer, and a RuntimeError once it is gone for good.
-    deadline : float
+    ``call(seconds, method, *arguments)`` calls a method of the server. It raises a `ConnectionError` where the server
+    does not answer, and a RuntimeError once it is gone for good.
     """
 
     def __init__(self, call: Callable[..., Any], deadline: float) -> None:

@@ -38,13 +38,7 @@ def pack(state: State) -> bytes:
 
 
 def unpack(data: bytes) -> State:
-    """Read a checkpoint; nothing in it is ever executed.
-
-    Raises
-    ------
-    ValueError
-        If it is damaged, or something else.
-    """
+    """Read a checkpoint; nothing in it is ever executed. One that is damaged is a ValueError."""
     if not data.startswith(MAGIC):
         raise ValueError(f"this is no checkpoint of a site: it begins with {data[:16]!r}")
     match list(records(data)):
@@ -56,10 +50,7 @@ def unpack(data: bytes) -> State:
 def records(log: bytes) -> Iterator[Any]:
     """Read the records of a log. A group that was cut off while it was written ends it: it was not answered.
 
-    Raises
-    ------
-    ValueError
-        If something else is damaged.
+    Any other damage is a ValueError.
     """
     start = 0
     while start < len(log):

@@ -109,26 +109,10 @@ def fits(frame: list[Buffer]) -> bool:
 
 
 class Listener:
-    """A port that answers requests, with a thread for each connection.
+    """A port that answers requests, with a thread for each connection; an OSError where none can be opened.
 
-    Parameters
-    ----------
-    host : str
-        The address of this node among the others, the only one that it binds.
-    key : bytes
-        What producers must know (`key_of`).
-    answer : callable
-        Called with a request; what it returns is the answer, what it raises too.
-
-    Attributes
-    ----------
-    address : (str, int)
-        Host and port.
-
-    Raises
-    ------
-    OSError
-        If no port can be opened.
+    It binds no address but `host`, that of this node among the others. Producers must know the key (`key_of`). `answer`
+    is called with a request; what it returns is the answer, what it raises too.
     """
 
     def __init__(self, host: str, key: bytes, answer: Callable[[Any], Any]) -> None:
@@ -273,18 +257,9 @@ class Links:
         self._lock = threading.Lock()
 
     def exchange(self, requests: Requests, end: float) -> dict[int, Any]:
-        """Send a frame to each actor before waiting for any answer.
+        """Send a frame to each actor before waiting for any answer, until the moment `end` of `time.monotonic`.
 
-        Parameters
-        ----------
-        requests : mapping from int to (address, key, frame)
-        end : float
-            Moment of `time.monotonic` until which to wait.
-
-        Returns
-        -------
-        dict
-            The answer of each, or the error in its place: `UnreachableError`, `LostError`, TimeoutError.
+        Returns the answer of each, or the error in its place: `UnreachableError`, `LostError`, TimeoutError.
         """
         answers: dict[int, Any] = {}
         links = self._linked(requests, end, answers)

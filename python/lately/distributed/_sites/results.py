@@ -34,21 +34,10 @@ UNKNOWN = -1
 class RequestId:
     """The keys of a producer's batch that a message is about.
 
-    Attributes
-    ----------
-    producer : str
-    number : int
-        Of the batch; a producer counts them upwards, and sends one after the other.
-    index : ndarray of int32, shape (n,), or None
-        Places of the keys in the batch, ascending; of any integer type. They travel with every message. None is what
-        the batch has for the site, all of it: the answer is then remembered as a whole.
-    lasting : bool
-        Whether the producer has a name of its own, under which it may come back days later.
-
-    Raises
-    ------
-    ValueError
-        If the number does not fit into 63 bits, or the places not into 31, or do not ascend.
+    A producer counts its batches upwards, and sends one after the other. `index` has the places of the keys in the
+    batch, ascending, which travel with every message as int32. None is what the batch has for the site, all of it: the
+    answer is then remembered as a whole. A `lasting` producer has a name of its own, under which it may come back days
+    later.
     """
 
     producer: str
@@ -80,21 +69,10 @@ class RequestId:
 
 @dataclass(frozen=True)
 class _Answers:
-    """What is remembered of a producer.
+    """What is remembered of a producer: the number of its latest batch, and when that came, in seconds since 1970.
 
-    Attributes
-    ----------
-    number : int
-        Of its latest batch.
-    index : ndarray of int32, shape (n,)
-    marks : ndarray of uint16, shape (n,)
-        15 bits that check each key, and the answer in the lowest; neither of them where the answers are forgotten.
-    heard : float
-        Seconds since 1970.
-    share : bytes
-        The answer to all that its batch had for the site, as a frame, and a sum of what that was. Then there is no
-        `index`.
-    forgotten : bool
+    A mark has 15 bits that check a key, and the answer in the lowest. A `share` is the answer to all that the batch had
+    for the site, as a frame, and a sum of what that was; then there is no index.
     """
 
     number: int
@@ -129,25 +107,10 @@ class ResultCache:
         return sum(map(len, self._latest.values()))
 
     def known(self, request: RequestId, keys: NDArray[np.uint64] | None = None) -> NDArray[np.int8]:
-        """Return the remembered answers to the keys of a request.
+        """Return the remembered answers to the keys of a request: 0 or 1, or `UNKNOWN`.
 
-        Parameters
-        ----------
-        request : RequestId
-        keys : ndarray of uint64, shape (n,), optional
-            Hashes or cells, to be compared with what came at their places.
-
-        Returns
-        -------
-        ndarray of int8, shape (n,)
-            0 or 1, or `UNKNOWN`.
-
-        Raises
-        ------
-        ValueError
-            If the producer has sent a later batch, or other keys under this number.
-        ForgottenError
-            If the answers are forgotten.
+        `keys` are hashes or cells, to be compared with what came at their places. A ValueError means that the producer
+        has sent a later batch, or other keys under this number, a `ForgottenError` that the answers are forgotten.
         """
         assert request.index is not None
         known = np.full(len(request.index), UNKNOWN, dtype=np.int8)
@@ -190,13 +153,7 @@ class ResultCache:
         return latest
 
     def admit(self, request: RequestId) -> None:
-        """Make room for a producer.
-
-        Raises
-        ------
-        TooManyProducersError
-            If there is none.
-        """
+        """Make room for a producer; a `TooManyProducersError` if there is none."""
         if request.producer in self._latest[request.lasting] or len(self) < PRODUCERS:
             return
         now = time.time()
@@ -276,13 +233,7 @@ class ResultCache:
 
     @classmethod
     def from_state(cls, state: State) -> "ResultCache":
-        """Load what `state` returned.
-
-        Raises
-        ------
-        ValueError, KeyError
-            If the arrays do not fit together.
-        """
+        """Load what `state` returned; a ValueError or KeyError if the arrays do not fit together."""
         results = cls()
         passing, lasting = state["producers"]
         producers = [(name, False) for name in passing] + [(name, True) for name in lasting]

@@ -24,33 +24,13 @@ LOG = 2**22
 
 
 class Site:
-    """A site that holds `contents`.
+    """A site that holds `contents`; `name` is that of its checkpoints.
 
-    Parameters
-    ----------
-    contents : Contents
-    name : str
-        The name of its checkpoints.
-    manifest : str, default ""
-        What filter it is a site of. A checkpoint of another is refused.
-    store : Store, optional
-        The place of its checkpoints. An existing one is loaded. Without a store nothing survives.
-    interval : float, default 30
-        Most seconds from a change to its checkpoint; a crash loses what was written within them. With 0 every answer is
-        saved before it is sent.
+    Its `manifest` states what filter it is a site of: a checkpoint of another is refused. `store` is the place of its
+    checkpoints, of which an existing one is loaded; without a store nothing survives. `interval` is the most seconds
+    from a change to its checkpoint. With 0 every answer is saved before it is sent. Its `incarnation` is the same as
+    long as nothing is lost that was answered, also when the site is made again.
 
-    Attributes
-    ----------
-    incarnation : int
-        The same as long as nothing is lost that was answered, also when it is made again.
-
-    Raises
-    ------
-    ValueError
-        If its checkpoint is damaged, or is another's.
-
-    Notes
-    -----
     Cells and answers are saved together, in one piece: a key is in a checkpoint exactly if the answer given when it was
     written is. So a batch that comes again, since its producer did not get the answer, gets the same one.
 
@@ -130,21 +110,10 @@ class Site:
         request: RequestId | None = None,
         fence: int = 0,
     ) -> Any:
-        """Call a method of the contents, as a message requires.
+        """Call a method of the contents, as a message requires: columns have one row a key.
 
-        Parameters
-        ----------
-        method : str
-            Of the contents.
-        columns : tuple of ndarray
-            One row a key.
-        options : dict
-        request : RequestId, optional
-            What is written under a request is written once. A method that only reads adds the known answers of this
-            batch to its own (`ResultCache.known`).
-        fence : int, optional
-            Number of the producer's lease, if leases are taken: a site that has seen a later one refuses. 0 means no
-            lease.
+        What is written under a request is written once. A method that only reads adds the known answers of this batch
+        to its own (`ResultCache.known`). `fence` is the number of the producer's lease, 0 if there is none.
 
         Raises
         ------
@@ -208,13 +177,7 @@ class Site:
             self._safe = number
 
     def checkpoint(self) -> None:
-        """Save cells and answers, if they have changed and there is a store.
-
-        Raises
-        ------
-        CheckpointError
-            If that fails.
-        """
+        """Save cells and answers, if they have changed and there is a store; a `CheckpointError` if that fails."""
         if self._kept is None:
             return
         with self._saving:
@@ -254,15 +217,9 @@ class Site:
     def status(self) -> dict[str, Any]:
         """Report the state of the site.
 
-        Returns
-        -------
-        dict
-            ``name``; the ``manifest`` of its filter, in JSON; its ``incarnation``; ``nbytes`` of its cells;
-            ``keys``, or cells, written since it was made; what it would warn of if it is ``overfull``, or None;
-            ``producers`` whose latest batch it remembers; whether it was ``restored`` from a checkpoint;
-            ``checkpoints`` it has written since, the last of them ``saved`` (seconds since 1970, 0 if none); whether it
-            is ``changed`` since then; the ``failure`` because of which none can be written, or None; the ``process``
-            and ``host`` it runs in.
+        `keys`, or cells, are those written since it was made, `producers` those whose latest batch it remembers,
+        `checkpoints` those written since it was made, the last of them `saved` in seconds since 1970; `changed` is
+        whether something is unsaved, and `failure` why none can be written.
         """
         with self._lock:
             return {

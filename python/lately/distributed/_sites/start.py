@@ -36,13 +36,7 @@ class SiteMaker:
     interval: float
 
     def __call__(self) -> Site:
-        """Make the site, from its checkpoint if there is one.
-
-        Raises
-        ------
-        CheckpointError
-            If the place of the checkpoints was emptied, or another folder is there while it is not mounted.
-        """
+        """Make the site, from its checkpoint if there is one."""
         kept = None if self.checkpoint is None else store(self.checkpoint)
         if kept is not None and kept.read(beside := f"{self.prefix}.json") is None:
             raise CheckpointError(
@@ -62,36 +56,10 @@ def start(
     name: str | None,
     actors: int | None = None,
 ) -> Sites:
-    """Start a site for each of the contents.
+    """Start a site for each of the contents, in this process, on Ray or by a function that is passed their makers.
 
-    Parameters
-    ----------
-    contents : sequence of callable
-        Each makes the contents of a site; they can be pickled.
-    manifest : mapping
-        What filter they are of, of JSON's types. It lies beside the checkpoints, and a producer that connects compares
-        it.
-    sites : {"local", "ray"} or callable
-        Where they run. A callable is passed the makers of the sites.
-    checkpoint : path or address, or None
-        Where they keep their checkpoints; None for none.
-    interval : float
-        Most seconds from a change to its checkpoint.
-    deadline : float or None
-        Seconds that a site has to answer, `DEADLINE` by default. Sites of this process have none.
-    name : str or None
-        Prefix of the sites' names, by which their checkpoints are found again.
-    actors : int or None
-        Of Ray: how many hold the sites.
-
-    Raises
-    ------
-    ValueError
-        If `sites` is another word or gives another number of sites, or sites of another filter; if `checkpoint` has
-        another filter of this name; if `interval` or `deadline` is out of range, or sites of one's own get a parameter
-        that they would ignore.
-    TimeoutError
-        If a function gave sites of which none answers.
+    `manifest` states what filter they are of, in JSON's types. It lies beside the checkpoints, and a producer that
+    connects compares it. The other parameters are those of `SlicedFilter`.
     """
     if not interval >= 0:
         raise ValueError(f"interval must be at least 0 s, got {interval}")
@@ -137,15 +105,7 @@ def start(
 
 
 def manifest_of(sites: Sites) -> dict[str, Any]:
-    """Return what filter the sites are of.
-
-    Raises
-    ------
-    TimeoutError
-        If none answers.
-    ValueError
-        If they are of a version that this one does not speak with.
-    """
+    """Return what filter the sites are of; a TimeoutError if none answers, a ValueError if their version is another."""
     answers = [status for status in sites.status() if not isinstance(status, Failed)]
     if not answers:
         raise TimeoutError("no site answers, so the filter that they hold is unknown")

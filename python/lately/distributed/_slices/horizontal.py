@@ -3,24 +3,36 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lately._core import part_of
 from lately.distributed._producer.exchange import Exchange
 from lately.distributed._producer.producer import Batch, Verdicts
 from lately.distributed._sites.interface import Failed, Message
-from lately.distributed._slices.routes import shares
+
+MOST_SITES = 1 << 16
+"""Sites are numbered in 16 bits, which NumPy sorts by radix."""
+
+
+def shares(sites: NDArray[np.uint16]) -> list[tuple[int, NDArray[np.int64]]]:
+    """Group rows by their site: each site with rows, and the places of its rows, ascending.
+
+    Examples
+    --------
+    >>> shares(np.array([2, 0, 2], dtype=np.uint16))
+    [(0, array([1])), (2, array([0, 2]))]
+    """
+    order = np.argsort(sites, kind="stable").astype(np.int64, copy=False)
+    counts = np.bincount(sites)
+    ends = np.cumsum(counts)
+    return [(int(site), order[ends[site] - counts[site] : ends[site]]) for site in np.flatnonzero(counts)]
 
 
 class Horizontal:
     """The keys of each site are sent together, in the order of the batch; the site answers them as a filter does.
 
-    Each method gives the verdicts, and which keys had no answer; both of shape (n,).
-
-    Parameters
-    ----------
-    exchange : Exchange
-    least : int
-        0 if a key whose site has failed counts as seen, else it counts as new (paper 4, section 3.2).
+    Each method returns the verdicts, and which keys had no answer; both of shape (n,). If `least` is 0, a key whose
+    site has failed counts as seen, else it counts as new (paper 4, section 3.2).
     """
 
     def __init__(self, exchange: Exchange, least: int) -> None:

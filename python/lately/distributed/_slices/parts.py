@@ -1,156 +1,156 @@
-"""The parts of a filter on their sites: messages that read cells there, and that set them."""
+"""A filter whose cells are cut among sites: the messages that read and set them, and what the sites answer."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lately._core import FilterSpec, Scattered, since
-from lately.distributed._contents.cell_store import NEVER
-from lately.distributed._producer.request import Request
+from lately._core import Ranges, Scattered
+from lately.distributed._contents.cells import NEVER
+from lately.distributed._producer.exchange import Request
 from lately.distributed._sites.interface import Failed, Message
 from lately.distributed._sites.results import UNKNOWN, RequestId
-from lately.distributed._slices.routes import Numbers, shares
+
+SILENT = NEVER + 1
+"""In place of the generation of a cell whose site did not answer."""
+
+Rows = Sequence[Any]
+"""For each site of a lookup, which of its cells."""
 
 
-@dataclass(frozen=True)
-class Found:
-    """What the sites answered for the cells of n keys.
+class Lookup:
+    """What the sites answered for the cells of n keys: lists have an entry for each site with cells.
 
     Attributes
     ----------
-    sites, cells, names : ndarray, shape (n, k)
-        Where the cells are (`Scattered`).
-    last : ndarray of int64, shape (n, k)
-        The generation in which each cell was last set.
-    alive : ndarray of bool, shape (n, k)
-        Whether its site has answered, or got no message.
+    shares : list of (int, ndarray)
+        The number of the site, and of its cells.
+    keys : list of ndarray
+        Which key each of its cells is of.
+    last : list of ndarray of int64
+        The generation in which each was last set; `NEVER` while it has not been read, or `SILENT`.
+    missed : list of int
+        The newest generation that the site may lack, by its own account or by what this producer has noted.
     known : ndarray of int8, shape (n,)
-        The verdict that the key was given when this batch was sent before.
-    newest : ndarray of int64, shape (n, k)
-        The newest generation that its site knows of without this batch; `NEVER` where the site has the batch already.
-    missed : ndarray of int64, shape (n, k)
-        The newest generation that its site may lack, by its own account or by what this producer has noted.
+        The verdict that a key was given when this batch was sent before.
+    newest : ndarray of int64, shape (n,)
+        The newest generation that a site of the key knows of without this batch.
+    answered : bool
+        Whether any site has answered.
     """
 
-    sites: NDArray[np.uint16]
-    cells: NDArray[np.uint64]
-    names: NDArray[np.uint64]
-    last: NDArray[np.int64]
-    alive: NDArray[np.bool_]
-    known: NDArray[np.int8]
-    newest: NDArray[np.int64]
-    missed: NDArray[np.int64]
+    def __init__(self, scattered: Scattered, n: int, k: int, missed: NDArray[np.int64]) -> None:
+        self._scattered, self._k = scattered, k
+        self.shares, self.places = scattered.shares(), scattered.places()
+        self.keys = [places // k for places in self.places]
+        self.last = [np.full(len(places), NEVER) for places in self.places]
+        self.missed = [int(missed[site]) for site, _ in self.shares]
+        self.known = np.full(n, UNKNOWN, dtype=np.int8)
+        self.newest = np.full(n, NEVER)
+        self.answered = False
 
-    @classmethod
-    def nothing(cls, scattered: Scattered, missed: NDArray[np.int64]) -> "Found":
-        """Nothing yet; `missed` is what is known of each site."""
-        sites, cells = scattered.sites, scattered.cells
-        never, known = np.full(cells.shape, NEVER), np.full(len(cells), UNKNOWN, dtype=np.int8)
-        alive = np.ones(cells.shape, dtype=np.bool_)
-        return cls(sites, cells, scattered.names, never, alive, known, never.copy(), missed[sites])
-
-    def put(self, index: NDArray[np.int64], answer: Any) -> None:
-        """Record what a site answered for its cells, by their places; cell j of key i has the place ``i * k + j``."""
+    def put(self, i: int, rows: Any, answer: Any) -> None:
+        """Record what site number i of the list answered for some of its cells."""
         if isinstance(answer, Failed):
-            self.alive.reshape(-1)[index] = False
+            self.last[i][rows] = SILENT
             return
+        self.answered = True
         ages, (newest, lacks), *remembered = answer
-        self.last.reshape(-1)[index] = since(ages, int(newest))
-        known = remembered[0] if remembered else np.full(len(index), UNKNOWN)
-        answered = known != UNKNOWN
-        self.known[index[answered] // self.cells.shape[1]] = known[answered]
-        self.newest.reshape(-1)[index[~answered]] = newest
-        missed = self.missed.reshape(-1)
-        missed[index] = np.maximum(missed[index], lacks)
+        self.last[i][rows] = np.where(ages == np.iinfo(ages.dtype).max, NEVER, int(newest) - ages.astype(np.int64))
+        self.missed[i] = max(self.missed[i], int(lacks))
+        keys = self.keys[i][rows]
+        if remembered:
+            before = remembered[0] != UNKNOWN
+            self.known[keys[before]] = remembered[0][before]
+            keys = keys[~before]
+        self.newest[keys] = np.maximum(self.newest[keys], newest)
 
-    def unsure(self, oldest: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which cells have no answer, or one that proves nothing: unset where a site may have missed them."""
-        unsure: NDArray[np.bool_] = ~self.alive | (self.last < oldest[:, None]) & (self.missed >= oldest[:, None])
-        return unsure
+    def decide(self, generations: NDArray[np.int64], earlier: Any, **rule: Any) -> tuple[Any, Any]:
+        """Return when the oldest cell of each key was set, and which keys lack an answer (`Scattered.decide`)."""
+        answers = [(last, 0, missed) for last, missed in zip(self.last, self.missed, strict=True)]
+        return self._scattered.decide(answers, generations, earlier, known=self.known, **rule)
 
-    def unanswered(self, oldest: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which keys have a cell without an answer, or are new or not by one that proves nothing."""
-        unsure = self.unsure(oldest)
-        open = np.all(unsure | (self.last >= oldest[:, None]), axis=1, keepdims=True)
-        unanswered: NDArray[np.bool_] = np.any(unsure & (open | ~self.alive), axis=1)
-        return unanswered
+    def rounds(self) -> list[NDArray[np.int64]]:
+        """Return for each cell how many other sites of its key are read before its own, if one is at a time."""
+        sites: Any = np.full((len(self.known), self._k), -1)
+        for i, places in enumerate(self.places):
+            sites.reshape(-1)[places] = i
+        # A cell that a key has twice has no other site.
+        sites = np.where(sites < 0, sites[:, :1], sites)
+        first = (sites[:, :, None] == sites[:, None, :]).argmax(axis=2)
+        others = np.cumsum(first == np.arange(self._k), axis=1) - 1
+        rounds = np.take_along_axis(others, first, axis=1).ravel()
+        return [rounds[places] for places in self.places]
+
+    def first_of_key(self) -> list[NDArray[np.bool_]]:
+        """Return for each cell whether no earlier key of the batch has it."""
+        own = []
+        for (_, cells), keys in zip(self.shares, self.keys, strict=True):
+            _, first, cell = np.unique(cells, return_index=True, return_inverse=True)
+            own.append(keys[first[cell]] == keys)
+        return own
 
 
 class Parts:
-    """Makes the messages that read cells, or set them.
+    """Makes messages to the sites of the cells, k of each key.
 
-    Parameters
-    ----------
-    like : FilterSpec
-        The filter that is cut, for its parameters.
-    parts : int
-        Into how many its cells are cut.
-    site : callable, optional
-        Gives the site of a number of `Scattered.sites`; by default that is its own.
+    `missed` has for each site the newest generation written while it did not answer. While that is in the window, cells
+    that the site shows unset may have been set.
     """
 
-    def __init__(self, like: FilterSpec, parts: int, site: Callable[[int], int] = int) -> None:
-        self._numbers, self._site = Numbers(like, parts), site
+    def __init__(self, ranges: Ranges, k: int, sites: NDArray[np.int64]) -> None:
+        self.ranges, self._k, self._sites = ranges, k, sites
+        self.missed = np.full(len(sites), NEVER)
 
-    def read(self, found: Found, rows: NDArray[np.int64], request: RequestId | None = None, fence: int = 0) -> Request:
-        """Read cells by their places among those of all keys, and record the answers. The request is the keys'."""
-        groups = [(part, rows[index]) for part, index in shares(found.sites.ravel()[rows])]
+    def lookup(self, hashes: NDArray[np.uint64]) -> Lookup:
+        """Return the lookup of keys, of which nothing has been read."""
+        return Lookup(self.ranges.scatter(hashes), len(hashes), self._k, self.missed)
 
-        def put(answers: list[Any]) -> Found:
-            for (_, index), answer in zip(groups, answers, strict=True):
-                found.put(index, answer)
+    def read(self, found: Lookup, request: RequestId | None, fence: int = 0, rows: Rows | None = None) -> Request:
+        """Read all cells, or some, and record the answers. The request is the keys'."""
+        rows = [slice(None)] * len(found.shares) if rows is None else rows
+        some = [i for i, cells in enumerate(found.places) if len(cells[rows[i]])]
+
+        def put(answers: list[Any]) -> Lookup:
+            for i, answer in zip(some, answers, strict=True):
+                found.put(i, rows[i], answer)
             return found
 
-        return Request(self._messages("read", found.cells, groups, (), {}, request, fence), put)
+        return Request([self._message("read", found, i, rows[i], request, fence) for i in some], put)
 
-    def set(
-        self,
-        sites: NDArray[np.uint16],
-        cells: NDArray[np.uint64],
-        columns: tuple[NDArray[Any] | None, ...],
-        request: RequestId,
-        fence: int,
-        **options: Any,
-    ) -> Request:
-        """Send verdicts, and what else belongs to keys, to all sites of their cells.
+    def set(self, found: Lookup, columns: Sequence[Any], request: RequestId, fence: int, **options: Any) -> Request:
+        """Send verdicts, and what else belongs to keys, to all sites; the answer is for which keys one has failed.
 
-        The request gives the sites that did not answer, and which keys have cells there.
+        Keys that were seen are sent too, though nothing is set. If only some sites get this and the batch is sent
+        again, each of its keys either is known to one of its sites, or finds all of its cells as they were.
         """
-        groups = shares(sites.ravel())
+        given = [column for column in columns if column is not None]
 
-        def failed(answers: list[Any]) -> tuple[list[int], NDArray[np.bool_]]:
-            lost, keys = [], np.zeros(len(cells), dtype=np.bool_)
-            for (part, index), answer in zip(groups, answers, strict=True):
+        def failed(answers: list[Any]) -> NDArray[np.bool_]:
+            keys = np.zeros(len(found.known), dtype=np.bool_)
+            for (site, _), own, answer in zip(found.shares, found.keys, answers, strict=True):
                 if isinstance(answer, Failed):
-                    lost.append(part)
-                    keys[index // cells.shape[1]] = True
-            return lost, keys
+                    self.missed[site] = max(self.missed[site], options["newest"])
+                    keys[own] = True
+            return keys
 
-        given = tuple(column for column in columns if column is not None)
-        return Request(self._messages("set", cells, groups, given, options, request, fence), failed)
+        every = range(len(found.shares))
+        messages = [self._message("set", found, i, slice(None), request, fence, given, options) for i in every]
+        return Request(messages, failed)
 
-    def _messages(
+    def _message(
         self,
         method: str,
-        cells: NDArray[np.uint64],
-        groups: list[tuple[int, NDArray[np.int64]]],
-        columns: tuple[NDArray[Any], ...],
-        options: dict[str, Any],
+        found: Lookup,
+        i: int,
+        rows: Any,
         request: RequestId | None,
         fence: int,
-    ) -> list[Message]:
-        k = cells.shape[1]
-        return [
-            Message(
-                self._site(part),
-                method,
-                (self._numbers.at(part, cells.ravel()[index]), *(column[index // k] for column in columns)),
-                options,
-                None if request is None else request.of_cells(index, k),
-                fence,
-            )
-            for part, index in groups
-        ]
+        columns: Sequence[NDArray[Any]] = (),
+        options: Any = None,
+    ) -> Message:
+        (site, cells), keys, places = found.shares[i], found.keys[i][rows], found.places[i][rows]
+        own = None if request is None else request.of_cells(places, self._k)
+        sent = (cells[rows], *(column[keys] for column in columns))
+        return Message(int(self._sites[site]), method, sent, options or {}, own, fence)

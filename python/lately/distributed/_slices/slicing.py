@@ -8,13 +8,12 @@ from typing import Any, Literal
 from lately._core import Filter, FilterSpec, Ranges, Slice
 from lately._plan import Choice
 from lately.distributed._contents.blank import Blank
-from lately.distributed._contents.part import Part
+from lately.distributed._contents.cells import Part
 from lately.distributed._contents.whole import Whole
 from lately.distributed._producer.exchange import Exchange
 from lately.distributed._sites.contents import Contents
 from lately.distributed._slices.cells import Cells
-from lately.distributed._slices.horizontal import Horizontal
-from lately.distributed._slices.routes import MOST_SITES
+from lately.distributed._slices.horizontal import MOST_SITES, Horizontal
 
 # Written as unions, which stubtest accepts for an alias of several literals.
 Kind = Literal["horizontal"] | Literal["vertical"] | Literal["diced"]
@@ -26,21 +25,9 @@ OnFailure = Literal["raise", "duplicate", "distinct"] | int
 class Slicing:
     """A filter, and how it is sliced.
 
-    Attributes
-    ----------
-    kind : {"horizontal", "vertical", "diced"}
-    parts : int
-        Ranges that the cells of a filter are cut into; 1 for a horizontal one.
-    replicas : int
-        How many such filters there are.
-    dice : {"h-v", "v-h"} or None
-    blank : Blank
-        One of them.
-    least : int
-        x: how many cells of a seen key must have an answer.
-    strict : bool
-        Whether a site that does not answer is an error; `least` then is for cells that a site has lost.
-    pipelined : bool
+    There are as many filters like `blank` as `replicas`, each cut into so many `parts`. `least` is x: how many cells of
+    a seen key must have an answer; if it is `strict`, a site that does not answer is an error, and that is for cells
+    that a site has lost.
     """
 
     kind: Kind
@@ -106,13 +93,7 @@ class Slicing:
 
     @classmethod
     def of_manifest(cls, manifest: Mapping[str, Any], *, on_failure: OnFailure, pipelined: bool) -> "Slicing":
-        """Make it again.
-
-        Raises
-        ------
-        ValueError
-            If it is no sliced filter's.
-        """
+        """Make it again; a ValueError if the manifest is no sliced filter's."""
         given = dict(manifest)
         kind, slices, dice = (given.pop(name, None) for name in ("kind", "slices", "dice"))
         if kind is None:
@@ -137,7 +118,7 @@ class Slicing:
         if self.kind == "horizontal":
             return Horizontal(exchange, self.least)
         ranges = Ranges(like, self.parts, self.replicas, each=self.dice == "v-h")
-        return Cells(exchange, like, ranges, self.parts, least=self.least, pipelined=self.pipelined)
+        return Cells(exchange, like, ranges, least=self.least, pipelined=self.pipelined)
 
 
 def _counts(slices: int | Sequence[int], kind: Kind) -> tuple[int, ...]:

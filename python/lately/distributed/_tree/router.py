@@ -9,13 +9,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lately.distributed._contents.cell_store import NEVER
+from lately.distributed._contents.cells import NEVER
 from lately.distributed._producer.exchange import Exchange, FailedSitesError, until_done
-from lately.distributed._producer.request import send
 from lately.distributed._sites.interface import Failed, Lease
 from lately.distributed._sites.results import UNKNOWN
-from lately.distributed._tree.place import Keys
-from lately.distributed._tree.sliced_root import Place
+from lately.distributed._tree.place import Keys, Place
 from lately.distributed._tree.topology import Topology
 
 
@@ -23,17 +21,9 @@ from lately.distributed._tree.topology import Topology
 class Rules:
     """How a tree answers.
 
-    Attributes
-    ----------
-    kind : {"sparse", "dense"}
-    test_and_set : bool
-        Whether a node that misses a key sets it at once (algorithm 1), or after the verdict (algorithm 2).
-    threshold : int
-        Level d, above which a match must be confirmed from below; 0 for none.
-    unanswered : bool
-        The verdict about a key whose decisive node has failed.
-    strict : bool
-        Whether there is an error in its place.
+    `test_and_set` means that a node that misses a key sets it at once (algorithm 1), not after the verdict (algorithm
+    2). `threshold` is the level d, above which a match must be confirmed from below; 0 for none. `unanswered` is the
+    verdict about a key whose decisive node has failed; if they are `strict`, there is an error in its place.
     """
 
     kind: Literal["sparse", "dense"]
@@ -44,22 +34,9 @@ class Rules:
 
 
 class Counters:
-    """What producers count.
+    """What producers count: keys that were tested or set at the nodes of each level, or found there.
 
-    Parameters
-    ----------
-    levels : int
-    exchange : Exchange
-        Knows which sites have failed.
-    strict : bool
-        Whether a key that is decided without an answer is an error.
-
-    Attributes
-    ----------
-    accesses, hits : ndarray of int64, shape (levels,)
-        Keys that were tested or set at the nodes of each level; keys that were found there.
-    failures : int
-        Keys decided without an answer.
+    `failures` counts those decided without an answer; if that is `strict`, it is an error.
     """
 
     def __init__(self, levels: int, exchange: Exchange, *, strict: bool) -> None:
@@ -76,13 +53,7 @@ class Counters:
             self.hits[level] += hits
 
     def fail(self, keys: int) -> None:
-        """Add keys that are decided, or not written, without an answer.
-
-        Raises
-        ------
-        FailedSitesError
-            If there are any, and that is an error.
-        """
+        """Add keys that are decided, or not written, without an answer."""
         with self._lock:
             self.failures += keys
         if keys and self._strict:
@@ -90,16 +61,10 @@ class Counters:
 
 
 class _Found:
-    """What is known of n keys of a batch.
+    """What is known of n keys of a batch: the verdict, 0 for new, 1 for seen, or `UNKNOWN`.
 
-    Attributes
-    ----------
-    verdicts : ndarray of int8
-        0 for new, 1 for seen, or `UNKNOWN`.
-    steps : ndarray of int64
-        At which step of the path the key was found.
-    oldest : ndarray of int64
-        When the oldest of its cells was set there; `NEVER` where it was not found on the path.
+    `steps` has at which step of the path a key was found, `oldest` when the oldest of its cells was set there, or
+    `NEVER`.
     """
 
     def __init__(self, n: int) -> None:
@@ -125,19 +90,6 @@ class _Found:
 class TreeRouter:
     """The algorithms of a tree, for the producers at one leaf.
 
-    Parameters
-    ----------
-    topology : Topology
-    places : sequence of Place
-        Of the nodes, by number.
-    rules : Rules
-    leaf : int
-        Where the producers are.
-    exchange : Exchange
-    counters : Counters
-
-    Notes
-    -----
     *The verdicts are those of a single filter* with the root's parameters (erratum OIE-11), if times do not step back,
     no node fails, and no match has to be confirmed. Consider a tree that tests first and then sets. A cell of any node
     is never younger than that cell of the root, and the root is the single filter. The reason: a new key is set in the
@@ -243,7 +195,7 @@ class TreeRouter:
 
     def _recall(self, keys: Keys, found: _Found) -> None:
         """Take the verdicts given when this batch came before."""
-        answers = send(self._exchange, [self._places[node].recall(keys) for node in self._path])
+        answers = self._exchange.send([self._places[node].recall(keys) for node in self._path])
         for step, known in enumerate(answers):
             if isinstance(known, Failed):
                 continue
@@ -261,7 +213,7 @@ class TreeRouter:
             if not len(rows := found.open()):
                 return self._first
             self._count(node, accesses=len(rows))
-            answer = send(self._exchange, [self._places[node].test(keys[rows])])[0]
+            answer = self._exchange.send([self._places[node].test(keys[rows])])[0]
             if isinstance(answer, Failed):
                 continue
             hit = answer != NEVER
@@ -278,7 +230,7 @@ class TreeRouter:
                 return
             node = self._path[step]
             self._count(node, accesses=len(rows))
-            answer = send(self._exchange, [self._places[node].test(keys[rows], fence)])[0]
+            answer = self._exchange.send([self._places[node].test(keys[rows], fence)])[0]
             if isinstance(answer, Failed):
                 # Its children together know what it knew.
                 answer, suspects = np.full(len(rows), NEVER), rows
@@ -294,7 +246,7 @@ class TreeRouter:
         seen = np.zeros(len(keys), dtype=np.bool_)
         unanswered = seen.copy()
         while tests := [(node, left) for node, rows in tests if len(left := rows[~seen[rows]])]:
-            answers = send(self._exchange, [self._places[node].test(keys[rows], fence) for node, rows in tests])
+            answers = self._exchange.send([self._places[node].test(keys[rows], fence) for node, rows in tests])
             deeper = []
             for (node, rows), answer in zip(tests, answers, strict=True):
                 self._count(node, accesses=len(rows))
@@ -330,7 +282,7 @@ class TreeRouter:
                 at_root += len(rows) if node == self._topology.root else 0
                 self._count(node, accesses=len(rows))
                 requests.append(self._places[node].set(as_of[rows], found.verdicts[rows] == 1, fence))
-        answers = send(self._exchange, requests)
+        answers = self._exchange.send(requests)
         # A node below that fails misses keys, which the root has.
         if at_root and isinstance(answers[0], Failed):
             self._counters.fail(at_root)

@@ -10,19 +10,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Topology:
-    """A tree of nodes, which have numbers and names.
-
-    Attributes
-    ----------
-    names : tuple
-        By number.
-    parents : tuple of int
-        By number; -1 for the root.
-    levels : tuple of int
-        By number: 0 for the root, 1 for its children, and so on.
-    children : tuple of tuple of int
-        By number.
-    """
+    """A tree of nodes, which have numbers and names: by number, the parent (-1 for the root), level and children."""
 
     names: tuple[Hashable, ...]
     parents: tuple[int, ...]
@@ -31,20 +19,7 @@ class Topology:
 
     @classmethod
     def of(cls, parents: Sequence[int] | NDArray[Any] | Mapping[Any, Any]) -> "Topology":
-        """Make it from the parent of each node.
-
-        Parameters
-        ----------
-        parents : sequence of int, or mapping
-            The number of each node's parent, -1 for the root; the nodes are then named by their numbers. Or names of
-            nodes, to the names of their parents, None for the root.
-
-        Raises
-        ------
-        TypeError
-            If it is neither, or a number is no integer.
-        ValueError
-            If there is no root, or a second one, a parent that is no node, or a cycle; the message names it.
+        """Make it from the parent of each node, by numbers or by names (`BloomTree`); an error names what is no tree.
 
         Examples
         --------
@@ -96,13 +71,7 @@ class Topology:
         return max(self.levels) + 1
 
     def number(self, name: Hashable) -> int:
-        """Find a node by its name.
-
-        Raises
-        ------
-        KeyError
-            If there is none.
-        """
+        """Find a node by its name, or raise a KeyError."""
         try:
             return self.names.index(name)
         except ValueError:

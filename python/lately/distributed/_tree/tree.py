@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from lately._core import FilterSpec, Slice
 from lately.distributed._contents.blank import Blank
-from lately.distributed._contents.part import Part
-from lately.distributed._contents.tree_node import TreeNode
+from lately.distributed._contents.cells import Part, TreeNode
 from lately.distributed._producer.distributed_filter import DistributedFilter
 from lately.distributed._producer.exchange import Exchange
 from lately.distributed._producer.producer import Batch, Producer
@@ -22,9 +21,8 @@ from lately.distributed._sites.contents import Contents
 from lately.distributed._sites.interface import Sites
 from lately.distributed._sites.results import RequestId
 from lately.distributed._sites.start import Where, start
-from lately.distributed._tree.place import Keys, OneSite
+from lately.distributed._tree.place import Keys, OneSite, Place, SlicedRoot
 from lately.distributed._tree.router import Counters, Rules, TreeRouter
-from lately.distributed._tree.sliced_root import Place, SlicedRoot
 from lately.distributed._tree.topology import Topology
 from lately.filters import BloomFilter, TimingBloomFilter
 
