@@ -403,7 +403,7 @@ def test_the_cells_of_a_key_are_those_it_sets():
         f.insert(["a"], **({"at": 0} if f.lateness is not None else {}))
         cells = f.cells(["a", "b"])
         s = Slice.from_words(f, words(f), newest=0)
-        assert s.k == cells.shape[1]
+        assert f.parameters["k"] == cells.shape[1]
         set_cells = np.flatnonzero(read(s, np.arange(s.stop, dtype=np.uint64)) == 0)
         assert sorted(set(cells[0].tolist())) == set_cells.tolist()
 

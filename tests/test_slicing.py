@@ -136,15 +136,17 @@ def test_what_cannot_be_is_named(call, kind, message):
 @pytest.mark.parametrize(
     "thing",
     [
-        *(getattr(_core, name) for name in ("Slice", "resolve", "sliced_rate", "failure_rates", "least_sites")),
+        *(getattr(_core, name) for name in ("Slice", "Scattered", "sliced_rate", "failure_rates", "least_sites")),
         *(getattr(_core, name) for name in ("expected_messages", "slice_capacity")),
-        *(vars(_core.Slice)[name] for name in ("from_words", "bounds", "read", "set", "words")),
+        *(vars(_core.Slice)[name] for name in ("from_words", "bounds", "ages", "touch", "words")),
     ],
 )
 def test_docstring(thing):
     thing = getattr(thing, "__func__", thing)
     assert thing.__doc__
-    examples = doctest.DocTestParser().get_doctest(thing.__doc__, {"lately": lately}, thing.__name__, None, None)
+    examples = doctest.DocTestParser().get_doctest(
+        thing.__doc__, {"lately": lately, "np": np}, thing.__name__, None, None
+    )
     failures = []
     doctest.DocTestRunner().run(examples, out=failures.append)
     assert not failures, "".join(failures)

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 /// The number of keys that are prefetched ahead. More than 16 to 64 outstanding lines gain nothing and evict each
 /// other.
-const AHEAD: usize = 16;
+pub const AHEAD: usize = 16;
 
 /// The address of the words of a filter, which is enough to prefetch them and borrows nothing.
 #[derive(Clone, Copy)]

@@ -34,18 +34,13 @@ impl Ages {
         Ok(Self::Wide(fallible::collected(ages(u32::MAX.into()).map(|age| age as u32))?))
     }
 
-    /// Cells.
-    pub fn len(&self) -> usize {
+    /// Returns the number of cells.
+    pub(super) fn count(&self) -> usize {
         match self {
             Self::Narrow(ages) => ages.len(),
             Self::Wide(ages) => ages.len(),
             Self::Last(last) => last.len(),
         }
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// The generation in which a cell was last set, [`NEVER`] or [`SILENT`].

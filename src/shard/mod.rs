@@ -1,11 +1,9 @@
 //! A shard: part of a filter's cells, by their numbers, without knowledge of keys (paper 4, definition 2).
 //!
-//! One site of a vertical filter holds a shard; so does a node of a Bloom tree, where the shard is the whole filter.
 //! The words are those of the whole filter: its shards, concatenated, are the filter bit for bit. A site that has heard
-//! of fewer generations than the others may sweep expired timers earlier or later; they do not count either way.
-//!
-//! A late cell keeps its own generation (paper 4, section 4: the timer is set to w - (t_i - t_u)), but never lowers a
-//! younger one (erratum OIE-8).
+//! of fewer generations than the others may sweep expired timers earlier or later; they do not count either way. A late
+//! cell keeps its own generation (paper 4, section 4: the timer is set to w - (t_i - t_u)), but never lowers a younger
+//! one (erratum OIE-8).
 
 mod ages;
 mod resolve;
@@ -24,22 +22,16 @@ use crate::layout::cells::share_of_ones;
 use crate::layout::timers::TimerRotation;
 use crate::memory::Words;
 use crate::memory::fallible;
-use crate::memory::prefetch::Address;
-use crate::memory::prefetch::in_flight;
+use crate::memory::prefetch::{AHEAD, Address, in_flight};
 use row::Cells;
 
 /// The generation of a cell that was never set, or so long ago that no trace of it is left.
 pub const NEVER: i64 = i64::MIN;
 
-/// Cells whose words are prefetched.
-const AHEAD: usize = 16;
-
 /// Part of the cells of a filter.
 #[derive(Clone)]
 pub struct Shard {
     row: Row,
-    part: u64,
-    parts: u64,
     /// The range of these words in the whole filter.
     place: Range<usize>,
     /// The range of these cells in the whole filter.
@@ -57,7 +49,7 @@ impl Shard {
             Cells::Bits(_) => 0,
             Cells::Timers { .. } => NEVER,
         };
-        Ok(Self { row, part, parts, place, cells, words, newest })
+        Ok(Self { row, place, cells, words, newest })
     }
 
     /// The shard with these [`words`](Self::words), when `newest` was its newest generation. Any words are legal.
@@ -76,21 +68,6 @@ impl Shard {
         }
         shard.words.to_mut()?.copy_from_slice(words);
         Ok(shard)
-    }
-
-    /// The cells of the whole filter.
-    pub fn row(&self) -> &Row {
-        &self.row
-    }
-
-    /// Which part this is.
-    pub fn part(&self) -> u64 {
-        self.part
-    }
-
-    /// The number of parts.
-    pub fn parts(&self) -> u64 {
-        self.parts
     }
 
     /// The numbers of its cells.
@@ -213,78 +190,5 @@ impl Shard {
             }
             _ => Ok(()),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::clock::{Moments, Window};
-    use crate::filter::AnyFilter;
-    use crate::shape::timing::TimingShape;
-
-    fn key(i: u64) -> u64 {
-        (i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-    }
-
-    /// Blocks of 5 insertions; `blocks` is at most what the timestamps allow.
-    fn filter(bpt: u32, blocks: u32) -> AnyFilter {
-        let window = Window::Count { insertions: u64::from(blocks) * 5 + 1 };
-        AnyFilter::new(TimingShape::new(3, bpt, blocks, 200, 1).unwrap(), window, 0).unwrap()
-    }
-
-    #[test]
-    fn shards_age_as_the_whole_does() {
-        for (bpt, blocks) in [(2, 1), (2, 2), (3, 6), (4, 3), (7, 90)] {
-            let mut filter = filter(bpt, blocks);
-            let row = Row::of(&filter).unwrap();
-            let mut shards: Vec<_> = (0..4).map(|part| Shard::new(row, part, 4).unwrap()).collect();
-            for i in 0..3000 {
-                let mut cells = [0; 3];
-                row.cells(&[key(i)], &mut cells);
-                filter.engine_mut().insert(&[key(i)], Moments::Untimed).unwrap();
-                for shard in &mut shards {
-                    let (all, here) = (shard.cells(), cells.into_iter().filter(|cell| shard.cells().contains(cell)));
-                    let here: Vec<u64> = here.map(|cell| cell - all.start).collect();
-                    shard.touch(&here, i as i64 / 5, None).unwrap();
-                }
-                let words: Vec<u64> = shards.iter().flat_map(|shard| shard.words().to_vec()).collect();
-                assert_eq!(words, filter.engine().words().as_slice(), "{bpt} {blocks} {i}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_late_cell_is_there_for_as_long_as_its_own_generation() {
-        for (bpt, blocks) in [(2, 2), (3, 6), (4, 3)] {
-            let mut shard = Shard::new(Row::of(&filter(bpt, blocks)).unwrap(), 0, 1).unwrap();
-            let kept = i64::from(blocks);
-            for late in 0..=kept + 1 {
-                let now = shard.newest().max(0) + 100;
-                shard.touch(&[7], now, None).unwrap();
-                shard.touch(&[7, 8], now, Some(&[late as u32, late as u32])).unwrap();
-                let mut last = 0;
-                for later in 0..=kept {
-                    shard.touch(&[], now + later, None).unwrap();
-                    let (ages, base) = shard.ages(&[7, 8]).unwrap();
-                    assert_eq!(ages.last(0, base), now, "lowered by one that came {late} late");
-                    last = ages.last(1, base);
-                    if later + late <= kept {
-                        assert_eq!(last, now - late);
-                    }
-                }
-                assert!(late <= kept || last == NEVER, "{late} late is too late");
-            }
-        }
-    }
-
-    #[test]
-    fn an_error_leaves_all_as_it_was() {
-        let mut shard = Shard::new(Row::of(&filter(3, 6)).unwrap(), 1, 2).unwrap();
-        let count = shard.cells().end - shard.cells().start;
-        for (cells, newest) in [([0, count], 2), ([u64::MAX, 0], 2), ([0, 0], NEVER)] {
-            assert!(shard.touch(&cells, newest, None).is_err());
-        }
-        assert_eq!((shard.newest(), shard.fill()), (NEVER, 0.0));
     }
 }

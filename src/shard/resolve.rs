@@ -12,9 +12,9 @@ use crate::memory::bits::scale;
 use crate::memory::prefetch::Address;
 
 /// What a site answered.
-pub struct Answer<'a> {
+pub struct Answer {
     /// For each of its cells, how many generations before `base` it was last set.
-    pub ages: &'a Ages,
+    pub ages: Ages,
     /// The generation that they count back from.
     pub base: i64,
     /// The newest generation whose cells it may have missed, or [`NEVER`]. While it counts, an empty cell counts as not
@@ -25,13 +25,13 @@ pub struct Answer<'a> {
 /// The cells that earlier keys of the batch have set, beyond what was answered.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Earlier {
-    /// None: each key is decided by itself.
+    /// No cells: each key is decided by itself.
     Apart,
-    /// None, since the answers have them: sites set the cells of each key before they read those of the next.
+    /// No other cells, since sites set those of each key before they read those of the next.
     Answered,
-    /// Those of new keys.
+    /// The cells of new keys.
     New,
-    /// Those of all keys.
+    /// The cells of all keys.
     All,
 }
 
@@ -113,27 +113,15 @@ fn alike(generations: &mut [i64], equal: usize) -> bool {
 }
 
 /// The latest generation in which each cell was set: an open-addressed table with room for a third more cells than
-/// there are.
-pub(super) struct Sightings {
-    /// Cell, and generation counted from [`NEVER`], so that 0 is an empty slot and fresh memory an empty table.
-    slots: Words,
-}
+/// there are. A slot has the cell, and the generation counted from [`NEVER`], so that fresh memory is an empty table.
+pub(super) struct Sightings<'a>(pub(super) &'a mut [[u64; 2]]);
 
-impl Sightings {
-    /// A table for this many cells.
-    pub(super) fn new(cells: usize) -> Result<Self, Error> {
-        Ok(Self { slots: Words::zeroed(2 * (cells + cells / 3 + 1))? })
+impl Sightings<'_> {
+    /// Words of a table for this many cells.
+    pub(super) fn room(cells: usize) -> Result<Words, Error> {
+        Words::zeroed(2 * (cells + cells / 3 + 1))
     }
 
-    /// The slots, to write.
-    pub(super) fn slots(&mut self) -> Result<Slots<'_>, Error> {
-        Ok(Slots(self.slots.to_mut()?.as_chunks_mut().0))
-    }
-}
-
-pub(super) struct Slots<'a>(&'a mut [[u64; 2]]);
-
-impl Slots<'_> {
     /// The slot at which the search for a cell begins: the high bits of a product (Fibonacci hashing).
     #[inline(always)]
     fn first(&self, cell: u64) -> usize {

@@ -43,14 +43,10 @@ impl Ranges {
         Ok(Self { row, bounds: row.bounds(parts)?, replicas, each })
     }
 
-    /// Sites, of which range p of filter r is number `r * parts + p`.
-    fn sites(&self) -> usize {
-        (self.bounds.len() - 1) * self.replicas as usize
-    }
-
-    /// Scatters the cells of a batch.
+    /// Scatters the cells of a batch. Range p of filter r is on site number `r * parts + p`.
     pub fn scatter(&self, hashes: &[u64]) -> Result<Scattered, Error> {
-        let (k, parts, sites) = (self.row.k(), self.bounds.len() - 1, self.sites());
+        let (k, parts) = (self.row.k(), self.bounds.len() - 1);
+        let sites = parts * self.replicas as usize;
         let mut cells = fallible::zeroed(hashes.len() * k)?;
         self.row.cells(hashes, &mut cells);
         let mut owners: Vec<u32> = fallible::zeroed(cells.len())?;
@@ -99,11 +95,6 @@ impl Scattered {
         self.cells.len() / self.k
     }
 
-    /// Cells of a key.
-    pub fn k(&self) -> usize {
-        self.k
-    }
-
     /// Sites, whether they hold cells of the batch or not.
     pub fn sites(&self) -> usize {
         self.sites
@@ -115,7 +106,7 @@ impl Scattered {
     }
 
     /// The site of each cell.
-    pub fn owner(&self, at: usize) -> u32 {
+    fn owner(&self, at: usize) -> u32 {
         match self.owners[at] {
             owner if owner & REPEAT == 0 => owner,
             owner => self.owners[at / self.k * self.k + (owner ^ REPEAT) as usize],
@@ -151,7 +142,7 @@ impl Scattered {
     /// uncertain. `known` has the verdict that each key was given before, as 1 or 0, or -1.
     pub fn decide(
         &self,
-        answers: &[Option<Answer<'_>>],
+        answers: &[Option<Answer>],
         generations: &[i64],
         known: Option<&[i8]>,
         rule: Rule,
@@ -159,8 +150,9 @@ impl Scattered {
     ) -> Result<(), Error> {
         self.check(answers, generations, known, rule)?;
         let (k, remembers) = (self.k, matches!(rule.earlier, Earlier::New | Earlier::All));
-        let mut sightings = Sightings::new(if remembers { self.cells.len() } else { 0 })?;
-        let (mut set, mut next, mut newest) = (sightings.slots()?, vec![0; self.sites], rule.newest);
+        let mut room = Sightings::room(if remembers { self.cells.len() } else { 0 })?;
+        let mut set = Sightings(room.to_mut()?.as_chunks_mut().0);
+        let (mut next, mut newest) = (vec![0; self.sites], rule.newest);
         let mut row = Answered::new(k.min(self.cells.len()));
         for (i, &generation) in generations.iter().enumerate() {
             newest = newest.max(generation);
@@ -198,7 +190,7 @@ impl Scattered {
 
     fn check(
         &self,
-        answers: &[Option<Answer<'_>>],
+        answers: &[Option<Answer>],
         generations: &[i64],
         known: Option<&[i8]>,
         rule: Rule,
@@ -210,9 +202,9 @@ impl Scattered {
         }
         for (site, (answer, &count)) in answers.iter().zip(&self.counts).enumerate() {
             if let Some(Answer { ages, .. }) = answer
-                && ages.len() != count
+                && ages.count() != count
             {
-                return Err(Error::value(format!("site {site} answers for {} cells of {count}", ages.len())));
+                return Err(Error::value(format!("site {site} answers for {} cells of {count}", ages.count())));
             }
         }
         match known.and_then(|known| Some((known.iter().position(|known| !(-1..=1).contains(known))?, known))) {

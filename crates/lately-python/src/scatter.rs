@@ -65,7 +65,7 @@ impl Ranges {
 /// >>> f = lately.BloomFilter.from_parameters(1000, k=4, bits=6400, seed=1)
 /// >>> slices = [lately._core.Slice(f, part=part, parts=2) for part in (0, 1)]
 /// >>> scattered = lately._core.Ranges(f, 2).scatter(lately.hash_keys(["a", "b", "a"], seed=1))
-/// >>> answers = [(*slices[site].touch(cells, 0), -1) for site, cells in scattered.shares()]
+/// >>> answers = [(*slices[site].touch(cells, 0), -(2**63)) for site, cells in scattered.shares()]
 /// >>> now = np.zeros(3, dtype=np.int64)
 /// >>> oldest, unanswered = scattered.decide(answers, now, "answered", newest=0, kept=f.kept)
 /// >>> oldest >= 0
@@ -103,33 +103,21 @@ impl Scattered {
         PyList::new(py, self.listed(py, |at, _| at as i64)?.into_iter().map(|(_, its)| its))
     }
 
-    /// Decide on the keys in order.
+    /// Decide on the keys in order, by what each site answered: a list of (ages, base, missed).
     ///
-    /// Parameters
-    /// ----------
-    /// answers : list of (ages, base, missed), or None
-    ///     What each site answered (`Slice.ages`), and the newest generation that it may have missed: while that
-    ///     counts, an unset cell there has no answer. None for a site that failed. In place of ages there may be
-    ///     generations, of int64: the least int64 for a cell never set, and one more for one without an answer.
-    /// generations : ndarray of int64, shape (n,)
-    ///     A late key sets its cells in its own generation, and lowers no younger one (erratum OIE-8).
-    /// earlier : {"apart", "answered", "new", "all"}
-    ///     What earlier keys of the batch have set: nothing that matters; what the answers have; the cells of new keys,
-    ///     or of all, which the answers do not have.
-    /// newest, kept : int
-    ///     A cell is live if it is set and at most `kept` generations older than the latest one up to its key, or than
-    ///     `newest`, that before the batch.
-    /// least, equal : int
-    ///     How many cells of a duplicate must have an answer (erratum OIE-2), or be set in one generation (k').
-    /// known : ndarray of int8, shape (n,), optional
-    ///     The verdict that a key was given before, 0 or 1, and is given again; -1 if none.
+    /// While `missed`, the newest generation that it may have missed, counts, an unset cell there has no answer. None
+    /// is a site that failed. In place of ages (`Slice.ages`) there may be generations, of int64: the least int64 for a
+    /// cell never set, and one more for one without an answer. A cell is live if it is set and at most `kept`
+    /// generations older than the latest one up to its key, or than `newest`, that before the batch.
     ///
-    /// Returns
-    /// -------
-    /// oldest : ndarray of int64, shape (n,)
-    ///     When the oldest cell of a key that was seen was set; the least int64 for a new key.
-    /// unanswered : ndarray of bool, shape (n,)
-    ///     For which keys a site had no answer, or only one that proves nothing.
+    /// `earlier` is what earlier keys of the batch have set beside: nothing that matters ("apart"), what the answers
+    /// have ("answered"), the cells of new keys ("new"), or of all ("all"). A late key sets its cells in its own
+    /// generation, and lowers no younger one (erratum OIE-8). `least` cells of a duplicate must have an answer (erratum
+    /// OIE-2), and `equal` must be set in one generation (k'). `known` has the verdict that a key was given before, 0
+    /// or 1, and is given again; -1 if none.
+    ///
+    /// Returns when the oldest cell of each key that was seen was set, or the least int64 for a new key; and for which
+    /// keys a site had no answer, or only one that proves nothing.
     #[pyo3(signature = (answers, generations, earlier, *, newest, kept, least=Whole::new(0), equal=Whole::new(1), known=None),
         text_signature = "($self, answers, generations, earlier, *, newest, kept, least=0, equal=1, known=None)")]
     #[allow(clippy::too_many_arguments, reason = "keywords")]
@@ -162,16 +150,12 @@ impl Scattered {
             let message = format!("there are {} answers of {} sites", answers.len(), holders.len());
             return Err(PyValueError::new_err(message));
         }
-        let read = |answer: Option<(Bound<'_, PyAny>, i64, i64)>| {
-            answer.map(|(ages, base, missed)| Ok((read_ages(&ages)?, base, missed))).transpose()
-        };
-        let answers: Vec<_> = answers.into_iter().map(read).collect::<PyResult<_>>()?;
+        let mut of_sites: Vec<_> = (0..self.inner.sites()).map(|_| None).collect();
+        for (site, answer) in holders.into_iter().zip(answers) {
+            let read = |(ages, base, missed)| Ok::<_, PyErr>(Answer { ages: read_ages(&ages)?, base, missed });
+            of_sites[site] = answer.map(read).transpose()?;
+        }
         let (oldest, unanswered) = detached(py, || {
-            let mut of_sites: Vec<_> = (0..self.inner.sites()).map(|_| None).collect();
-            for (site, answer) in holders.into_iter().zip(&answers) {
-                of_sites[site] =
-                    answer.as_ref().map(|(ages, base, missed)| Answer { ages, base: *base, missed: *missed });
-            }
             let (mut oldest, mut unanswered) = (fallible::zeroed(n)?, fallible::zeroed(n)?);
             let write = |i, of_key, unsure| (oldest[i], unanswered[i]) = (of_key, unsure);
             let decided = self.inner.decide(&of_sites, &generations, known.as_deref(), rule, write);

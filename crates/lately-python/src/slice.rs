@@ -1,14 +1,12 @@
 //! `Slice`: what a site of a distributed filter holds.
 
-use std::sync::RwLockReadGuard;
-
 use numpy::prelude::*;
 use numpy::{IntoPyArray, PyArray1, PyArray2};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use super::arrays::{Values, widened};
-use super::calls::{Lock, LockGuard, detached};
+use super::calls::{Lock, detached};
 use super::filter::PyFilter;
 use super::filter_spec::FilterSpec;
 use super::whole::Whole;
@@ -37,32 +35,23 @@ use lately::shard::{self, Ages, Row};
 pub struct Slice {
     inner: Lock<shard::Shard>,
     /// Never changes, so it needs no lock.
-    like: Row,
     cells: std::ops::Range<u64>,
-    part: u64,
-    parts: u64,
 }
 
 impl Slice {
     fn new_from(inner: shard::Shard) -> Self {
-        let (like, cells, part, parts) = (*inner.row(), inner.cells(), inner.part(), inner.parts());
-        Self { inner: Lock::new(inner), like, cells, part, parts }
-    }
-
-    /// To read. Like the lock of a filter, only taken detached from the interpreter.
-    fn inner(&self) -> LockGuard<RwLockReadGuard<'_, shard::Shard>> {
-        self.inner.read()
+        let cells = inner.cells();
+        Self { inner: Lock::new(inner), cells }
     }
 }
 
 /// Gives ages to NumPy, and the generation that they count back from.
 fn to_python((ages, base): (Ages, i64), py: Python<'_>) -> PyResult<(Bound<'_, PyAny>, i64)> {
-    let ages = match ages {
-        Ages::Narrow(ages) => ages.into_pyarray(py).into_any(),
-        Ages::Wide(ages) => ages.into_pyarray(py).into_any(),
-        Ages::Last(last) => last.into_pyarray(py).into_any(),
-    };
-    Ok((ages, base))
+    match ages {
+        Ages::Narrow(ages) => Ok((ages.into_pyarray(py).into_any(), base)),
+        Ages::Wide(ages) => Ok((ages.into_pyarray(py).into_any(), base)),
+        Ages::Last(last) => Ok((last.into_pyarray(py).into_any(), base)),
+    }
 }
 
 fn row(filter: &Bound<'_, PyFilter>) -> PyResult<Row> {
@@ -150,7 +139,7 @@ impl Slice {
     /// uint32 if the window has more than 254 generations; the greatest number stands for a cell that counts no more.
     fn ages<'py>(&self, py: Python<'py>, cells: &Bound<'_, PyAny>) -> PyResult<(Bound<'py, PyAny>, i64)> {
         let cells = widened::<u32, u64>("cells", cells)?;
-        to_python(detached(py, || self.inner().ages(&cells))?.map_err(raise)?, py)
+        to_python(detached(py, || self.inner.read().ages(&cells))?.map_err(raise)?, py)
     }
 
     /// Return what `ages` does, and set each cell before the next is read: in generation `newest`, or `behind` before.
@@ -179,7 +168,9 @@ impl Slice {
 
     /// Return a copy of the words that hold the cells, for `from_words`.
     fn words<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u64>>> {
-        Ok(detached(py, || fallible::collected(self.inner().words().iter().copied()))?.map_err(raise)?.into_pyarray(py))
+        Ok(detached(py, || fallible::collected(self.inner.read().words().iter().copied()))?
+            .map_err(raise)?
+            .into_pyarray(py))
     }
 
     /// int: the number of its first cell.
@@ -197,41 +188,18 @@ impl Slice {
     /// int: bytes of the cells.
     #[getter]
     fn nbytes(&self, py: Python<'_>) -> PyResult<usize> {
-        detached(py, || 8 * self.inner().words().len())
-    }
-
-    /// int: cells of a key, in all slices together.
-    #[getter]
-    fn k(&self) -> usize {
-        self.like.k()
-    }
-
-    /// int: which part this is.
-    #[getter]
-    fn part(&self) -> u64 {
-        self.part
-    }
-
-    /// int: the number of parts.
-    #[getter]
-    fn parts(&self) -> u64 {
-        self.parts
+        detached(py, || 8 * self.inner.read().words().len())
     }
 
     /// float: share of the cells that are set and live.
     #[getter]
     fn fill(&self, py: Python<'_>) -> PyResult<f64> {
-        detached(py, || self.inner().fill())
+        detached(py, || self.inner.read().fill())
     }
 
     /// int: the newest generation it has heard of; the least int64 before the first, and 0 for a Bloom filter.
     #[getter]
     fn newest(&self, py: Python<'_>) -> PyResult<i64> {
-        detached(py, || self.inner().newest())
-    }
-
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let (cells, nbytes) = (&self.cells, self.nbytes(py)?);
-        Ok(format!("<Slice {} of {} cells={}..{} nbytes={nbytes}>", self.part, self.parts, cells.start, cells.end))
+        detached(py, || self.inner.read().newest())
     }
 }

@@ -64,11 +64,6 @@ fn least(on_failure: &Bound<'_, PyAny>, k: u32) -> PyResult<u32> {
 ///     Exact in expectation: eq. 4 averaged over the keys that a slice gets, Binomial(n, 1/S), or 1/S' for v-h (erratum
 ///     OIE-5); for vertical filters the rate of the whole filter (eq. 3).
 ///
-/// Raises
-/// ------
-/// ValueError
-///     If a parameter is out of its range; the message names it.
-///
 /// Examples
 /// --------
 /// >>> [round(lately._core.sliced_rate(kind, 1000, 8000, 4, 20), 4) for kind in ("vertical", "horizontal")]
@@ -113,11 +108,6 @@ pub fn sliced_rate(
 ///     Chance that a fresh key is reported.
 /// fnr : float
 ///     Chance that a key that is held is not reported.
-///
-/// Raises
-/// ------
-/// ValueError
-///     If a parameter is out of its range; the message names it.
 ///
 /// Notes
 /// -----
@@ -222,11 +212,6 @@ pub fn least_sites(
 ///     1 for a horizontal filter (paper 4, section 3.2, "Parallelism & Pipelining"). Setting a key takes another
 ///     message to each site.
 ///
-/// Raises
-/// ------
-/// ValueError
-///     If a parameter is out of its range; the message names it.
-///
 /// Examples
 /// --------
 /// >>> [round(lately._core.expected_messages("vertical", 4, 20, pipelined=p), 3) for p in (False, True)]
@@ -266,11 +251,6 @@ pub fn expected_messages(
 /// -------
 /// int
 ///     The least c with S P(Binomial(n, 1/S) > c) <= overfull: n / S plus, for ten slices, some 4 standard deviations.
-///
-/// Raises
-/// ------
-/// ValueError
-///     If a parameter is out of its range; the message names it.
 ///
 /// Examples
 /// --------

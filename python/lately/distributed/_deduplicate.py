@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 # pyarrow.Table: pyarrow has no types, and is imported only where needed.
 _Table: TypeAlias = Any
 
+# The column by which rows are shuffled, so that those of a key meet; the result does not have it.
 _HASH = "lately:hash"
-"""The column by which rows are shuffled, so that those of a key meet; the result does not have it."""
 
 
 def deduplicate(

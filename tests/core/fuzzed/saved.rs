@@ -238,10 +238,9 @@ fn cut(filter: &AnyFilter) {
                 let (ages, base) = shard.ages(own).unwrap();
                 assert!(share(shard.fill()) && (0..own.len()).all(|i| ages.last(i, base) != NEVER));
             }
-            answers.push(shard.ages(own).unwrap());
+            let (ages, base) = shard.ages(own).unwrap();
+            answers.push(Some(Answer { ages, base, missed: NEVER }));
         }
-        let answers: Vec<_> =
-            answers.iter().map(|(ages, base)| Some(Answer { ages, base: *base, missed: NEVER })).collect();
         for earlier in [Earlier::Apart, Earlier::Answered, Earlier::New, Earlier::All] {
             let rule = Rule { newest: NEVER, kept: row.retained(), earlier, least: 0, equal: 1 };
             had(scattered.decide(&answers, &generations, None, rule, |_, _, unsure| assert!(!unsure)));

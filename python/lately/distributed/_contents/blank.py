@@ -9,7 +9,16 @@ import numpy as np
 from lately import filters
 from lately._core import Filter, FilterSpec
 from lately._plan import Choice
-from lately.distributed._seed import shared_seed
+
+
+def shared_seed(made: Filter | FilterSpec) -> int:
+    """Return the seed of a filter that goes over many sites; a ValueError if it is a secret.
+
+    What travels between machines are hashes, and every producer has to make the same.
+    """
+    if made.seed is None:
+        raise ValueError("a filter over many sites needs a seed that all producers know: an int, not a secret")
+    return made.seed
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,12 @@ from lately._core import FilterSpec, Ranges, Slice
 from lately.distributed._contents.blank import Blank
 from lately.distributed._sites.results import State
 
+# The generation of a cell that is not set.
 NEVER = int(np.iinfo(np.int64).min)
-"""The generation of a cell that is not set."""
-
+# Stands for the newest generation that a site may have lost, until it learns of one.
 ALL = int(np.iinfo(np.int64).max)
-"""Stands for the newest generation that a site may have lost, until it learns of one."""
-
+# How much more often than planned a filter may err before it warns, as in one process.
 TOLERANCE = 1.25
-"""How much more often than planned a filter may err before it warns, as in one process."""
 
 
 def behind(generations: NDArray[np.int64]) -> tuple[int, NDArray[Any] | None]:
@@ -33,8 +31,9 @@ class CellStore:
     """Part number `part` of the `parts` of the cells of a filter, by their numbers."""
 
     def __init__(self, blank: Blank, part: int, parts: int) -> None:
-        self._like = blank.outline()
-        self._slice = Slice(self._like, part=part, parts=parts)
+        self._like, self._cut = blank.outline(), {"part": part, "parts": parts}
+        self._k: int = self._like.parameters["k"]
+        self._slice = Slice(self._like, **self._cut)
 
     @property
     def nbytes(self) -> int:
@@ -55,8 +54,7 @@ class CellStore:
 
     def load(self, state: State) -> None:
         """Load the saved words of the same cells of the same filter."""
-        part, parts = self._slice.part, self._slice.parts
-        self._slice = Slice.from_words(self._like, state["words"], newest=int(state["newest"]), part=part, parts=parts)
+        self._slice = Slice.from_words(self._like, state["words"], newest=int(state["newest"]), **self._cut)
 
     def again(self, columns: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...]:
         """Return the columns themselves, which have the generations."""
@@ -77,7 +75,7 @@ class Part(CellStore):
     def __init__(self, blank: Blank, part: int, parts: int) -> None:
         super().__init__(blank, part, parts)
         # Four times while as many keys come as are planned for.
-        self._step = max(self._like.capacity * self._slice.k // parts // 4, 64)
+        self._step = max(self._like.capacity * self._k // parts // 4, 64)
         # Generations that times may lie apart by the lateness.
         ends = np.array([0, round((self._like.lateness or 0) * 1e9)])
         self._late = 0 if self._like.window is None else int(np.diff(self._like.generations(ends, 2))[0]) + 1
@@ -184,7 +182,7 @@ class TreeNode(CellStore):
         scattered = self._ranges.scatter(hashes)
         for (_, cells), places in zip(scattered.shares(), scattered.places(), strict=True):
             now, late = behind(generations)
-            self._slice.touch(cells, now, None if late is None else late[places // self._slice.k])
+            self._slice.touch(cells, now, None if late is None else late[places // self._k])
         return verdicts
 
     def recall(self, hashes: NDArray[np.uint64]) -> None:
@@ -193,7 +191,7 @@ class TreeNode(CellStore):
 
 def crowded(like: FilterSpec, part: Slice) -> str | None:
     """Return a warning if a slice makes the filter err more often than planned, beyond chance."""
-    fill, cells, k = part.fill, part.stop - part.start, part.k
+    fill, cells, k = part.fill, part.stop - part.start, like.parameters["k"]
     sure = fill - 5 * math.sqrt(fill * (1 - fill) / cells)
     if like.parameters.get("equal_timers", 1) > 1 or sure <= 0 or sure**k <= TOLERANCE * like.fpr:
         return None

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 import lately
 from lately._core import Filter, overfull
-from lately.distributed._contents.blank import Blank
-from lately.distributed._seed import shared_seed
+from lately.distributed._contents.blank import Blank, shared_seed
 from lately.distributed._sites.results import State
 
 

@@ -13,8 +13,8 @@ from lately._core import OverfullWarning
 from lately.distributed._sites.errors import SupersededError
 from lately.distributed._sites.interface import Failed, Lease, Message, Record, Sites, Traffic
 
+# Leases that a producer takes for one batch: a lease is lost if it lasts longer than the sites allow.
 LEASES = 10
-"""Leases that a producer takes for one batch: a lease is lost if it lasts longer than the sites allow."""
 
 _Done = TypeVar("_Done")
 

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lately._core import FilterSpec, hash_keys
+from lately.distributed._contents.blank import shared_seed
 from lately.distributed._producer.exchange import FailedSitesError
 from lately.distributed._producer.task import Attempt, running
-from lately.distributed._seed import shared_seed
 from lately.distributed._sites.results import RequestId
 
+# Which keys of a batch were seen, and for which a site did not answer.
 Verdicts: TypeAlias = tuple[NDArray[np.bool_], NDArray[np.bool_]]
-"""Which keys of a batch were seen, and for which a site did not answer."""
 
 _Answer = TypeVar("_Answer")
 
@@ -80,13 +80,7 @@ class Producer:
         return Batch(hashes, self._like.moments(at, len(hashes), latest=latest, new=False), latest)
 
     def write(
-        self,
-        keys: Any,
-        at: Any,
-        number: int | None,
-        offsets: Any,
-        act: Callable[[Batch], _Answer],
-        nothing: _Answer,
+        self, keys: Any, at: Any, number: int | None, offsets: Any, act: Callable[[Batch], _Answer], nothing: _Answer
     ) -> _Answer:
         """Read a batch, or reject it, and write it by `act`. `nothing` answers an empty batch."""
         with self._writing:

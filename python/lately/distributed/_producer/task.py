@@ -5,8 +5,8 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 
+# Most attempts whose calls are counted at once. One process runs fewer: they are the threads of its actor.
 ATTEMPTS = 4096
-"""Most attempts whose calls are counted at once. One process runs fewer: they are the threads of its actor."""
 
 
 @dataclass(frozen=True)

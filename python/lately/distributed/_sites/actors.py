@@ -22,14 +22,12 @@ from lately.distributed._sites.port import Address, Listener, LostError, Unreach
 from lately.distributed._sites.results import RequestId
 from lately.distributed._sites.site import Site
 
+# Seconds after which failed actors are checked while others have yet to answer.
 LOOK = 1.0
-"""Seconds after which failed actors are checked while others have yet to answer."""
-
+# Seconds for which a port that could not be reached is not tried again.
 REFUSED = 60.0
-"""Seconds for which a port that could not be reached is not tried again."""
-
+# Number of the actor that grants the lease.
 LEASE_ACTOR = -1
-"""Number of the actor that grants the lease."""
 
 
 @dataclass(frozen=True)

@@ -27,21 +27,8 @@ class TooManyProducersError(RuntimeError):
     """A site would have to forget a producer that may yet send its batch again."""
 
 
-_ERRORS = {
-    error.__name__: error
-    for error in (
-        CheckpointError,
-        ForgottenError,
-        MemoryError,
-        OverflowError,
-        ReplacedError,
-        RuntimeError,
-        SupersededError,
-        TooManyProducersError,
-        TypeError,
-        ValueError,
-    )
-}
+_OWN = (CheckpointError, ForgottenError, ReplacedError, SupersededError, TooManyProducersError)
+_ERRORS = {error.__name__: error for error in (*_OWN, MemoryError, OverflowError, RuntimeError, TypeError, ValueError)}
 
 
 def refusal(error: Exception) -> dict[str, Any]:

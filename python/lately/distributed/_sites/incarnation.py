@@ -17,11 +17,10 @@ from lately.distributed._ray import imported
 from lately.distributed._sites.errors import ReplacedError
 from lately.distributed._sites.port import Address
 
+# Seconds between two looks at the store.
 CONFIRM = 1.0
-"""Seconds between two looks at the store."""
-
+# Seconds for which a look holds.
 TRUST = 5.0
-"""Seconds for which a look holds."""
 
 
 class Incarnation:

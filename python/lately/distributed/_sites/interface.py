@@ -15,16 +15,15 @@ from lately.distributed._sites.results import RequestId
 if TYPE_CHECKING:
     from lately.distributed._sites.site import Site
 
+# Makes a site where it will run: when it starts, and each time it restarts.
 Maker = Callable[[], "Site"]
-"""Makes a site where it will run: when it starts, and each time it restarts."""
-
+# Version of messages between sites and producers, and of the manifest.
 PROTOCOL = 6
-"""Version of messages between sites and producers, and of the manifest."""
 
 Plain = tuple[str, tuple[NDArray[Any], ...], dict[str, Any], tuple[Any, ...] | None, int]
 
+# A batch that is about to be written, of Python's and NumPy's types.
 Record = tuple[Any, ...]
-"""A batch that is about to be written, of Python's and NumPy's types."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +144,6 @@ class Sites(Protocol):
         A site gets the messages of one call in order. An error that a site raises is raised here, once all have
         answered; a RuntimeError at once, if the sites are closed, or one is gone that cannot come back.
         """
-        ...
 
     def lease(self, record: Record | None = None) -> AbstractContextManager[Lease]:
         """Wait until no other producer has the lease, and take it: ``with sites.lease() as lease``.
@@ -153,16 +151,12 @@ class Sites(Protocol):
         With a `record`, that is held from the beginning, unless another is left. A lease that takes too long may be
         given to another producer; the sites then raise a `SupersededError`: read again, and write, under a new lease.
         """
-        ...
 
     def status(self) -> list[dict[str, Any] | Failed]:
         """Return the state of each site (`Site.status`)."""
-        ...
 
     def kill(self, site: int) -> None:
         """Kill a site abruptly, as a crash does. Whether it restarts is up to the sites."""
-        ...
 
     def close(self) -> None:
         """Let the sites write their last checkpoints, and end them for all who use them."""
-        ...

@@ -15,23 +15,18 @@ from typing import Any
 from lately.distributed._sites.errors import SupersededError
 from lately.distributed._sites.interface import Lease, Record
 
+# Seconds after which a lease that is not renewed ends: its holder may have died.
 LEASE = 3.0
-"""Seconds after which a lease that is not renewed ends: its holder may have died."""
-
+# Seconds for which a restarted actor waits for the holder of the lease.
 GRACE = LEASE
-"""Seconds for which a restarted actor waits for the holder of the lease."""
-
+# Seconds between two renewals.
 RENEW = 0.5
-"""Seconds between two renewals."""
-
+# Seconds that a renewal waits for an answer. A holder must find the restarted actor within `GRACE`.
 TRY = 1.0
-"""Seconds that a renewal waits for an answer. A holder must find the restarted actor within `GRACE`."""
-
+# Seconds before a message is sent again to an actor that restarts, which takes about two.
 PAUSE = 0.1
-"""Seconds before a message is sent again to an actor that restarts, which takes about two."""
-
+# Deadlines that a lease lasts at most: to read, to write, and one spare.
 LONGEST = 3
-"""Deadlines that a lease lasts at most: to read, to write, and one spare."""
 
 
 class LeaseServer:

@@ -49,11 +49,8 @@ class LocalSites:
                 continue
             site = self._sites[message.site]
             try:
-                answers.append(
-                    site.call(
-                        message.method, message.columns, message.options, request=message.request, fence=message.fence
-                    )
-                )
+                given: dict[str, Any] = {"request": message.request, "fence": message.fence}
+                answers.append(site.call(message.method, message.columns, message.options, **given))
             except Exception as error:
                 errors.append(error)
             self.incarnations[message.site] = site.incarnation

@@ -30,35 +30,26 @@ from lately.distributed._sites.errors import refusal
 from lately.distributed._sites.frames import LENGTHS, Buffer, framed, opened
 from lately.distributed._sites.interface import PROTOCOL
 
+# Host and port.
 Address = tuple[str, int]
-"""Host and port."""
-
+# First bytes of a listener: what it is, and the version that it speaks.
 GREETING = b"lately %02d" % PROTOCOL
-"""First bytes of a listener: what it is, and the version that it speaks."""
-
+# Random bytes of each side; a proof is as long.
 NONCE = 32
-"""Random bytes of each side; a proof is as long."""
-
+# Seconds within which a connection must prove that it knows the key.
 PATIENCE = 5.0
-"""Seconds within which a connection must prove that it knows the key."""
-
+# Most connections that have not proved it yet.
 STRANGERS = 64
-"""Most connections that have not proved it yet."""
-
+# Most bytes of a frame: of its JSON, and of its arrays.
 LARGEST = (2**26, 2**32)
-"""Most bytes of a frame: of its JSON, and of its arrays."""
-
+# Least bytes a second of a frame, after the first `PATIENCE` seconds.
 SLOWEST = 2**20
-"""Least bytes a second of a frame, after the first `PATIENCE` seconds."""
-
+# Seconds that a connection may take; then the port may be closed to this machine.
 CONNECT = 1.0
-"""Seconds that a connection may take; then the port may be closed to this machine."""
-
+# Most connections that a producer makes at the same time.
 _SIDE_BY_SIDE = 64
-"""Most connections that a producer makes at the same time."""
-
+# For each actor: its address, the key of its port, and a frame.
 Requests = Mapping[int, tuple[Address, bytes, list[Buffer]]]
-"""For each actor: its address, the key of its port, and a frame."""
 
 
 class LostError(ConnectionError):

@@ -14,17 +14,14 @@ from lately.distributed._sites.incarnation import forget
 from lately.distributed._sites.interface import Failed, Lease, Maker, Message, Record
 from lately.distributed._sites.lease import LeaseClient
 
+# A site needs memory more than CPU. Ray must not retry messages: a site may have acted upon them (`RequestId`).
 OPTIONS: Mapping[str, Any] = {"num_cpus": 0.01, "max_restarts": -1, "scheduling_strategy": "SPREAD"}
-"""A site needs memory more than CPU. Ray must not retry messages: a site may have acted upon them (`RequestId`)."""
-
+# Ray finds a name within a namespace; by default each driver has one of its own.
 NAMESPACE = "lately"
-"""Ray finds a name within a namespace; by default each driver has one of its own."""
-
+# Seconds for sites to start, to restart, and to save their last checkpoints: a cluster may have to grow.
 START = 300
-"""Seconds for sites to start, to restart, and to save their last checkpoints: a cluster may have to grow."""
-
+# Calls that may wait for the lease.
 PRODUCERS = 10_000
-"""Calls that may wait for the lease."""
 
 
 class RaySites:

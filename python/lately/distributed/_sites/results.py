@@ -12,22 +12,19 @@ from numpy.typing import NDArray
 from lately.distributed._sites.errors import ForgottenError, TooManyProducersError
 from lately.distributed._sites.frames import LENGTHS, framed, opened
 
+# Arrays, and lists and mappings of JSON, by name.
 State = dict[str, Any]
-"""Arrays, and lists and mappings of JSON, by name."""
 
 _Places = NDArray[np.integer[Any]]
 
+# Most producers that a site remembers, with a number each, or with answers; 90 MB. It takes no more than these.
 PRODUCERS = 2**18
-"""Most producers that a site remembers, with a number each, or with answers; 90 MB. It takes no more than these."""
-
+# Most keys of all of them together whose answers are remembered: 50 MB, which every checkpoint carries.
 KEYS = 2**23
-"""Most keys of all of them together whose answers are remembered: 50 MB, which every checkpoint carries."""
-
+# Seconds after which a producer is forgotten that was not heard of: one of a handle or a task, and one with a name.
 HOUR, WEEK = 3600.0, 7 * 86_400.0
-"""Seconds after which a producer is forgotten that was not heard of: one of a handle or a task, and one with a name."""
-
+# No answer was given yet; the others are 0 and 1.
 UNKNOWN = -1
-"""No answer was given yet; the others are 0 and 1."""
 
 
 @dataclass(frozen=True)
@@ -166,51 +163,35 @@ class ResultCache:
                 "take no other without forgetting one in silence: let fewer handles, or tasks, send larger batches"
             )
 
-    def keep(
-        self, request: RequestId, answers: NDArray[np.bool_], keys: NDArray[np.uint64], heard: float | None = None
-    ) -> None:
-        """Remember answers, and forget those to the producer's earlier batches. Answers already there stay.
+    def keep(self, request: RequestId, answers: Any, keys: NDArray[Any], heard: float | None = None) -> None:
+        """Remember the answers to keys, or to all that a batch had for this site; the default of `heard` is now.
 
-        `heard` is when; the default is now.
+        Those to the producer's earlier batches are forgotten. Answers already there stay.
         """
-        assert request.index is not None
         before = self._latest[request.lasting].pop(request.producer, None)
+        self._keys -= 0 if before is None else before.size
+        heard = time.time() if heard is None else heard
+        if request.index is None:
+            share = b"".join(framed((_sum(keys), answers)))
+            self._add(request, _Answers(request.number, _NO_PLACES, _NO_MARKS, heard, share))
+            return
         marks = (_checks(keys) << 1 | answers).astype(np.uint16)
         # A copy: a message's arrays may lie in memory that is shared, or changed by its sender.
         index = request.index.copy()
-        if before is not None:
-            self._keys -= before.size
-            if before.number == request.number and len(before.index):
-                # Of two equal places the first is the one already there.
-                places = np.concatenate([before.index, index])
-                order = np.argsort(places, kind="stable")
-                places = places[order]
-                first = np.append(True, places[1:] != places[:-1])
-                index, marks = places[first], np.concatenate([before.marks, marks])[order][first]
-        self._add(
-            request.producer,
-            _Answers(request.number, index, marks, time.time() if heard is None else heard),
-            lasting=request.lasting,
-        )
+        if before is not None and before.number == request.number and len(before.index):
+            # Of two equal places the first is the one already there.
+            index, first = np.unique(np.concatenate([before.index, index]), return_index=True)
+            marks = np.concatenate([before.marks, marks])[first]
+        self._add(request, _Answers(request.number, index, marks, heard))
 
-    def keep_share(self, request: RequestId, answer: Any, keys: NDArray[Any], heard: float | None = None) -> None:
-        """Remember the answer to all that a batch had for this site."""
-        before = self._latest[request.lasting].pop(request.producer, None)
-        self._keys -= 0 if before is None else before.size
-        share = b"".join(framed((_sum(keys), answer)))
-        heard = time.time() if heard is None else heard
-        self._add(
-            request.producer, _Answers(request.number, _NO_PLACES, _NO_MARKS, heard, share), lasting=request.lasting
-        )
-
-    def _add(self, producer: str, answers: _Answers, *, lasting: bool) -> None:
-        self._latest[lasting][producer] = answers
+    def _add(self, request: RequestId, answers: _Answers) -> None:
+        self._latest[request.lasting][request.producer] = answers
         self._keys += answers.size
         if self._keys <= KEYS:
             return
         for latest in self._latest.values():
             for other, theirs in latest.items():
-                if other != producer and theirs.size:
+                if other != request.producer and theirs.size:
                     self._keys -= theirs.size
                     latest[other] = _Answers(theirs.number, _NO_PLACES, _NO_MARKS, theirs.heard, b"", forgotten=True)
                     if self._keys <= KEYS:
@@ -235,26 +216,23 @@ class ResultCache:
     def from_state(cls, state: State) -> "ResultCache":
         """Load what `state` returned; a ValueError or KeyError if the arrays do not fit together."""
         results = cls()
-        passing, lasting = state["producers"]
-        producers = [(name, False) for name in passing] + [(name, True) for name in lasting]
+        producers = [(name, lasting) for lasting, names in enumerate(state["producers"]) for name in names]
         each = ("lengths", "shares", "numbers", "heard", "forgotten")
         lengths, shares, numbers, heard, forgotten = (state[name] for name in each)
         if {len(state[name]) for name in each} != {len(producers)} or np.any(lengths < 0) or np.any(shares < 0):
             raise ValueError("the answers are damaged: producers and batches differ in number")
-        ends, share_ends = np.cumsum(lengths), np.cumsum(shares)
-        if not (
-            len(state["index"]) == len(state["marks"]) == lengths.sum() and len(state["shares_data"]) == shares.sum()
-        ):
+        keys, share_bytes = {len(state["index"]), len(state["marks"])}, len(state["shares_data"])
+        if keys != {lengths.sum()} or share_bytes != shares.sum():
             raise ValueError("the answers are damaged: they differ in number from the keys")
-        for i, (producer, lasts) in enumerate(producers):
+        ends, share_ends = np.cumsum(lengths), np.cumsum(shares)
+        for i, (producer, lasting) in enumerate(producers):
             part = slice(ends[i] - lengths[i], ends[i])
-            index = state["index"][part].astype(np.int32)
+            index, marks = state["index"][part].astype(np.int32), state["marks"][part].astype(np.uint16)
             if np.any(np.diff(index) <= 0):
                 raise ValueError("the answers are damaged: the places of the keys do not ascend")
-            marks = state["marks"][part].astype(np.uint16)
             share = state["shares_data"][share_ends[i] - shares[i] : share_ends[i]].tobytes()
             answers = _Answers(int(numbers[i]), index, marks, float(heard[i]), share, bool(forgotten[i]))
-            results._add(str(producer), answers, lasting=lasts)
+            results._add(RequestId(str(producer), 0, None, bool(lasting)), answers)
         return results
 
 

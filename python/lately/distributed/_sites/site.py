@@ -7,20 +7,51 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lately.distributed._sites.checkpoints import Checkpoints
-from lately.distributed._sites.contents import Contents
 from lately.distributed._sites.errors import CheckpointError, SupersededError
 from lately.distributed._sites.log import group, pack, record, records, unpack
 from lately.distributed._sites.results import UNKNOWN, RequestId, ResultCache, State
 from lately.distributed._sites.store import Store
 
+# Bytes that a log may have at least before it is replaced by a checkpoint; it may be as large as that.
 LOG = 2**22
-"""Bytes that a log may have at least before it is replaced by a checkpoint; it may be as large as that."""
+
+
+class Contents(Protocol):
+    """What a site holds: a filter, or part of one.
+
+    Messages call its methods by name, with arrays of one row a key, and options. Methods in `writes` answer each key
+    with a bool, or a message as a whole (`RequestId.index`); the others may answer anything.
+    """
+
+    writes: frozenset[str]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its cells."""
+
+    def fill(self) -> float:
+        """Share of its cells that are set."""
+
+    def state(self) -> State:
+        """Return everything, as arrays."""
+
+    def load(self, state: State) -> None:
+        """Load what `state` gave; a ValueError if it does not fit."""
+
+    def lost(self) -> None:
+        """Note that the latest writes may be missing."""
+
+    def overfull(self) -> str | None:
+        """Return a warning once it holds more than planned; cheap to call."""
+
+    def again(self, columns: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...] | None:
+        """Return the columns by which a call can be made again later with the same effect, or None if none can."""
 
 
 class Site:
@@ -39,30 +70,16 @@ class Site:
     """
 
     def __init__(
-        self,
-        contents: Contents,
-        *,
-        name: str,
-        manifest: str = "",
-        store: Store | None = None,
-        interval: float = 30,
+        self, contents: Contents, *, name: str, manifest: str = "", store: Store | None = None, interval: float = 30
     ) -> None:
-        self._contents = contents
-        self._name = name
-        self._manifest = manifest
-        self._interval = interval
-        self._results = ResultCache()
-        self._fence = 0
-        self._lock = threading.Lock()
-        # Taken before the other lock: a checkpoint must not be replaced by an earlier one.
-        self._saving = threading.Lock()
-        self._changed = False
+        self._contents, self._name, self._manifest, self._interval = contents, name, manifest, interval
+        self._results, self._fence = ResultCache(), 0
+        # The second is taken before the first: a checkpoint must not be replaced by an earlier one.
+        self._lock, self._saving = threading.Lock(), threading.Lock()
         self._ended = threading.Event()
         self._keeper: threading.Thread | None = None
-        self._keys = 0
-        self._checkpoints = 0
-        self._saved = 0.0
-        self._restored = False
+        self._keys, self._checkpoints, self._saved, self._restored = 0, 0, 0.0, False
+        self._changed = False
         self._failure: Exception | None = None
         # What is written but not yet safe: counted, and as records, unless only a checkpoint can hold it.
         self._written = self._safe = 0
@@ -75,7 +92,8 @@ class Site:
                 state = unpack(self._kept.data)
                 if (of := state["manifest"]) != manifest:
                     raise ValueError(f"the checkpoint holds another filter, or another part of it: {of}")
-                self._load(state)
+                contents.load(state["contents"])
+                self._results = ResultCache.from_state(state["results"])
                 for log in self._kept.logs(state["log"]):
                     for each in records(log):
                         self._repeat(*each)
@@ -143,10 +161,8 @@ class Site:
                 answer = getattr(self._contents, method)(*columns, **options)
                 if request is None:
                     return answer
-                whole = request.index is None
-                known = (
-                    self._results.share(request) is not None if whole else self._results.known(request, *columns[:1])
-                )
+                whole, results = request.index is None, self._results
+                known = results.share(request) is not None if whole else results.known(request, *columns[:1])
                 return (*answer, known) if isinstance(answer, tuple) else (answer, known)
             answer = self._once(request, method, columns, options)
             mine = self._written
@@ -189,7 +205,8 @@ class Site:
         log = self._kept.log + 1
         with self._lock:
             self._changed, self._records, number = False, [], self._written
-            state = {"manifest": self._manifest, "log": log} | self._state()
+            state: State = {"manifest": self._manifest, "log": log}
+            state |= {"contents": self._contents.state(), "results": self._results.state()}
         try:
             data = pack(state)
             self._kept.save(data, log)
@@ -201,14 +218,6 @@ class Site:
         self._saved = time.time()
         self._safe = number
         self._log_bytes, self._log_most = 0, max(LOG, len(data))
-
-    def _state(self) -> State:
-        """Cells and answers."""
-        return {"contents": self._contents.state(), "results": self._results.state()}
-
-    def _load(self, state: State) -> None:
-        self._contents.load(state["contents"])
-        self._results = ResultCache.from_state(state["results"])
 
     def _failed(self, error: Exception) -> NoReturn:
         self._failure = error
@@ -260,19 +269,14 @@ class Site:
                 self.checkpoint()
 
     def _once(
-        self,
-        request: RequestId | None,
-        method: str,
-        columns: tuple[NDArray[Any], ...],
-        options: Mapping[str, Any],
+        self, request: RequestId | None, method: str, columns: tuple[NDArray[Any], ...], options: Mapping[str, Any]
     ) -> Any:
         """Write what is new under a request; the other answers are those given before."""
         if request is not None:
             self._results.admit(request)
-        if request is not None and request.index is None:
-            if (share := self._results.share(request, columns[0])) is not None:
+            if request.index is None and (share := self._results.share(request, columns[0])) is not None:
                 return share
-        elif request is not None and request.index is not None:
+        if request is not None and request.index is not None:
             known = self._results.known(request, columns[0])
             new = known == UNKNOWN
             if not new.any():
@@ -289,7 +293,7 @@ class Site:
         written = getattr(self._contents, method)(*columns, **options)
         heard = time.time()
         if request is not None:
-            self._remember(request, written, columns[0], heard)
+            self._results.keep(request, written, columns[0], heard)
         self._changed = True
         self._keys += len(columns[0])
         self._written += 1
@@ -311,10 +315,6 @@ class Site:
         """Write a record again."""
         getattr(self._contents, method)(*columns, **options)
         if request is not None:
-            self._remember(RequestId(*request), answers, columns[0], heard)
+            self._results.keep(RequestId(*request), answers, columns[0], heard)
         # The next checkpoint has it.
         self._changed = True
-
-    def _remember(self, request: RequestId, answers: Any, keys: NDArray[Any], heard: float) -> None:
-        remember = self._results.keep_share if request.index is None else self._results.keep
-        remember(request, answers, keys, heard)

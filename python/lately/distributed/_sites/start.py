@@ -7,21 +7,18 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
-from lately.distributed._sites.contents import Contents
 from lately.distributed._sites.errors import CheckpointError
 from lately.distributed._sites.interface import PROTOCOL, Failed, Maker, Sites
 from lately.distributed._sites.local import LocalSites
-from lately.distributed._sites.site import Site
+from lately.distributed._sites.site import Contents, Site
 from lately.distributed._sites.store import Store, store
 
+# Which sites: in this process, actors of Ray, or those a function makes from the makers.
 Where: TypeAlias = Literal["local", "ray"] | Callable[[Sequence[Maker]], Sites]
-"""Which sites: in this process, actors of Ray, or those a function makes from the makers."""
-
+# Part of each manifest; its other entries are the filter's.
 VERSION: Mapping[str, Any] = {"format": "lately sites", "protocol": PROTOCOL}
-"""Part of each manifest; its other entries are the filter's."""
-
+# Seconds that a site on Ray has to answer.
 DEADLINE = 10.0
-"""Seconds that a site on Ray has to answer."""
 
 
 @dataclass(frozen=True)
@@ -68,11 +65,7 @@ def start(
     if not callable(sites) and sites not in ("local", "ray"):
         raise ValueError(f"sites must be 'local', 'ray' or a function that starts them, got {sites!r}")
     if callable(sites):
-        for given, what in (
-            (deadline, "deadline"),
-            (name if checkpoint is None else None, "name"),
-            (actors, "actors"),
-        ):
+        for given, what in ((deadline, "deadline"), (name if checkpoint is None else None, "name"), (actors, "actors")):
             if given is not None:
                 raise ValueError(
                     f"{what} is for sites='ray': what the function gives has its own, as in "

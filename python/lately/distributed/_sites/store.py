@@ -4,31 +4,10 @@ import os
 import secrets
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
-
-
-class Store(Protocol):
-    """A place for named bytes, each written whole or not at all."""
-
-    def write(self, name: str, data: bytes) -> None:
-        """Replace what is there under a name; a reader gets the old bytes or the new ones."""
-        ...
-
-    def read(self, name: str) -> bytes | None:
-        """Read what is there under a name, or None."""
-        ...
-
-    def append(self, name: str, data: bytes) -> bool:
-        """Add to what is there under a name, or return False where the store cannot; what is cut off stays cut off."""
-        ...
-
-    def remove(self, name: str) -> None:
-        """Remove what is there under a name, if anything is."""
-        ...
 
 
 class Folder:
-    """A folder of a file system."""
+    """A folder of a file system, for named bytes, each written whole or not at all."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
@@ -118,6 +97,9 @@ class Remote:
         """Remove an object, if it is there."""
         with suppress(FileNotFoundError):
             self._files.rm_file(f"{self._root}/{name}")
+
+
+Store = Folder | Remote
 
 
 def store(address: str | os.PathLike[str]) -> Store:

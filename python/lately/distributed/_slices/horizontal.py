@@ -10,8 +10,8 @@ from lately.distributed._producer.exchange import Exchange
 from lately.distributed._producer.producer import Batch, Verdicts
 from lately.distributed._sites.interface import Failed, Message
 
+# Sites are numbered in 16 bits, which NumPy sorts by radix.
 MOST_SITES = 1 << 16
-"""Sites are numbered in 16 bits, which NumPy sorts by radix."""
 
 
 def shares(sites: NDArray[np.uint16]) -> list[tuple[int, NDArray[np.int64]]]:

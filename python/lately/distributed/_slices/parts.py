@@ -12,11 +12,10 @@ from lately.distributed._producer.exchange import Request
 from lately.distributed._sites.interface import Failed, Message
 from lately.distributed._sites.results import UNKNOWN, RequestId
 
+# In place of the generation of a cell whose site did not answer.
 SILENT = NEVER + 1
-"""In place of the generation of a cell whose site did not answer."""
-
+# For each site of a lookup, which of its cells.
 Rows = Sequence[Any]
-"""For each site of a lookup, which of its cells."""
 
 
 class Lookup:

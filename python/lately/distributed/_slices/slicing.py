@@ -11,7 +11,7 @@ from lately.distributed._contents.blank import Blank
 from lately.distributed._contents.cells import Part
 from lately.distributed._contents.whole import Whole
 from lately.distributed._producer.exchange import Exchange
-from lately.distributed._sites.contents import Contents
+from lately.distributed._sites.site import Contents
 from lately.distributed._slices.cells import Cells
 from lately.distributed._slices.horizontal import MOST_SITES, Horizontal
 

@@ -118,5 +118,5 @@ class SlicedRoot:
         return oldest if self._unanswered else np.where(undecided, NEVER, oldest)
 
 
+# Where the contents of a node are.
 Place = OneSite | SlicedRoot
-"""Where the contents of a node are."""

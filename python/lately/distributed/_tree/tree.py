@@ -17,9 +17,9 @@ from lately.distributed._contents.cells import Part, TreeNode
 from lately.distributed._producer.distributed_filter import DistributedFilter
 from lately.distributed._producer.exchange import Exchange
 from lately.distributed._producer.producer import Batch, Producer
-from lately.distributed._sites.contents import Contents
 from lately.distributed._sites.interface import Sites
 from lately.distributed._sites.results import RequestId
+from lately.distributed._sites.site import Contents
 from lately.distributed._sites.start import Where, start
 from lately.distributed._tree.place import Keys, OneSite, Place, SlicedRoot
 from lately.distributed._tree.router import Counters, Rules, TreeRouter
@@ -81,24 +81,16 @@ class BloomTree(DistributedFilter):
         The verdict about a key that no node below has seen, if the root does not answer; for a sliced root, whether a
         cell that does not answer counts as set. `failures` counts these keys. "raise": there is none, but a
         `FailedSitesError` with the number by which the batch is sent again. A node below that fails is passed over.
-    sites : {"local", "ray"} or callable, default "local"
-        Where the nodes run: in this process, as actors of Ray, or started by a function that is passed their makers.
-    checkpoint : path or address, optional
-        Where the sites keep their checkpoints. The default is None: a site that ends forgets all.
-    interval : float, default 30.0
-        Most seconds from a change to its checkpoint.
-    deadline : float, optional
-        Seconds that a site has to answer: 10 by default.
-    name : str, optional
-        Of the tree: the prefix of its sites' names, by which checkpoints are found again.
+    sites, checkpoint, interval, deadline, name
+        As in `SlicedFilter`.
 
     Raises
     ------
     TypeError
         If `filter` or `parents` are none.
     ValueError
-        If `filter` is not empty, has a window of insertions, grows or has equal timers; if `parents` are no tree;
-        if another parameter is out of range.
+        If `filter` is not empty, has a window of insertions, grows or has equal timers; if `parents` are no tree; if
+        another parameter is out of range.
 
     Notes
     -----
@@ -107,19 +99,16 @@ class BloomTree(DistributedFilter):
     can still learn that it is new. All other trees test first, upwards, and set after the verdict (algorithm 2), the
     root first; so do dense ones with `top_down`.
 
-    A key that was seen is not set again: there is no `refresh`, since the root does not hear what a leaf answers. A key
-    comes through again once it was last let through longer ago than the window. If times step back, each node uses the
-    latest time it has seen itself. The verdict may then differ from that of one filter, but a key that is called seen
-    was let through within window and slack of its own time.
+    A key that was seen is not set again: there is no `refresh`, since the root does not hear what a leaf answers. If
+    times step back, each node uses the latest time it has seen itself. The verdict may then differ from that of one
+    filter, but a key that is called seen was let through within window and slack of its own time.
 
     *Failures.* A node that does not answer is skipped, and its parent answers. Keys that it should have set meanwhile
     are missing from it afterwards; with `top_down` it then denies them, and a key may come through twice.
 
-    *Concurrency.* Of two producers with the same new key at the same moment, one is answered that it is new.
-
-    *A batch sent again* under its number gets the same answers. If several sites decide (with `top_down` or
-    `root_slices`), a key of a batch that was cut off half-way may come through once more, for a producer that had it in
-    between; it is never lost.
+    *Producers.* Of two with the same new key at the same moment, one is answered that it is new. A batch sent again
+    under its number gets the same answers. If several sites decide (with `top_down` or `root_slices`), a key of a batch
+    that was cut off half-way may come through once more, for a producer that had it in between; it is never lost.
 
     Examples
     --------
@@ -187,22 +176,11 @@ class BloomTree(DistributedFilter):
         self._places = self._layout.places(self._like, self._counters)
 
     def at(self, leaf: Hashable, *, producer: str | None = None) -> Leaf:
-        """Give the handle of a producer at a leaf.
+        """Give the handle of a producer at a leaf, a node without children.
 
-        Parameters
-        ----------
-        leaf : int or name
-            A node without children.
-        producer : str, optional
-            Name of the producer, if a later process may send its last batch again; each batch then needs its number. No
-            two producers may have the same name. The default is a new one.
-
-        Raises
-        ------
-        KeyError
-            If there is no such node.
-        ValueError
-            If it is no leaf.
+        A producer has a name if a later process may send its last batch again; each batch then needs its number, and no
+        two producers may have the same name. The default is a new one. A `KeyError` or `ValueError` names what is no
+        node or leaf.
         """
         number = self._layout.topology.number(leaf)
         if number not in self._layout.topology.leaves:
@@ -282,10 +260,8 @@ class Leaf:
 
         Raises
         ------
-        TypeError
-            If a key is of a type that has no canonical form, or the producer has a name and the batch no number.
-        ValueError
-            If `at` is missing a time, steps back too far or does not fit `keys`, or `number` lies before the last one.
+        TypeError, ValueError
+            As `SlicedFilter.duplicated`.
         FailedSitesError
             If no node answers that could decide about a key, unless `on_failure` allows a guess.
         """
@@ -296,17 +272,7 @@ class Leaf:
         return self._producer.write(keys, at, number, None, act, np.zeros(0, dtype=np.bool_))
 
     def query(self, keys: Any, *, at: Any = None) -> NDArray[np.bool_]:
-        """Return which keys were let through lately, anywhere in the tree; nothing is set.
-
-        Parameters
-        ----------
-        keys, at
-            As in `duplicated`.
-
-        Returns
-        -------
-        ndarray of bool, shape (n,)
-        """
+        """Return which keys were let through lately, anywhere in the tree, as of `at`; nothing is set."""
         return self._climb.query(self._keys(self._producer.query(keys, at)))
 
     def _keys(self, batch: Batch) -> Keys:
