@@ -31,10 +31,14 @@ from lately.filters import BloomFilter, TimingBloomFilter
 class _Layout:
     """What every producer must know of a tree."""
 
-    topology: Topology
-    blank: Blank
     rules: Rules
+    blank: Blank
     root_slices: int
+
+    @property
+    def topology(self) -> Topology:
+        """The tree."""
+        return self.rules.topology
 
     def contents(self) -> list[Callable[[], Contents]]:
         """Make the sites' contents: nodes by number, the first part of a sliced root at its own, then the rest."""
@@ -154,8 +158,8 @@ class BloomTree(DistributedFilter):
         if top_down is not None and not 1 <= top_down < topology.depth:
             raise ValueError(f"top_down must be a level below the root, from 1 to {topology.depth - 1}, got {top_down}")
         at_once = kind == "dense" and filter.window is None and top_down is None
-        rules = Rules(kind, at_once, top_down or 0, on_failure != "distinct", on_failure == "raise")
-        self._layout = _Layout(topology, blank, rules, root_slices)
+        rules = Rules(topology, kind, at_once, top_down or 0, on_failure != "distinct", on_failure == "raise")
+        self._layout = _Layout(rules, blank, root_slices)
         started = start(
             self._layout.contents(),
             {"parents": list(topology.parents), "root_slices": root_slices, **blank.manifest},
@@ -231,10 +235,9 @@ class Leaf:
     """
 
     def __init__(self, tree: BloomTree, leaf: int, producer: str | None) -> None:
-        layout = tree._layout
         self._tree, self._leaf = tree, leaf
         self._producer = Producer(tree._like, producer)
-        self._climb = TreeRouter(layout.topology, tree._places, layout.rules, leaf, tree._exchange, tree._counters)
+        self._climb = TreeRouter(tree._layout.rules, tree._places, leaf, tree._counters)
 
     @property
     def number(self) -> int:
