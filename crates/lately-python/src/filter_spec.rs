@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
+use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -17,7 +17,6 @@ use crate::errors::raise;
 use lately::clock::{Clock, Moments};
 use lately::filter::Family;
 use lately::key::Seed;
-use lately::memory::fallible;
 use lately::shape::Shape;
 use lately::shard::Row;
 
