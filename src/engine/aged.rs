@@ -1,11 +1,10 @@
 //! The engine of all cells that age by generations, in any layout.
 
 use std::any::Any;
-use std::ops::Range;
 
 use super::hashes::SelectedHashes;
 use super::run::{AgedMut, age, for_query_runs, publish};
-use super::threads::{self, Chunk};
+use super::threads::{self, Chunk, Task};
 use super::{Engine, Refresh, no_counts, not_mergeable};
 use crate::Error;
 use crate::clock::{Clock, Moments};
@@ -32,18 +31,29 @@ impl<L: Occupancy> Aged<L> {
         Box::new(Self { layout, words, clock })
     }
 
-    /// Processes keys in pieces, after each of which the cells may be resized. `process` receives the cells and the
-    /// range of the keys of a piece. Only the number of earlier keys decides where pieces end, so batches return what
-    /// their keys return in single calls.
-    fn in_pieces(&mut self, keys: usize, process: &mut dyn FnMut(AgedMut<'_, L>, Range<usize>)) -> Result<(), Error> {
+    /// Processes keys in pieces, after each of which the cells may be resized: queries them as `refresh` demands, or only
+    /// inserts them. Only the number of earlier keys decides where pieces end, so batches return what their keys return
+    /// in single calls.
+    fn in_pieces(
+        &mut self,
+        hashes: &[u64],
+        at: Moments<'_>,
+        refresh: Option<Refresh>,
+        seen: &mut [bool],
+    ) -> Result<(), Error> {
         let mut start = 0;
-        while start < keys {
+        while start < hashes.len() {
             let (before, interval) =
                 (self.clock.inserted(), self.layout.abilities().resize.map_or(u64::MAX, Resize::resize_interval));
             let room = usize::try_from(interval - before % interval).unwrap_or(usize::MAX);
-            let end = keys.min(start.saturating_add(room));
+            let piece = start..hashes.len().min(start.saturating_add(room));
+            let (keys, at) = (SelectedHashes::all(&hashes[piece.clone()]), at.slice(piece.clone()));
             let words = self.words.to_mut()?;
-            process(AgedMut { layout: self.layout, words, clock: &mut self.clock, live: None }, start..end);
+            let mut cells = AgedMut { layout: self.layout, words, clock: &mut self.clock, live: None };
+            match refresh {
+                None => cells.insert(keys, at),
+                Some(refresh) => cells.duplicated(keys, at, refresh, &mut seen[piece.clone()]),
+            }
             let after = self.clock.inserted();
             if after > before
                 && after.is_multiple_of(interval)
@@ -52,9 +62,29 @@ impl<L: Occupancy> Aged<L> {
             {
                 (self.layout, self.words) = resized;
             }
-            start = end;
+            start = piece.end;
         }
         Ok(())
+    }
+
+    /// Processes the keys of a chunk on several threads, if the cells can be divided: queries them as `refresh` demands,
+    /// or only inserts them. Returns whether the cells were divided.
+    fn divided(
+        &mut self,
+        count: usize,
+        keys: &mut Chunk<'_>,
+        at: Moments<'_>,
+        refresh: Option<Refresh>,
+        seen: &mut [bool],
+    ) -> Result<bool, Error> {
+        let Some(divide) = self.layout.abilities().divide else { return Ok(false) };
+        let (mut tasks, clock) = (Vec::new(), self.clock);
+        divide.divide(self.words.to_mut()?, count, &mut |partition| tasks.push(Task::new(partition, clock)));
+        if tasks.is_empty() {
+            return Ok(false);
+        }
+        self.clock = threads::process(tasks, keys, at, refresh, seen)?;
+        Ok(true)
     }
 
     /// Returns how many partitions to divide the cells into for these keys. One, where other processes use the cells:
@@ -74,9 +104,7 @@ impl<L: Occupancy> Engine for Aged<L> {
         self.catch_up()?;
         self.clock.check(at, true)?;
         if self.layout.abilities().resize.is_some() {
-            return self.in_pieces(hashes.len(), &mut |mut cells, keys| {
-                cells.insert(SelectedHashes::all(&hashes[keys.clone()]), at.slice(keys));
-            });
+            return self.in_pieces(hashes, at, None, &mut []);
         }
         // The layout is copied last: within a `Result` it is packed in pieces that wait for each other, and the
         // insertion of a single key took a fifth longer.
@@ -93,7 +121,7 @@ impl<L: Occupancy> Engine for Aged<L> {
         window: Option<u64>,
         present: &mut [bool],
     ) -> Result<(), Error> {
-        for_query_runs(&self.layout, &self.clock(), hashes.len(), at, window, |rotation, run| match rotation {
+        for_query_runs(&self.layout, &self.clock(), hashes.len(), at, window, &mut |rotation, run| match rotation {
             Some(rotation) => self.layout.query_run(self.words.as_slice(), rotation, hashes, run, present),
             None => present[run].fill(false),
         })
@@ -109,10 +137,7 @@ impl<L: Occupancy> Engine for Aged<L> {
         self.catch_up()?;
         self.clock.check(at, true)?;
         if self.layout.abilities().resize.is_some() {
-            return self.in_pieces(hashes.len(), &mut |mut cells, keys| {
-                let own = SelectedHashes::all(&hashes[keys.clone()]);
-                cells.duplicated(own, at.slice(keys.clone()), refresh, &mut seen[keys]);
-            });
+            return self.in_pieces(hashes, at, Some(refresh), seen);
         }
         let (words, live) = self.words.to_mut_live()?;
         let mut cells = AgedMut { layout: self.layout, words, clock: &mut self.clock, live };
@@ -125,14 +150,7 @@ impl<L: Occupancy> Engine for Aged<L> {
         self.catch_up()?;
         self.clock.check(at, true)?;
         let count = self.partitions(keys);
-        let Some(divide) = self.layout.abilities().divide else { return self.insert(keys.hashes()?, at) };
-        let partitions = divide.partitions(self.words.to_mut()?, count);
-        if partitions.is_empty() {
-            return self.insert(keys.hashes()?, at);
-        }
-        self.clock =
-            threads::process(partitions, self.clock, keys, at, &mut [], |cells, keys, at, _| cells.insert(keys, at))?;
-        Ok(())
+        if self.divided(count, keys, at, None, &mut [])? { Ok(()) } else { self.insert(keys.hashes()?, at) }
     }
 
     fn duplicated_shared(
@@ -146,22 +164,15 @@ impl<L: Occupancy> Engine for Aged<L> {
         self.clock.check(at, true)?;
         // Where only delivered keys count, the generation of a key depends on the answers to all keys before it.
         let count = if refresh.waits(&self.clock) { 1 } else { self.partitions(keys) };
-        let Some(divide) = self.layout.abilities().divide else {
-            return self.duplicated(keys.hashes()?, at, refresh, seen);
-        };
-        let partitions = divide.partitions(self.words.to_mut()?, count);
-        if partitions.is_empty() {
-            return self.duplicated(keys.hashes()?, at, refresh, seen);
+        if self.divided(count, keys, at, Some(refresh), seen)? {
+            return Ok(());
         }
-        self.clock = threads::process(partitions, self.clock, keys, at, seen, |cells, keys, at, seen| {
-            cells.duplicated(keys, at, refresh, seen);
-        })?;
-        Ok(())
+        self.duplicated(keys.hashes()?, at, refresh, seen)
     }
 
     fn count(&self, hashes: &[u64], at: Moments<'_>, window: Option<u64>, counts: &mut [u64]) -> Result<(), Error> {
         let count = self.layout.abilities().count.ok_or_else(no_counts)?;
-        for_query_runs(&self.layout, &self.clock(), hashes.len(), at, window, |rotation, run| match rotation {
+        for_query_runs(&self.layout, &self.clock(), hashes.len(), at, window, &mut |rotation, run| match rotation {
             Some(rotation) => count.count_run(self.words.as_slice(), rotation, hashes, run, counts),
             None => counts[run].fill(0),
         })

@@ -34,6 +34,7 @@ use std::ops::{Range, RangeInclusive};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::{iter, vec};
 
+use super::Refresh;
 use super::hashes::SelectedHashes;
 pub use super::partition::PIECE;
 use super::partition::{BLOCK, Partitioned};
@@ -117,43 +118,67 @@ impl<'a> Chunk<'a> {
     }
 }
 
-/// Calls `process` with the cells of each partition of a filter and those keys of a chunk that lie in it, on several
-/// threads. Returns the clock after the keys. `answers` is empty, or as long as the chunk. A call that returns an error
-/// has changed nothing. A clock that waits for answers needs all partitions, and cannot be used here.
-pub(crate) fn process<L: Layout>(
-    partitions: Vec<Partition<'_, L>>,
+/// The cells of one partition of a filter, with a clock of their own.
+pub(crate) struct Task<'a> {
+    hashes: RangeInclusive<u64>,
+    cells: Box<dyn Cells + 'a>,
+}
+
+/// Cells that a thread writes. Behind a pointer, so that the code of the threads is compiled once and not for every
+/// layout.
+trait Cells: Send {
+    /// Processes keys as the batch demands, and writes their answers to `seen`, if it has room for them.
+    fn process(&mut self, keys: SelectedHashes<'_>, at: Moments<'_>, refresh: Option<Refresh>, seen: &mut [bool]);
+
+    /// Returns the clock after the keys.
+    fn clock(&self) -> Clock;
+}
+
+/// The cells of one partition. The clock, which its thread writes all the time, begins a cache line where no other
+/// thread writes.
+#[repr(align(128))]
+struct Owned<'a, L> {
     clock: Clock,
+    layout: L,
+    words: &'a mut [u64],
+}
+
+impl<L: Layout> Cells for Owned<'_, L> {
+    fn process(&mut self, keys: SelectedHashes<'_>, at: Moments<'_>, refresh: Option<Refresh>, seen: &mut [bool]) {
+        let mut cells = AgedMut { layout: self.layout, words: self.words, clock: &mut self.clock, live: None };
+        match refresh {
+            None => cells.insert(keys, at),
+            Some(refresh) => cells.duplicated(keys, at, refresh, seen),
+        }
+    }
+
+    fn clock(&self) -> Clock {
+        self.clock
+    }
+}
+
+impl<'a> Task<'a> {
+    /// Returns the task of one partition.
+    pub fn new<L: Layout>(partition: Partition<'a, L>, clock: Clock) -> Self {
+        let Partition { layout, words, hashes } = partition;
+        Self { hashes, cells: Box::new(Owned { clock, layout, words }) }
+    }
+}
+
+/// Processes the keys of a chunk on several threads, each of which has the cells of one partition: queries them as
+/// `refresh` demands and writes the answers to `seen`, or only inserts them. Returns the clock after the keys. A call
+/// that returns an error has changed nothing. A clock that waits for answers needs all partitions, and cannot be used
+/// here.
+pub(crate) fn process(
+    mut tasks: Vec<Task<'_>>,
     keys: &mut Chunk<'_>,
     at: Moments<'_>,
-    answers: &mut [bool],
-    process: impl Fn(&mut AgedMut<'_, L>, SelectedHashes<'_>, Moments<'_>, &mut [bool]) + Copy + Send,
+    refresh: Option<Refresh>,
+    seen: &mut [bool],
 ) -> Result<Clock, Error> {
-    let mut clocks = vec![CachePadded(clock); partitions.len()];
-    let tasks = partitions.into_iter().zip(&mut clocks).map(|(partition, CachePadded(clock))| {
-        let mut cells = AgedMut { layout: partition.layout, words: partition.words, clock, live: None };
-        let process = move |keys: SelectedHashes<'_>, at: Moments<'_>, answers: &mut [bool]| {
-            process(&mut cells, keys, at, answers);
-        };
-        Task { hashes: partition.hashes, process: Box::new(process) }
-    });
-    side_by_side(tasks.collect(), keys, at, answers)?;
-    Ok(clocks[0].0)
+    side_by_side(&mut tasks, keys, at, refresh, seen)?;
+    Ok(tasks[0].cells.clock())
 }
-
-/// The clock of a thread, which writes it all the time, in cache lines where no other thread writes.
-#[derive(Clone)]
-#[repr(align(128))]
-struct CachePadded(Clock);
-
-/// How the keys of one partition are processed. Behind a pointer, so that the code of the threads is compiled once and
-/// not for every layout.
-struct Task<'a> {
-    hashes: RangeInclusive<u64>,
-    process: Process<'a>,
-}
-
-/// Processes the keys of a piece that lie in one partition: their hashes, their moments, and where answers go.
-type Process<'a> = Box<dyn FnMut(SelectedHashes<'_>, Moments<'_>, &mut [bool]) + Send + 'a>;
 
 /// One worker: hashes and scatters every n-th piece of a chunk, and processes the keys of one partition.
 struct Worker<'a> {
@@ -163,7 +188,8 @@ struct Worker<'a> {
     moments: Moments<'a>,
     /// The hashes of each partition.
     partitions: &'a [RangeInclusive<u64>],
-    process: Process<'a>,
+    cells: &'a mut (dyn Cells + 'a),
+    refresh: Option<Refresh>,
     buffers: Buffers,
     /// Where the answers of this worker's pieces go, in order; empty for insertions.
     answers: vec::IntoIter<&'a mut [bool]>,
@@ -201,7 +227,8 @@ impl Worker<'_> {
         for worker in 0..self.partitions.len() {
             let Some(piece) = self.piece(round, worker) else { break };
             let mut scattered = self.from[worker].recv().ok()?;
-            scattered.process(|keys, answers| (self.process)(keys, self.moments.slice(piece), answers));
+            let at = self.moments.slice(piece);
+            scattered.process(|keys, answers| self.cells.process(keys, at, self.refresh, answers));
             self.done_to[worker].send(scattered).ok()?;
         }
         Some(())
@@ -254,10 +281,11 @@ fn channels<T>(workers: usize) -> (Ends<Sender<T>>, Ends<Receiver<T>>) {
 
 /// Processes the keys of each partition in order, piece by piece, and writes their answers, if `answers` has room for
 /// them. A call that returns an error has changed nothing.
-fn side_by_side(
-    tasks: Vec<Task<'_>>,
+fn side_by_side<'a>(
+    tasks: &'a mut [Task<'_>],
     keys: &mut Chunk<'_>,
     moments: Moments<'_>,
+    refresh: Option<Refresh>,
     answers: &mut [bool],
 ) -> Result<(), Error> {
     let count = tasks.len();
@@ -272,14 +300,15 @@ fn side_by_side(
     let ((to, from), (done_to, done_from)) = (channels(count), channels(count));
     let (mut to, mut from, mut done_to, mut done_from) =
         (to.into_iter(), from.into_iter(), done_to.into_iter(), done_from.into_iter());
-    let own = tasks.into_iter().zip(answers_of).zip(keys.buffers.drain(..)).enumerate();
+    let own = tasks.iter_mut().zip(answers_of).zip(keys.buffers.drain(..)).enumerate();
     let workers = own.map(|(number, ((task, answers), buffers))| Worker {
         number,
         keys: keys.keys,
         range: keys.range.clone(),
         moments,
         partitions: &partitions,
-        process: task.process,
+        cells: &mut *task.cells,
+        refresh,
         buffers,
         answers: answers.into_iter(),
         to: to.next().unwrap_or_default(),

@@ -23,8 +23,8 @@ pub(crate) trait LineKernel<const LINES: usize>: Copy {
     /// What a query reads in the lines of a key.
     type Read: Copy + Default;
 
-    /// What evidence is computed from.
-    type Aged: Copy + Default;
+    /// How the lines are read that evidence is computed from.
+    type Ages: ReadLines<Self, LINES>;
 
     /// Returns the pages of the lines.
     fn pages(&self) -> Pages<LINES>;
@@ -54,17 +54,8 @@ pub(crate) trait LineKernel<const LINES: usize>: Copy {
         self.reports(rotation, page, read)
     }
 
-    /// Reads what evidence about a key is computed from.
-    fn read_age<V: Vectors>(
-        &self,
-        vectors: V,
-        lines: &[[u64; LINE]],
-        rotation: Self::Rotation,
-        location: &Location<LINES>,
-    ) -> Self::Aged;
-
     /// Returns the evidence about a key of this page, from what was read.
-    fn evidence_at(&self, rotation: Self::Rotation, page: u32, read: Self::Aged) -> Evidence;
+    fn evidence_at(&self, rotation: Self::Rotation, page: u32, read: AgesOf<Self, LINES>) -> Evidence;
 
     /// Writes a key into its lines.
     fn write<V: Vectors>(
@@ -77,15 +68,51 @@ pub(crate) trait LineKernel<const LINES: usize>: Copy {
     );
 }
 
+/// One way to read the lines of a key.
+pub(crate) trait ReadLines<L: LineKernel<LINES>, const LINES: usize> {
+    /// What is read.
+    type Value: Copy + Default;
+
+    /// Reads the lines of a key.
+    fn read<V: Vectors>(
+        cells: &L,
+        vectors: V,
+        lines: &[[u64; LINE]],
+        rotation: L::Rotation,
+        location: &Location<LINES>,
+    ) -> Self::Value;
+}
+
+/// What the evidence of a layout is computed from.
+pub(crate) type AgesOf<L, const LINES: usize> = <<L as LineKernel<LINES>>::Ages as ReadLines<L, LINES>>::Value;
+
+/// Reads what a query does.
+pub(crate) struct AsQuery;
+
+impl<L: LineKernel<LINES>, const LINES: usize> ReadLines<L, LINES> for AsQuery {
+    type Value = L::Read;
+
+    #[inline(always)]
+    fn read<V: Vectors>(
+        cells: &L,
+        vectors: V,
+        lines: &[[u64; LINE]],
+        rotation: L::Rotation,
+        location: &Location<LINES>,
+    ) -> L::Read {
+        cells.read(vectors, lines, rotation, location, &cells.probe(vectors, location))
+    }
+}
+
 /// A form of the evidence about a key: [`Evidence`] itself, or a code for it.
 pub(crate) trait Encode<L: LineKernel<LINES>, const LINES: usize>: Copy {
     /// Returns the evidence about a key of this page in this form, from what was read.
-    fn encode(cells: &L, rotation: L::Rotation, page: u32, read: L::Aged) -> Self;
+    fn encode(cells: &L, rotation: L::Rotation, page: u32, read: AgesOf<L, LINES>) -> Self;
 }
 
 impl<L: LineKernel<LINES>, const LINES: usize> Encode<L, LINES> for Evidence {
     #[inline(always)]
-    fn encode(cells: &L, rotation: L::Rotation, page: u32, read: L::Aged) -> Self {
+    fn encode(cells: &L, rotation: L::Rotation, page: u32, read: AgesOf<L, LINES>) -> Self {
         cells.evidence_at(rotation, page, read)
     }
 }
@@ -111,16 +138,29 @@ impl<L: LineKernel<LINES>, const LINES: usize> Run<'_, L, LINES> {
     /// Writes to `present`, which is as long as the batch, which keys the lines contain.
     #[inline(always)]
     pub fn query(self, words: &[u64], present: &mut [bool]) {
+        let machine = self.cells.instructions();
         match self.only_key() {
-            Some(location) => self.cells.instructions().run(QueryOne { run: self, location, words, present }),
-            None => self.cells.instructions().run(QueryMany { run: self, words, present }),
+            Some(location) => machine.run(QueryOne { run: self, location, words, present }),
+            None => self.read_many::<AsQuery>(words, &mut |block, pages, reads| {
+                machine.run(Answer { run: &self, pages, reads, present: &mut present[block] });
+            }),
         }
     }
 
-    /// Writes the evidence about each key.
+    /// Writes the evidence about each key of the run to the places from 0 on.
     #[inline(always)]
     pub fn encode<T: Encode<L, LINES>>(self, words: &[u64], evidence: &mut [T]) {
-        self.cells.instructions().run(ReadEvidence { run: self, words, evidence });
+        let start = self.run.start;
+        self.read_many::<L::Ages>(words, &mut |block, pages, reads| {
+            let evidence = &mut evidence[block.start - start..block.end - start];
+            self.cells.instructions().run(EncodeEvidence { run: &self, pages, reads, evidence });
+        });
+    }
+
+    /// Reads the lines of the keys. Calls `answer` with each block of keys, their pages and what was read.
+    #[inline(always)]
+    fn read_many<R: ReadLines<L, LINES>>(&self, words: &[u64], answer: AnswerBlock<'_, R::Value>) {
+        self.cells.instructions().run(ReadMany::<L, R, LINES> { run: self, words, answer });
     }
 
     /// Writes to `seen`, which is as long as the batch, which keys the lines contain, and then inserts them; without
@@ -166,7 +206,7 @@ impl<M: Vectors, L: LineKernel<LINES>, const LINES: usize> Work<M> for InsertMan
         let Self { run, words } = self;
         let (cells, rotation) = (*run.cells, run.rotation);
         let mut coming = run.in_flight(words);
-        coming.begin(&run.run);
+        coming.begin(machine, &run.run);
         let lines = words.as_chunks_mut().0;
         for start in run.run.clone().step_by(GROUP) {
             for key in 0..GROUP.min(run.run.end - start) {
@@ -195,38 +235,43 @@ impl<M: Vectors, L: LineKernel<LINES>, const LINES: usize> Work<M> for InsertOne
     }
 }
 
-/// Queries a run of keys.
-struct QueryMany<'a, L: LineKernel<LINES>, const LINES: usize> {
-    run: Run<'a, L, LINES>,
+/// Computes answers from what was read: receives a block of keys, the pages of these keys and perhaps of more, and what
+/// was read for each.
+type AnswerBlock<'a, T> = &'a mut dyn FnMut(Range<usize>, &[u32], &[T]);
+
+/// Reads the lines of a run of keys. Answers are computed elsewhere, so that queries and all forms of evidence share
+/// this loop, and because the registers of an answer would displace those that reading needs.
+struct ReadMany<'a, 'b, L: LineKernel<LINES>, R: ReadLines<L, LINES>, const LINES: usize> {
+    run: &'a Run<'b, L, LINES>,
     words: &'a [u64],
-    present: &'a mut [bool],
+    answer: AnswerBlock<'a, R::Value>,
 }
 
-impl<M: Vectors, L: LineKernel<LINES>, const LINES: usize> Work<M> for QueryMany<'_, L, LINES> {
+impl<M: Vectors, L: LineKernel<LINES>, R: ReadLines<L, LINES>, const LINES: usize> Work<M>
+    for ReadMany<'_, '_, L, R, LINES>
+{
     type Output = ();
 
     #[inline(always)]
     fn run(self, machine: M) {
-        let Self { run, words, present } = self;
+        let Self { run, words, answer } = self;
         let (cells, rotation, lines) = (*run.cells, run.rotation, words.as_chunks().0);
         let mut coming = run.in_flight(words);
-        coming.begin(&run.run);
+        coming.begin(machine, &run.run);
         for start in run.run.clone().step_by(READ) {
             let block = start..run.run.end.min(start + READ);
-            let (mut pages, mut reads) = ([[0; GROUP]; READ / GROUP], [[L::Read::default(); GROUP]; READ / GROUP]);
+            let (mut pages, mut reads) = ([[0; GROUP]; READ / GROUP], [[R::Value::default(); GROUP]; READ / GROUP]);
             let groups = pages.iter_mut().zip(&mut reads).enumerate().take(block.len().div_ceil(GROUP));
             for (group, (pages, reads)) in groups {
                 let start = block.start + group * GROUP;
                 // Where the run ends within a group, the other keys have locations too, and their answers are not read.
                 *pages = coming.group(start).pages;
                 for (key, read) in reads.iter_mut().enumerate() {
-                    let location = coming.group(start).at(key);
-                    *read = cells.read(machine, lines, rotation, &location, &cells.probe(machine, &location));
+                    *read = R::read(&cells, machine, lines, rotation, &coming.group(start).at(key));
                 }
                 coming.replace(start);
             }
-            let (pages, reads) = (pages.as_flattened(), reads.as_flattened());
-            machine.run(Answer { run: &run, pages, reads, present: &mut present[block] });
+            answer(block, pages.as_flattened(), reads.as_flattened());
         }
     }
 }
@@ -250,16 +295,15 @@ impl<M: Vectors, L: LineKernel<LINES>, const LINES: usize> Work<M> for QueryOne<
     }
 }
 
-/// Computes the answers of a query from what was read. A separate function, because its registers would displace those
-/// that reading needs.
-struct Answer<'a, L: LineKernel<LINES>, const LINES: usize> {
-    run: &'a Run<'a, L, LINES>,
+/// Computes the answers of a query from what was read.
+struct Answer<'a, 'b, L: LineKernel<LINES>, const LINES: usize> {
+    run: &'a Run<'b, L, LINES>,
     pages: &'a [u32],
     reads: &'a [L::Read],
     present: &'a mut [bool],
 }
 
-impl<M: Vectors, L: LineKernel<LINES>, const LINES: usize> Work<M> for Answer<'_, L, LINES> {
+impl<M: Vectors, L: LineKernel<LINES>, const LINES: usize> Work<M> for Answer<'_, '_, L, LINES> {
     type Output = ();
 
     #[inline(always)]
@@ -271,55 +315,16 @@ impl<M: Vectors, L: LineKernel<LINES>, const LINES: usize> Work<M> for Answer<'_
     }
 }
 
-/// Reads the evidence about a run of keys.
-struct ReadEvidence<'a, L: LineKernel<LINES>, T, const LINES: usize> {
-    run: Run<'a, L, LINES>,
-    words: &'a [u64],
-    evidence: &'a mut [T],
-}
-
-impl<M: Vectors, L: LineKernel<LINES>, T: Encode<L, LINES>, const LINES: usize> Work<M>
-    for ReadEvidence<'_, L, T, LINES>
-{
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self, machine: M) {
-        let Self { run, words, evidence } = self;
-        let (cells, rotation, lines) = (*run.cells, run.rotation, words.as_chunks().0);
-        let mut coming = run.in_flight(words);
-        coming.begin(&run.run);
-        for (start, evidence) in run.run.clone().step_by(READ).zip(evidence.chunks_mut(READ)) {
-            let (mut pages, mut reads) = ([[0; GROUP]; READ / GROUP], [[L::Aged::default(); GROUP]; READ / GROUP]);
-            let groups = pages.iter_mut().zip(&mut reads).enumerate().take(evidence.len().div_ceil(GROUP));
-            for (group, (pages, reads)) in groups {
-                let start = start + group * GROUP;
-                *pages = coming.group(start).pages;
-                for (key, read) in reads.iter_mut().enumerate() {
-                    *read = cells.read_age(machine, lines, rotation, &coming.group(start).at(key));
-                }
-                coming.replace(start);
-            }
-            machine.run(EncodeEvidence {
-                run: &run,
-                pages: pages.as_flattened(),
-                reads: reads.as_flattened(),
-                evidence,
-            });
-        }
-    }
-}
-
 /// Encodes evidence from what was read.
-struct EncodeEvidence<'a, L: LineKernel<LINES>, T, const LINES: usize> {
-    run: &'a Run<'a, L, LINES>,
+struct EncodeEvidence<'a, 'b, L: LineKernel<LINES>, T, const LINES: usize> {
+    run: &'a Run<'b, L, LINES>,
     pages: &'a [u32],
-    reads: &'a [L::Aged],
+    reads: &'a [AgesOf<L, LINES>],
     evidence: &'a mut [T],
 }
 
 impl<M: Vectors, L: LineKernel<LINES>, T: Encode<L, LINES>, const LINES: usize> Work<M>
-    for EncodeEvidence<'_, L, T, LINES>
+    for EncodeEvidence<'_, '_, L, T, LINES>
 {
     type Output = ();
 
@@ -348,7 +353,7 @@ impl<M: Vectors, L: LineKernel<LINES>, const LINES: usize> Work<M> for Duplicate
         let Self { run, words, refresh, seen } = self;
         let (cells, rotation) = (*run.cells, run.rotation);
         let mut coming = run.in_flight(words);
-        coming.begin(&run.run);
+        coming.begin(machine, &run.run);
         let (lines, mut inserted) = (words.as_chunks_mut().0, 0);
         for (start, seen) in run.run.clone().step_by(GROUP).zip(seen[run.run.clone()].chunks_mut(GROUP)) {
             for (key, seen) in seen.iter_mut().enumerate() {

@@ -177,8 +177,9 @@ impl<const LANES: usize, const LINES: usize> Codes<LaneRotation> for LanesInLine
 
 impl<const LANES: usize, const LINES: usize> Divide<Self> for LanesInLines<LANES, LINES> {
     /// Divides the pages into ranges.
-    fn partitions<'a>(&self, words: &'a mut [u64], count: usize) -> Vec<Partition<'a, Self>> {
-        let partition = |(pages, words, hashes)| Partition { layout: Self { pages, ..*self }, words, hashes };
-        self.pages.partitions(words, count).map(partition).collect()
+    fn divide<'a>(&self, words: &'a mut [u64], count: usize, each: &mut dyn FnMut(Partition<'a, Self>)) {
+        for (pages, words, hashes) in self.pages.partitions(words, count) {
+            each(Partition { layout: Self { pages, ..*self }, words, hashes });
+        }
     }
 }

@@ -48,7 +48,8 @@ use crate::inference::{Code, Evidence};
 use crate::instructions::Instructions;
 use crate::memory::bits::odd_constants;
 use crate::shape::line::{MAX_K, PAGE_LINES, SUBLANE_BITS};
-pub(crate) use kernel::{Encode, LineKernel, Run};
+use kernel::AsQuery;
+pub(crate) use kernel::{Encode, LineKernel, ReadLines, Run};
 pub(crate) use pages::{Location, Pages};
 pub(crate) use vectors::Vectors;
 
@@ -214,7 +215,7 @@ impl<const LANES: usize, const LINES: usize> LineKernel<LINES> for LanesInLines<
     type Probe<V: Vectors> = [V::Mask; LINES];
     /// The lanes that have all bits of a key in each of its lines.
     type Read = u32;
-    type Aged = u32;
+    type Ages = AsQuery;
 
     #[inline(always)]
     fn pages(&self) -> Pages<LINES> {
@@ -259,17 +260,6 @@ impl<const LANES: usize, const LINES: usize> LineKernel<LINES> for LanesInLines<
     #[inline(always)]
     fn reports_now(&self, rotation: LaneRotation, page: u32, lanes: u32) -> bool {
         self.reported(self.by_age(rotation, page, lanes))
-    }
-
-    #[inline(always)]
-    fn read_age<V: Vectors>(
-        &self,
-        vectors: V,
-        lines: &[[u64; LINE]],
-        rotation: LaneRotation,
-        location: &Location<LINES>,
-    ) -> u32 {
-        self.read(vectors, lines, rotation, location, &self.probe(vectors, location))
     }
 
     #[inline(always)]

@@ -3,6 +3,7 @@
 use std::ops::{Range, RangeInclusive};
 
 use super::LINE;
+use crate::instructions::{Machine, Work};
 use crate::layout::partition::partition;
 use crate::memory::bits::odd_constants;
 use crate::memory::prefetch::Address;
@@ -63,11 +64,13 @@ impl<const LINES: usize> Locations<LINES> {
         location
     }
 
-    /// Prefetches the lines of the first `keys` keys.
+    /// Prefetches the lines of all keys.
     #[inline(always)]
-    fn fetch(&self, address: Address, keys: usize) {
+    fn fetch(&self, address: Address) {
         for lines in &self.lines {
-            lines.iter().take(keys).for_each(|&line| address.fetch(line as usize * LINE));
+            for &line in lines {
+                address.fetch(line as usize * LINE);
+            }
         }
     }
 }
@@ -91,13 +94,8 @@ impl<'a, const LINES: usize> PrefetchRing<'a, LINES> {
 
     /// Begins a run. [`new`](Self::new) cannot do it, because it would have to copy all locations.
     #[inline(always)]
-    pub fn begin(&mut self, run: &Range<usize>) {
-        self.first = run.start;
-        // The keys of a later run have been prefetched.
-        let fetched = if run.start == 0 { GROUP } else { 0 };
-        for start in run.clone().step_by(GROUP).take(AHEAD / GROUP) {
-            self.put(start, fetched);
-        }
+    pub fn begin<M: Machine>(&mut self, machine: M, run: &Range<usize>) {
+        machine.run(Begin { ring: self, run });
     }
 
     /// Returns the locations of the keys from `i` on, a group of the run. They are borrowed: a copy of all of them
@@ -110,24 +108,46 @@ impl<'a, const LINES: usize> PrefetchRing<'a, LINES> {
     /// Replaces the group from key `i` on, which has been processed, by a later one.
     #[inline(always)]
     pub fn replace(&mut self, i: usize) {
-        self.put(i + AHEAD, GROUP);
+        self.put(i + AHEAD, true);
     }
 
-    /// Computes the locations of the keys from `i` on, if there are any, and prefetches the lines of the first
-    /// `fetched`.
+    /// Computes the locations of the keys from `i` on, if there are any, and prefetches their lines or not.
     #[inline(always)]
-    fn put(&mut self, i: usize, fetched: usize) {
+    fn put(&mut self, i: usize, fetch: bool) {
         let locations = &mut self.locations[(i - self.first) / GROUP % (AHEAD / GROUP)];
         Address::of(self.hashes).fetch(i + HASHES_AHEAD);
-        let Some(coming) = self.hashes.get(i..).filter(|coming| !coming.is_empty()) else { return };
-        if let Some(group) = coming.first_chunk() {
-            *locations = self.pages.locations(group);
-            return locations.fetch(self.address, fetched);
+        let Some(&[first, ..]) = self.hashes.get(i..) else { return };
+        // The last keys of a batch may be fewer: the first of them is repeated.
+        let mut group = [first; GROUP];
+        match self.hashes[i..].first_chunk() {
+            Some(whole) => group = *whole,
+            None => group[..self.hashes.len() - i].copy_from_slice(&self.hashes[i..]),
         }
-        let mut group = [coming[0]; GROUP];
-        group[..coming.len()].copy_from_slice(coming);
         *locations = self.pages.locations(&group);
-        locations.fetch(self.address, fetched.min(coming.len()));
+        if fetch {
+            locations.fetch(self.address);
+        }
+    }
+}
+
+/// Begins a run of a ring. A [`Work`] of its own, because all layouts and operations share it.
+struct Begin<'a, 'b, const LINES: usize> {
+    ring: &'a mut PrefetchRing<'b, LINES>,
+    run: &'a Range<usize>,
+}
+
+impl<M, const LINES: usize> Work<M> for Begin<'_, '_, LINES> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self, _: M) {
+        let Self { ring, run } = self;
+        ring.first = run.start;
+        // The keys of a later run have been prefetched.
+        let fetch = run.start == 0;
+        for start in run.clone().step_by(GROUP).take(AHEAD / GROUP) {
+            ring.put(start, fetch);
+        }
     }
 }
 

@@ -326,9 +326,10 @@ impl Infer<EpochRotation> for Quotient {
 }
 
 impl Divide<Self> for Quotient {
-    fn partitions<'a>(&self, words: &'a mut [u64], count: usize) -> Vec<Partition<'a, Self>> {
-        let partition = |(pages, words, hashes)| Partition { layout: Self { pages, ..*self }, words, hashes };
-        self.pages.partitions(words, count).map(partition).collect()
+    fn divide<'a>(&self, words: &'a mut [u64], count: usize, each: &mut dyn FnMut(Partition<'a, Self>)) {
+        for (pages, words, hashes) in self.pages.partitions(words, count) {
+            each(Partition { layout: Self { pages, ..*self }, words, hashes });
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 use super::{TimerRotation, TimerWords, TimersInLines};
 use crate::inference::{Code, Evidence};
 use crate::instructions::Instructions;
-use crate::layout::line::{Encode, LINE, LineKernel, Location, Pages, Vectors};
+use crate::layout::line::{Encode, LINE, LineKernel, Location, Pages, ReadLines, Vectors};
 use crate::memory::bits::odd_constants;
 
 /// Factors for the 32 bits of a key that choose its place in each word. They differ from the constants that choose a
@@ -103,7 +103,7 @@ impl<const LINES: usize> LineKernel<LINES> for TimersInLines<LINES> {
     type Probe<V: Vectors> = [Probe; LINES];
     /// Whether all timers of a key are live.
     type Read = bool;
-    type Aged = Oldest;
+    type Ages = ReadOldest;
 
     #[inline(always)]
     fn pages(&self) -> Pages<LINES> {
@@ -148,28 +148,6 @@ impl<const LINES: usize> LineKernel<LINES> for TimersInLines<LINES> {
     }
 
     #[inline(always)]
-    fn read_age<V: Vectors>(
-        &self,
-        vectors: V,
-        lines: &[[u64; LINE]],
-        TimerRotation { newest, .. }: TimerRotation,
-        location: &Location<LINES>,
-    ) -> Oldest {
-        let (probe, mut ages, mut oldest) = (self.probe(vectors, location), [[0; LINE]; LINES], i64::MIN);
-        for t in 0..LINES {
-            ages[t] = probe[t].ages(&self.timers, newest, &lines[location.lines[t]]);
-            for age in ages[t] {
-                oldest = i64::max(oldest, age);
-            }
-        }
-        let mut counts = 0;
-        for (t, ages) in ages.iter().enumerate() {
-            counts |= vectors.equal(ages, oldest) << (8 * t);
-        }
-        Oldest { age: oldest, counts }
-    }
-
-    #[inline(always)]
     fn evidence_at(
         &self,
         TimerRotation { retained, .. }: TimerRotation,
@@ -195,6 +173,35 @@ impl<const LINES: usize> LineKernel<LINES> for TimersInLines<LINES> {
         for t in 0..LINES {
             probe[t].set(&self.timers, rotation.newest, &mut lines[location.lines[t]]);
         }
+    }
+}
+
+/// Reads the oldest timers of a key.
+pub(crate) struct ReadOldest;
+
+impl<const LINES: usize> ReadLines<TimersInLines<LINES>, LINES> for ReadOldest {
+    type Value = Oldest;
+
+    #[inline(always)]
+    fn read<V: Vectors>(
+        cells: &TimersInLines<LINES>,
+        vectors: V,
+        lines: &[[u64; LINE]],
+        TimerRotation { newest, .. }: TimerRotation,
+        location: &Location<LINES>,
+    ) -> Oldest {
+        let (probe, mut ages, mut oldest) = (cells.probe(vectors, location), [[0; LINE]; LINES], i64::MIN);
+        for t in 0..LINES {
+            ages[t] = probe[t].ages(&cells.timers, newest, &lines[location.lines[t]]);
+            for age in ages[t] {
+                oldest = i64::max(oldest, age);
+            }
+        }
+        let mut counts = 0;
+        for (t, ages) in ages.iter().enumerate() {
+            counts |= vectors.equal(ages, oldest) << (8 * t);
+        }
+        Oldest { age: oldest, counts }
     }
 }
 

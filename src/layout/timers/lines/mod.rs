@@ -190,9 +190,10 @@ impl<const LINES: usize> Codes<TimerRotation> for TimersInLines<LINES> {
 
 impl<const LINES: usize> Divide<Self> for TimersInLines<LINES> {
     /// Divides the pages into ranges.
-    fn partitions<'a>(&self, words: &'a mut [u64], count: usize) -> Vec<Partition<'a, Self>> {
-        let partition = |(pages, words, hashes)| Partition { layout: Self { pages, ..*self }, words, hashes };
-        self.pages.partitions(words, count).map(partition).collect()
+    fn divide<'a>(&self, words: &'a mut [u64], count: usize, each: &mut dyn FnMut(Partition<'a, Self>)) {
+        for (pages, words, hashes) in self.pages.partitions(words, count) {
+            each(Partition { layout: Self { pages, ..*self }, words, hashes });
+        }
     }
 }
 
@@ -386,7 +387,8 @@ mod tests {
             let own = |hash: &&u64| **hash % 60 == generation as u64;
             layout.open(&mut whole, generation);
             hashes.iter().filter(own).for_each(|&hash| layout.insert(&mut whole, layout.rotation(generation, 0), hash));
-            let parts = layout.partitions(&mut cut, 3);
+            let mut parts = Vec::new();
+            layout.divide(&mut cut, 3, &mut |part| parts.push(part));
             assert_eq!(parts.len(), 3);
             for part in parts {
                 part.layout.open(part.words, generation);
@@ -396,6 +398,6 @@ mod tests {
             }
             assert_eq!(whole, cut, "{generation}");
         }
-        assert!(layout.partitions(&mut whole, 1).is_empty());
+        layout.divide(&mut whole, 1, &mut |_| panic!("one partition is no division"));
     }
 }
