@@ -101,7 +101,9 @@ impl<L: Occupancy> Aged<L> {
 
 impl<L: Occupancy> Engine for Aged<L> {
     fn insert(&mut self, hashes: &[u64], at: Moments<'_>) -> Result<(), Error> {
-        self.catch_up()?;
+        if self.words.live().is_some() {
+            self.catch_up()?;
+        }
         self.clock.check(at, true)?;
         if self.layout.abilities().resize.is_some() {
             return self.in_pieces(hashes, at, None, &mut []);
@@ -121,7 +123,7 @@ impl<L: Occupancy> Engine for Aged<L> {
         window: Option<u64>,
         present: &mut [bool],
     ) -> Result<(), Error> {
-        for_query_runs(&self.layout, &self.clock(), hashes.len(), at, window, &mut |rotation, run| match rotation {
+        for_query_runs(&self.layout, &self.clock(), hashes.len(), at, window, |rotation, run| match rotation {
             Some(rotation) => self.layout.query_run(self.words.as_slice(), rotation, hashes, run, present),
             None => present[run].fill(false),
         })
@@ -134,7 +136,9 @@ impl<L: Occupancy> Engine for Aged<L> {
         refresh: Refresh,
         seen: &mut [bool],
     ) -> Result<(), Error> {
-        self.catch_up()?;
+        if self.words.live().is_some() {
+            self.catch_up()?;
+        }
         self.clock.check(at, true)?;
         if self.layout.abilities().resize.is_some() {
             return self.in_pieces(hashes, at, Some(refresh), seen);
@@ -147,7 +151,9 @@ impl<L: Occupancy> Engine for Aged<L> {
     }
 
     fn insert_shared(&mut self, keys: &mut Chunk<'_>, at: Moments<'_>) -> Result<(), Error> {
-        self.catch_up()?;
+        if self.words.live().is_some() {
+            self.catch_up()?;
+        }
         self.clock.check(at, true)?;
         let count = self.partitions(keys);
         if self.divided(count, keys, at, None, &mut [])? { Ok(()) } else { self.insert(keys.hashes()?, at) }
@@ -160,7 +166,9 @@ impl<L: Occupancy> Engine for Aged<L> {
         refresh: Refresh,
         seen: &mut [bool],
     ) -> Result<(), Error> {
-        self.catch_up()?;
+        if self.words.live().is_some() {
+            self.catch_up()?;
+        }
         self.clock.check(at, true)?;
         // Where only delivered keys count, the generation of a key depends on the answers to all keys before it.
         let count = if refresh.waits(&self.clock) { 1 } else { self.partitions(keys) };
@@ -172,7 +180,7 @@ impl<L: Occupancy> Engine for Aged<L> {
 
     fn count(&self, hashes: &[u64], at: Moments<'_>, window: Option<u64>, counts: &mut [u64]) -> Result<(), Error> {
         let count = self.layout.abilities().count.ok_or_else(no_counts)?;
-        for_query_runs(&self.layout, &self.clock(), hashes.len(), at, window, &mut |rotation, run| match rotation {
+        for_query_runs(&self.layout, &self.clock(), hashes.len(), at, window, |rotation, run| match rotation {
             Some(rotation) => count.count_run(self.words.as_slice(), rotation, hashes, run, counts),
             None => counts[run].fill(0),
         })
@@ -226,7 +234,6 @@ impl<L: Occupancy> Engine for Aged<L> {
         L::SETS_BITS
     }
 
-    #[inline]
     fn catch_up(&mut self) -> Result<(), Error> {
         let Some(live) = self.words.live() else { return Ok(()) };
         let record = live.read();

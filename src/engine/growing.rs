@@ -285,7 +285,7 @@ impl Engine for Growing {
         let (layout, parts, words) = (&self.layout, &self.parts, self.words.as_slice());
         let addresses = Self::prefetched(parts, words);
         let prefetch = |hash| addresses.iter().flatten().for_each(|&address| layout.prefetch_query(address, hash));
-        for_query_runs(layout, &self.clock, hashes.len(), at, window, &mut |rotation, run| match rotation {
+        for_query_runs(layout, &self.clock, hashes.len(), at, window, |rotation, run| match rotation {
             Some(rotation) => in_flight(hashes, run, prefetch, |i, hash| {
                 present[i] = Self::contains(layout, parts, words, rotation, hash);
             }),

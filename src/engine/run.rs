@@ -173,7 +173,7 @@ pub(super) fn for_query_runs<L: Layout>(
     keys: usize,
     at: Moments<'_>,
     window: Option<u64>,
-    answer: &mut dyn FnMut(Option<L::Rotation>, Range<usize>),
+    mut answer: impl FnMut(Option<L::Rotation>, Range<usize>),
 ) -> Result<(), Error> {
     let generation = clock.generation();
     let shorten = match window {

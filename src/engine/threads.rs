@@ -281,8 +281,8 @@ fn channels<T>(workers: usize) -> (Ends<Sender<T>>, Ends<Receiver<T>>) {
 
 /// Processes the keys of each partition in order, piece by piece, and writes their answers, if `answers` has room for
 /// them. A call that returns an error has changed nothing.
-fn side_by_side<'a>(
-    tasks: &'a mut [Task<'_>],
+fn side_by_side(
+    tasks: &mut [Task<'_>],
     keys: &mut Chunk<'_>,
     moments: Moments<'_>,
     refresh: Option<Refresh>,
