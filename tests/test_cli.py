@@ -186,3 +186,40 @@ sys.exit(lately.cli.main())
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr.startswith("lately: error: ")
     assert ended.stderr.count("\n") == 1, ended.stderr
+
+
+# Whether a run makes arrays.
+RUNS = {
+    "dedupe": (False, ("dedupe", "a.csv", "--key", "a", "--window", "9")),
+    "dedupe by time": (True, ("dedupe", "a.csv", "--key", "a", "--time", "b", "--window", "9s")),
+    "dedupe by milliseconds": (
+        True,
+        ("dedupe", "a.csv", "--key", "a", "--time", "b", "--time-unit", "ms", "--window", "9s"),
+    ),
+    "dedupe JSON by time": (True, ("dedupe", "a.jsonl", "--key", "a", "--time", "b", "--window", "9s")),
+    "dedupe by time with an output": (True, ("dedupe", "a.csv", "--time", "b", "--window", "9s", "-o", "o.csv")),
+    "query": (True, ("query", "f.lately", "1")),
+    "query at a time": (True, ("query", "timed.lately", "1", "--at", "5")),
+    "info": (False, ("info", "f.lately")),
+    "merge": (False, ("merge", "f.lately", "f.lately", "-o", "o.lately")),
+    "plan": (True, ("plan", "--window", "9", "--fpr", "0.1")),
+}
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_a_numpy_that_cannot_be_read_is_an_error_of_one_line(run, tmp_path):
+    makes_arrays, arguments = RUNS[run]
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "a.jsonl").write_text('{"a": 1, "b": 2}\n')
+    lately.Filter(9, 0.1, prefer="speed").save(tmp_path / "f.lately")
+    lately.Filter("9s", 0.1, capacity=9).save(tmp_path / "timed.lately")
+    (tmp_path / "numpy").mkdir()
+    (tmp_path / "numpy" / "__init__.py").write_text("raise ImportError('cannot read\\nfile data')")
+    code = "import sys; from lately.cli import main; sys.exit(main())"
+    before = sorted(tmp_path.iterdir())
+    ended = subprocess.run([sys.executable, "-c", code, *arguments], cwd=tmp_path, capture_output=True, text=True)
+    if makes_arrays:
+        assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", "lately: error: cannot read file data\n")
+        assert sorted(tmp_path.iterdir()) == before
+    else:
+        assert ended.returncode == 0, ended.stderr

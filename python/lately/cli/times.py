@@ -12,6 +12,9 @@ class Times:
     """
 
     def __init__(self, field: str, unit: str = "s", format: str | None = None) -> None:
+        # The core makes arrays of times. Imported here, a NumPy that cannot be read is an ImportError, not a panic.
+        import numpy  # noqa: F401
+
         self.field = field
         self._unit = unit
         self._format = format
@@ -35,7 +38,6 @@ class Times:
             raise ValueError(f"the time {self.field} {error}") from None
 
     def _counted(self, units: int) -> object:
-        # Imported here, because a run whose times are Unix seconds does not need it.
         import numpy as np
 
         return np.array([units], np.int64).view(f"datetime64[{self._unit}]")[0]
