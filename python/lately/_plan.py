@@ -28,7 +28,9 @@ class Choice:
     nbytes : int
         Bytes of the cells.
     fpr : float
-        Chance that a key that was never inserted is reported, at the worst phase; exact in expectation.
+        Chance that a key that was never inserted is reported, at the worst phase. In expectation it is exact, except
+        for an aged quotient filter, of which it is a bound: at most one filter in a million exceeds twice `fpr` at some
+        moment of a window.
     slack : int or float
         How long after leaving the window a key may still be reported, in insertions or seconds; may be infinite.
     npws : float

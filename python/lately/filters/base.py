@@ -31,6 +31,8 @@ class Filter(_core.Filter):
         `numpy.timedelta64`. A key that comes again after exactly this long is a repeat.
     fpr : float
         Highest chance of reporting a key that was never inserted, at the worst phase, in (0, 1). Give this or `nbytes`.
+        For `AgedQuotientFilter` that is the mean over filters. At most one in a million exceeds twice `fpr` at some
+        moment of a window.
     nbytes : int
         Most bytes to use. The filter then has the lowest rate that its family can have in them. `ValueError` if that
         rate would exceed 0.5; the message gives the minimum.

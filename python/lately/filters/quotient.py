@@ -63,8 +63,8 @@ class AgedQuotientFilter(Filter):
     until the window of that key is over. A filter that grows checks its load after every 32nd of the keys that it has
     room for. When it grows, it moves all entries at once: about 20 ns each.
 
-    Filters are planned so that `fpr` bounds the mean rate, and one filter in a million exceeds twice `fpr` at some
-    moment of a window.
+    Filters are planned so that `fpr` bounds the mean rate over filters, and at most one filter in a million exceeds
+    twice `fpr` at some moment of a window.
 
     Examples
     --------
