@@ -1,4 +1,4 @@
-"""Slices of nested Arrow and polars columns have the hashes of their values, whatever they are a slice of."""
+"""Slices of nested Arrow, polars and pandas columns have the hashes of their values, whatever they are a slice of."""
 
 import datetime as dt
 import decimal
@@ -6,6 +6,7 @@ import random
 import uuid
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -154,6 +155,7 @@ def check(chance):
     table = pa.table({"a": array, "b": column(chance, n, 2)})
     rows = lately.hash_keys(table)
     series = pl.Series(pl.from_arrow(array)) if is_for_polars(array.type) else None
+    frame = pd.DataFrame({name: pd.arrays.ArrowExtensionArray(table[name]) for name in table.column_names})
     checked = 0
     for _ in range(8):
         start = chance.randrange(n + 1)
@@ -165,7 +167,9 @@ def check(chance):
             assert len(lately.hash_keys(batch)) == len(batch)
         chunks = pa.chunked_array([array.slice(0, part.start), array.slice(part.start)])
         assert (lately.hash_keys(chunks) == expected).all(), (array.type, part)
-        checked += 3
+        assert (lately.hash_keys(frame["a"].iloc[part]) == expected[part]).all(), (array.type, part)
+        assert (lately.hash_keys(frame.iloc[part]) == rows[part]).all(), (table.schema, part)
+        checked += 5
         if series is not None:
             mine = lately.hash_keys(series)
             assert (lately.hash_keys(series[part.start : part.stop]) == mine[part]).all(), (series.dtype, part)
@@ -179,7 +183,7 @@ def check(chance):
 @pytest.mark.parametrize("seed", range(20))
 def test_slices_of_nested_columns_have_the_hashes_of_their_values(seed):
     chance = random.Random(seed)
-    assert sum(check(chance) for _ in range(10)) >= 240
+    assert sum(check(chance) for _ in range(10)) >= 400
 
 
 @pytest.mark.campaign
