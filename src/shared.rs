@@ -228,7 +228,10 @@ impl SharedFile {
     fn check(&self, identity: Identity) -> IoResult<()> {
         match identity == self.identity {
             true => Ok(()),
-            false => Err(IoError::new(ErrorKind::NotFound, "the file was replaced, moved or removed: open it again")),
+            false => Err(IoError::new(
+                ErrorKind::StaleNetworkFileHandle,
+                "the file was replaced, moved or removed: open it again",
+            )),
         }
     }
 
@@ -296,16 +299,35 @@ fn timed_out(file: &File, timeout: Duration) -> IoError {
 }
 
 /// Returns the process that has the lock of a file, if the system lists locks.
+#[cfg(target_os = "linux")]
 fn holder(file: &File) -> Option<u32> {
-    let inode = format!(":{}", Identity::of(&file.metadata().ok()?).inode);
-    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    holder_in(&std::fs::read_to_string("/proc/locks").ok()?, &Identity::of(&file.metadata().ok()?))
+}
+
+/// Returns the process that has the lock of a file by a list of the system.
+///
+/// Files on two devices may have the same number. A file system that lists its devices by other numbers than those of
+/// its files, such as Btrfs, is searched by the number of the file alone.
+#[cfg(target_os = "linux")]
+fn holder_in(locks: &str, file: &Identity) -> Option<u32> {
+    use rustix::fs::{major, minor};
+
     // Lines such as "1: FLOCK  ADVISORY  WRITE 4321 08:01:1234 0 EOF"; of a waiting process "->" follows the number.
-    locks.lines().find_map(|line| {
-        let mut fields = line.split_whitespace().skip(1);
-        let is_lock = fields.next() == Some("FLOCK");
-        let process = fields.nth(2)?.parse().ok();
-        process.filter(|_| is_lock && fields.next().is_some_and(|place| place.ends_with(&inode)))
-    })
+    let holds = |place: &str| {
+        locks.lines().find_map(|line| {
+            let mut fields = line.split_whitespace().skip(1);
+            let is_lock = fields.next() == Some("FLOCK");
+            let process = fields.nth(2)?.parse().ok();
+            process.filter(|_| is_lock && fields.next().is_some_and(|listed| listed.ends_with(place)))
+        })
+    };
+    let (major, minor) = (major(file.device), minor(file.device));
+    holds(&format!("{major:02x}:{minor:02x}:{}", file.inode)).or_else(|| holds(&format!(":{}", file.inode)))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn holder(_: &File) -> Option<u32> {
+    None
 }
 
 /// The device and the number of a file, which stay its own whatever its names.
@@ -410,6 +432,21 @@ mod tests {
             assert!(unopened >= 15 && inserted >= 15, "{unopened} of 400 stopped while a generation was opened");
         }
         let _ = std::panic::take_hook();
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_holder_of_a_lock_is_found_by_the_device_and_the_number_of_the_file() {
+        let locks = "1: POSIX  ADVISORY  WRITE 10 08:01:77 0 EOF\n\
+                     2: FLOCK  ADVISORY  WRITE 20 00:1a:77 0 EOF\n\
+                     3: FLOCK  ADVISORY  WRITE 30 08:01:77 0 EOF\n\
+                     3: -> FLOCK  ADVISORY  WRITE 40 08:01:77 0 EOF\n\
+                     4: FLOCK  ADVISORY  WRITE 50 103:100:5 0 EOF\n";
+        let found =
+            |major, minor, inode| holder_in(locks, &Identity { device: rustix::fs::makedev(major, minor), inode });
+        assert_eq!([found(8, 1, 77), found(0, 0x1a, 77), found(0x103, 0x100, 5)], [Some(30), Some(20), Some(50)]);
+        assert_eq!(found(8, 1, 7), None);
+        assert_eq!(found(0, 0x33, 77), Some(20), "listed under another device");
     }
 
     /// A copy from front to back that begins before a step of a writer and ends after it.

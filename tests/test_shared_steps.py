@@ -1,5 +1,6 @@
 """A writer to a shared filter is killed between any two instructions, or any process is stopped at any system call."""
 
+import contextlib
 import os
 import signal
 import sys
@@ -144,3 +145,30 @@ def test_a_process_is_stopped_at_any_system_call_and_no_call_waits_longer_than_i
         os.waitpid(child, 0)
     assert stops > 20
     assert (named > 0) == ("insert" in name or name == "opens a saved filter as shared")
+
+
+def test_a_key_that_is_acknowledged_stays_when_a_killed_process_left_the_file_half_converted(tmp_path):
+    """A process was killed while it opened a saved file as shared. The next one is stopped anywhere in that step."""
+    path, acknowledged, stops = tmp_path / "f.lately", 0, 0
+    while True:
+        for file in tmp_path.iterdir():
+            file.unlink()
+        lately.GuardedEpochBloomFilter(20_000, 0.001).save(path)
+        killed = stepped.start(lambda: opened(path))
+        while len(list(tmp_path.iterdir())) == 1:
+            assert stepped.step(killed, stepped.SYSCALL)
+        os.kill(killed, signal.SIGKILL)
+        os.waitpid(killed, 0)
+        stops, in_time = stops + 1, False
+        child = stepped.start(lambda: opened(path))
+        if not all(stepped.step(child, stepped.SYSCALL) for _ in range(stops)):
+            break
+        with contextlib.suppress(TimeoutError):  # the child has the lock
+            opened(path).add("a")
+            acknowledged += 1
+            in_time = True
+        while stepped.step(child, stepped.SYSCALL):
+            pass
+        assert [file.name for file in tmp_path.iterdir()] == ["f.lately"], stops
+        assert ("a" in lately.open(path)) == in_time, stops
+    assert acknowledged > 10

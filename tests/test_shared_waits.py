@@ -1,5 +1,6 @@
 """A process that has the lock of a shared filter is stopped, or the file is moved: calls return, or name the cause."""
 
+import errno
 import os
 import pickle
 import shutil
@@ -262,8 +263,9 @@ def test_a_handle_of_a_moved_file_raises_an_error(move, tmp_path):
     calls = (f.add, f.seen, lambda key: f.insert([key]), lambda key: f.duplicated(range(1000)), lambda key: f.copy())
     queries = (lambda key: f.query([key]), lambda key: f.query(range(1000)), lambda key: key in f)
     for call in (*calls, *queries):
-        with pytest.raises(OSError, match="replaced, moved or removed: open it again"):
+        with pytest.raises(OSError, match="replaced, moved or removed: open it again") as caught:
             call(1)
+        assert (caught.value.errno, caught.value.filename) == (errno.ESTALE, str(path))
 
 
 def test_a_file_with_a_hard_link_stays_one(path):

@@ -152,7 +152,9 @@ fn saved(parameters: [u64; WORDS], cells: Vec<[u64; 2]>, seed: Seed) -> Result<S
 /// Writes the saved form to a file, which is replaced in one step when all of it is on disk.
 #[cfg(feature = "file")]
 pub fn save(saved: &Saved, path: &std::path::Path) -> Result<(), SaveError> {
+    use super::replace::{Purpose, file};
     use std::io::Write as _;
+
     let secret = matches!(saved.seed, Seed::Secret(_));
-    Ok(super::replace::file(path, secret, |file| file.write_all(&to_bytes(saved)))?)
+    Ok(file(path, secret, Purpose::Save, |file| file.write_all(&to_bytes(saved)))?)
 }

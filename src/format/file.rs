@@ -8,7 +8,8 @@ use std::time::Duration;
 use memmap2::Mmap;
 
 use super::preamble::{Preamble, fill, preamble, shared_preamble};
-use super::{SaveError, lent, replace};
+use super::replace::{self, Purpose};
+use super::{SaveError, lent};
 use crate::Error;
 use crate::filter::AnyFilter;
 use crate::key::Seed;
@@ -32,14 +33,13 @@ pub fn save(filter: &AnyFilter, path: &Path) -> Result<(), SaveError> {
 
 /// Writes a filter like [`save`], and calls `look` between pieces; the first error of `look` ends the call.
 pub fn save_in_pieces(filter: &AnyFilter, path: &Path, look: impl FnMut() -> IoResult<()>) -> Result<(), SaveError> {
-    save_as([preamble(filter), Vec::new()], filter, path, |_| Ok(()), look)
+    save_as([preamble(filter), Vec::new()], filter, path, Purpose::Save, look)
 }
 
 /// Writes a filter to a file that processes [share](crate::shared). Users without the right to write to it cannot read
 /// it either, because a reader can take its lock.
 pub(crate) fn save_shared(filter: &AnyFilter, path: &Path) -> Result<(), SaveError> {
-    let close = |file: &mut File| replace::for_writers_alone(file);
-    save_as([shared_preamble(filter), vec![0; TAIL * 8]], filter, path, close, || Ok(()))
+    save_as([shared_preamble(filter), vec![0; TAIL * 8]], filter, path, Purpose::Share, || Ok(()))
 }
 
 /// Writes the first part, the cells, and the last part.
@@ -47,12 +47,14 @@ fn save_as(
     [first, last]: [Vec<u8>; 2],
     filter: &AnyFilter,
     path: &Path,
-    prepare: impl FnOnce(&mut File) -> IoResult<()>,
+    purpose: Purpose,
     mut look: impl FnMut() -> IoResult<()>,
 ) -> Result<(), SaveError> {
     let secret = matches!(filter.seed(), Seed::Secret(_));
-    replace::file(path, secret, |file| {
-        prepare(file)?;
+    replace::file(path, secret, purpose, |file| {
+        if purpose == Purpose::Share {
+            replace::for_writers_alone(file)?;
+        }
         file.write_all(&first)?;
         for piece in filter.engine().words().as_ref().chunks(PIECE) {
             look()?;

@@ -2,7 +2,7 @@
 //!
 //! On Linux the new file has no name until it is complete, so a process that is killed leaves nothing behind, with one
 //! exception: a name cannot be given and taken from another file in one step. A file that a kill leaves there is
-//! removed by the next call that replaces the same file. On file systems without nameless files the new file has a
+//! removed by the next call that saves to the same file. On file systems without nameless files the new file has a
 //! temporary name.
 
 use std::fs::{File, Metadata};
@@ -14,9 +14,19 @@ use tempfile::{Builder, TempPath};
 /// Number of links to follow before they count as a circle, as in Linux.
 const MOST_LINKS: usize = 40;
 
+/// What a file is replaced for.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Purpose {
+    /// Saves a filter.
+    Save,
+    /// Converts a saved file into one that processes share. The caller has the lock of the file, and opens the file
+    /// again, because another process may replace it at the same time.
+    Share,
+}
+
 /// Replaces the file at `path`, or the file that a link there leads to, by the bytes that `write` writes. Only the
 /// owner can read a new file with a secret in it.
-pub fn file(path: &Path, secret: bool, write: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
+pub fn file(path: &Path, secret: bool, purpose: Purpose, write: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
     let path = &followed(path)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let old = match path.symlink_metadata() {
@@ -43,7 +53,7 @@ pub fn file(path: &Path, secret: bool, write: impl FnOnce(&mut File) -> Result<(
     file.sync_all()?;
     match name {
         Some(name) => name.persist(path).map_err(|error| error.error)?,
-        None => link(&file, folder, path, old.is_some())?,
+        None => link(&file, folder, path, purpose, old.is_some())?,
     }
     // The rename itself is on disk only with its folder. Where folders cannot be synced, this is as safe as it gets.
     if let Ok(folder) = File::open(folder) {
@@ -143,11 +153,13 @@ fn nameless(_: &Path) -> Result<Option<File>> {
 }
 
 /// Gives a nameless file its name. If the name is taken, the file first gets another name, because a link replaces
-/// nothing. That name is always the same, so a file that a kill has left there is found. It is complete and was to be
-/// the next file, so the process that finds it finishes that step first. If two processes replace a file at once,
-/// either may finish for the other.
+/// nothing. That name is always the same, so a file that a kill has left there is found.
+///
+/// A saved file that is found is complete and was to be the next file, so the process that finds it finishes that step
+/// first. If two processes save a file at once, either may finish for the other. A converted file that is found is
+/// removed. It must not get its name and then be replaced, because a process may open it in between.
 #[cfg(target_os = "linux")]
-fn link(file: &File, folder: &Path, path: &Path, replaces: bool) -> Result<()> {
+fn link(file: &File, folder: &Path, path: &Path, purpose: Purpose, replaces: bool) -> Result<()> {
     use std::os::fd::AsRawFd;
     use std::os::unix::ffi::OsStrExt;
 
@@ -157,7 +169,15 @@ fn link(file: &File, folder: &Path, path: &Path, replaces: bool) -> Result<()> {
     let from = format!("/proc/self/fd/{}", file.as_raw_fd());
     let link = |name: &Path| linkat(CWD, &*from, CWD, name, AtFlags::SYMLINK_FOLLOW).map_err(Error::from);
     let own = path.file_name().map_or(0, |name| xxh3_64(name.as_bytes()));
-    let name = folder.join(format!(".lately-{own:016x}.tmp"));
+    let [name, converted] = ["", ".shared"].map(|of| folder.join(format!(".lately-{own:016x}{of}.tmp")));
+    let _ = std::fs::remove_file(&converted);
+    if purpose == Purpose::Share {
+        return match link(&converted).and_then(|()| std::fs::rename(&converted, path)) {
+            // Another process replaces the file. The caller opens it again.
+            Err(error) if matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::NotFound) => Ok(()),
+            done => done.inspect_err(|_| drop(std::fs::remove_file(&converted))),
+        };
+    }
     if !replaces {
         // The file that this one was to replace is gone.
         let _ = std::fs::remove_file(&name);
@@ -188,6 +208,6 @@ fn link(file: &File, folder: &Path, path: &Path, replaces: bool) -> Result<()> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn link(_: &File, _: &Path, _: &Path, _: bool) -> Result<()> {
+fn link(_: &File, _: &Path, _: &Path, _: Purpose, _: bool) -> Result<()> {
     unreachable!("files have names here")
 }
