@@ -41,10 +41,9 @@
 //! | [`Filter`], [`Prefer::Memory`] | 1.9 | 2.5 | 4.2 |
 //! | [`ConcurrentFilter`] | 2.6 | 3.4 | 7.3 |
 //!
-//! At 1 % a `seen` of a hashed key takes 12 ns for a repeat and 22 ns for a new key in a [`ConcurrentFilter`], and 40
-//! ns in a `Mutex` of a [`Filter`] with [`Prefer::Speed`] (one thread on an AMD EPYC server, least of nine runs).
-//! `duplicated` is faster per key, because
-//! it prefetches cache lines. `benchmarks/rust` in the repository measures other crates in the same run.
+//! A `seen` of a [`ConcurrentFilter`] waits for one cache line, and for two atomic exchanges if the key is new.
+//! `duplicated` is faster per key, because it prefetches the lines of later keys. `benchmarks/results/rust.md` in the
+//! repository has the times of both filters beside those of other crates, from one run.
 //!
 //! # Concurrency
 //!
