@@ -237,9 +237,15 @@ MOVES = {
         path.rename(f"{path}.1"),
         lately.GuardedEpochBloomFilter(1000, 0.01).save(path),
     ),
+    "replaced by a copy of itself": lambda path: shutil.copy2(path, path.with_name("copy")).replace(path),
     "moved": lambda path: path.rename(f"{path}.1"),
     "removed": lambda path: path.unlink(),
     "in a folder that was moved": lambda path: path.parent.rename(f"{path.parent}.1"),
+    "in a folder that was moved, and made anew": lambda path: (
+        path.parent.rename(f"{path.parent}.1"),
+        path.parent.mkdir(),
+        lately.GuardedEpochBloomFilter(1000, 0.01).save(path),
+    ),
     "behind a link that leads elsewhere now": lambda path: path.symlink_to(f"{path}.other"),
 }
 
@@ -275,6 +281,17 @@ def test_a_file_with_a_hard_link_stays_one(path):
     assert "a" in lately.open(f"{path}.backup", shared=True)
     time.sleep(0.2)
     assert "a" in f
+
+
+def test_a_file_that_is_moved_and_put_back_stays_one(path):
+    f = lately.open(path, shared=True)
+    path.rename(f"{path}.1")
+    with pytest.raises(OSError, match="replaced, moved or removed"):
+        f.add("a")
+    path.with_name(f"{path.name}.1").rename(path)
+    time.sleep(0.2)
+    assert not f.seen("a")
+    assert "a" in lately.open(path, shared=True)
 
 
 @pytest.mark.parametrize("copies", [20, pytest.param(400, marks=pytest.mark.campaign)])
