@@ -125,7 +125,8 @@ def test_distinct_lets_keys_through(shape):
 
 @cells_of_keys
 @pytest.mark.parametrize("on_failure", ["duplicate", "distinct"])
-def test_what_a_site_missed_is_not_missed_when_it_is_back(shape, on_failure, tmp_path):
+@pytest.mark.parametrize("refresh", [True, False])
+def test_what_a_site_missed_is_not_missed_when_it_is_back(shape, refresh, on_failure, tmp_path):
     """For a window after the last write it missed, the site's unset cells prove nothing; then all is as before."""
     made = {**shape, "filter": wide(), "checkpoint": tmp_path, "interval": 0, "name": "seen"}
     before, meanwhile, after, fresh = np.arange(12_000).reshape(4, 3000)
@@ -133,7 +134,7 @@ def test_what_a_site_missed_is_not_missed_when_it_is_back(shape, on_failure, tmp
         sliced.insert(before, at=0)
         sliced.sites.kill(1)
         with pytest.warns(FailedSitesWarning):
-            sliced.insert(meanwhile, at=100)
+            sliced.duplicated(meanwhile, at=100, refresh=refresh)
         sliced.sites.restart(1)
         sliced.insert(after, at=200)
         touched = (sites_of_cells(sliced, meanwhile) == 1).any(axis=1)

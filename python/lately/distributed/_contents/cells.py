@@ -37,11 +37,9 @@ class CellStore:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of its cells."""
         return self._slice.nbytes
 
     def fill(self) -> float:
-        """Share of its cells that are set and live."""
         return self._slice.fill
 
     def overfull(self) -> str | None:
@@ -49,11 +47,9 @@ class CellStore:
         return None
 
     def state(self) -> State:
-        """Return the words of the cells, and their newest generation."""
         return {"words": self._slice.words(), "newest": np.array(self._slice.newest)}
 
     def load(self, state: State) -> None:
-        """Load the saved words of the same cells of the same filter."""
         self._slice = Slice.from_words(self._like, state["words"], newest=int(state["newest"]), **self._cut)
 
     def again(self, columns: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...]:

@@ -17,19 +17,13 @@ class Whole:
 
     writes = frozenset({"insert", "duplicated"})
 
-    def __init__(self, filter: Filter) -> None:
-        self._filter = filter
+    def __init__(self, filter: Filter | Blank) -> None:
+        self._filter = filter.make() if isinstance(filter, Blank) else filter
         self._by_clock = False
         self.overfull()
 
-    @classmethod
-    def of(cls, blank: Blank) -> "Whole":
-        """Make it from an empty filter, given as a few numbers."""
-        return cls(blank.make())
-
     @property
     def nbytes(self) -> int:
-        """Bytes of its cells."""
         return self._filter.nbytes
 
     def query(self, hashes: NDArray[np.uint64], *moments: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -46,7 +40,6 @@ class Whole:
         return self._filter.duplicated(self._keys(hashes), at=_at(moments), refresh=refresh)
 
     def fill(self) -> float:
-        """Share of its cells that are set."""
         return float(self._filter.fill.mean())
 
     def overfull(self) -> str | None:
@@ -54,11 +47,9 @@ class Whole:
         return overfull(self._filter)
 
     def state(self) -> State:
-        """Return the saved form of the filter."""
         return {"filter": np.frombuffer(self._filter.to_bytes(), dtype=np.uint8)}
 
     def load(self, state: State) -> None:
-        """Take over a saved filter."""
         self._filter = lately.from_bytes(state["filter"].tobytes())
         self.overfull()
 

@@ -110,7 +110,7 @@ class Slicing:
     def contents(self) -> list[Callable[[], Contents]]:
         """Give the makers of the contents of each site."""
         if self.kind == "horizontal":
-            return [partial(Whole.of, self.blank)] * self.sites
+            return [partial(Whole, self.blank)] * self.sites
         return [partial(Part, self.blank, site % self.parts, self.parts) for site in range(self.sites)]
 
     def over(self, exchange: Exchange, like: FilterSpec) -> Horizontal | Cells:
