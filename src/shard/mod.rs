@@ -94,18 +94,19 @@ impl Shard {
         }
     }
 
-    /// Returns when each cell was last set, and the generation that the ages count back from: the newest here. Cells
-    /// are counted from the first of this shard.
+    /// Returns when each cell, counted from the first, was last set, and the newest generation: ages count from it.
     pub fn ages(&self, cells: &[u64]) -> Result<(Ages, i64), Error> {
         self.check_cells(cells)?;
         let (words, newest, rotation) = (self.words.as_slice(), self.newest, self.rotation());
         let (address, mut last) = (Address::of(words), fallible::zeroed(cells.len())?);
-        in_flight(
-            cells,
-            0..cells.len(),
-            |cell| self.row.cells.fetch(address, cell),
-            |i, cell| last[i] = self.row.cells.last(words, cell, newest, rotation),
-        );
+        let (every, row) = (0..cells.len(), self.row.cells);
+        let (fetch, mut read) =
+            (|cell| row.fetch(address, cell), |i, cell| last[i] = row.last(words, cell, newest, rotation));
+        // A loop for each kind of cells, in which it is known.
+        match row {
+            Cells::Bits(_) => in_flight(cells, every, fetch, &mut read),
+            Cells::Timers { .. } => in_flight(cells, every, fetch, &mut read),
+        }
         Ok((Ages::of(&last, newest, self.row.retained() as u64)?, newest))
     }
 

@@ -113,9 +113,10 @@ impl Scattered {
         }
     }
 
-    /// The number of a cell among those of all filters.
+    /// The number of a cell among those of all filters. A division takes longer than all else here.
     fn name(&self, at: usize) -> u64 {
-        u64::from(self.owner(at)) / self.parts as u64 * self.all + self.cells[at]
+        let replica = if self.sites == self.parts { 0 } else { u64::from(self.owner(at)) / self.parts as u64 };
+        replica * self.all + self.cells[at]
     }
 
     /// Whether the cells of each site, counted from its first, fit into 32 bits.

@@ -104,10 +104,8 @@ pub fn sliced_rate(
 ///
 /// Returns
 /// -------
-/// fpr : float
-///     Chance that a fresh key is reported.
-/// fnr : float
-///     Chance that a key that is held is not reported.
+/// fpr, fnr : float
+///     Chances that a fresh key is reported, and that a key that is held is not.
 ///
 /// Notes
 /// -----
