@@ -31,9 +31,9 @@ impl<L: Occupancy> Aged<L> {
         Box::new(Self { layout, words, clock })
     }
 
-    /// Processes keys in pieces, after each of which the cells may be resized: queries them as `refresh` demands, or only
-    /// inserts them. Only the number of earlier keys decides where pieces end, so batches return what their keys return
-    /// in single calls.
+    /// Processes keys in pieces, after each of which the cells may be resized: queries them as `refresh` demands, or
+    /// only inserts them. Only the number of earlier keys decides where pieces end, so batches return what their keys
+    /// return in single calls.
     fn in_pieces(
         &mut self,
         hashes: &[u64],
@@ -67,8 +67,8 @@ impl<L: Occupancy> Aged<L> {
         Ok(())
     }
 
-    /// Processes the keys of a chunk on several threads, if the cells can be divided: queries them as `refresh` demands,
-    /// or only inserts them. Returns whether the cells were divided.
+    /// Processes the keys of a chunk on several threads, if the cells can be divided: queries them as `refresh`
+    /// demands, or only inserts them. Returns whether the cells were divided.
     fn divided(
         &mut self,
         count: usize,

@@ -121,12 +121,12 @@ impl<'a> Chunk<'a> {
 /// The cells of one partition of a filter, with a clock of their own.
 pub(crate) struct Task<'a> {
     hashes: RangeInclusive<u64>,
-    cells: Box<dyn Cells + 'a>,
+    cells: Box<dyn Process + 'a>,
 }
 
 /// Cells that a thread writes. Behind a pointer, so that the code of the threads is compiled once and not for every
 /// layout.
-trait Cells: Send {
+trait Process: Send {
     /// Processes keys as the batch demands, and writes their answers to `seen`, if it has room for them.
     fn process(&mut self, keys: SelectedHashes<'_>, at: Moments<'_>, refresh: Option<Refresh>, seen: &mut [bool]);
 
@@ -143,7 +143,7 @@ struct Owned<'a, L> {
     words: &'a mut [u64],
 }
 
-impl<L: Layout> Cells for Owned<'_, L> {
+impl<L: Layout> Process for Owned<'_, L> {
     fn process(&mut self, keys: SelectedHashes<'_>, at: Moments<'_>, refresh: Option<Refresh>, seen: &mut [bool]) {
         let mut cells = AgedMut { layout: self.layout, words: self.words, clock: &mut self.clock, live: None };
         match refresh {
@@ -188,7 +188,7 @@ struct Worker<'a> {
     moments: Moments<'a>,
     /// The hashes of each partition.
     partitions: &'a [RangeInclusive<u64>],
-    cells: &'a mut (dyn Cells + 'a),
+    cells: &'a mut (dyn Process + 'a),
     refresh: Option<Refresh>,
     buffers: Buffers,
     /// Where the answers of this worker's pieces go, in order; empty for insertions.

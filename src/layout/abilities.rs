@@ -104,8 +104,8 @@ pub struct Partition<'a, L> {
 /// Divides the cells among threads: for layouts in which all cells of a key lie together, at a place that grows with
 /// its hash.
 pub trait Divide<L> {
-    /// Divides the cells into at most `count` partitions, and calls `each` with every one, in the order of their hashes;
-    /// with none if there would be only one.
+    /// Divides the cells into at most `count` partitions, and calls `each` with every one, in the order of their
+    /// hashes; with none if there would be only one.
     fn divide<'a>(&self, words: &'a mut [u64], count: usize, each: &mut dyn FnMut(Partition<'a, L>));
 }
 

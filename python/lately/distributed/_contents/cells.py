@@ -168,7 +168,8 @@ class TreeNode(CellStore):
     def duplicated(self, hashes: NDArray[np.uint64], generations: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Test, then set what is new: in order, and as one act."""
         seen: NDArray[np.bool_] = self.test(hashes, generations, new=True) != NEVER
-        self.set(hashes[~seen], generations[~seen], seen)
+        if not seen.all():
+            self.set(hashes[~seen], generations[~seen], seen)
         return seen
 
     def set(
