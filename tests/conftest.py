@@ -4,8 +4,10 @@ import atexit
 import gc
 import os
 import shlex
+import shutil
 import signal
 import subprocess
+import tempfile
 import threading
 import warnings
 from pathlib import Path
@@ -28,6 +30,11 @@ os.environ |= {
     "RAY_kill_idle_workers_interval_ms": "0",
     "RAY_worker_niceness": "0",
 }
+
+# Ray, Jupyter and Scrapy write into the home folder, which need not be writable.
+if not os.access(Path.home(), os.W_OK):
+    os.environ["HOME"] = tempfile.mkdtemp(prefix="home-")
+    atexit.register(shutil.rmtree, os.environ["HOME"], ignore_errors=True)
 
 
 # No test times itself; the core is compiled beside the tests, so that an example may take as long as it likes.

@@ -1,3 +1,4 @@
+import shlex
 import subprocess
 import sys
 
@@ -103,7 +104,7 @@ def test_every_command_has_help(capsys, name):
 
 
 def test_a_reader_that_has_gone():
-    command = f"{sys.executable} -m lately plan --window 1000 | true; exit ${{PIPESTATUS[0]}}"
+    command = f"{shlex.quote(sys.executable)} -m lately plan --window 1000 | true; exit ${{PIPESTATUS[0]}}"
     ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
     assert ended.returncode in (0, 141)
     assert ended.stderr == ""

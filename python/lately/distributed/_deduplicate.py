@@ -32,11 +32,11 @@ def deduplicate(
     num_partitions: int | None = None,
     seed: int | bytes | Literal["random"] = "random",
 ) -> "ray.data.Dataset":
-    """Remove the rows from a Ray dataset whose key was seen lately, exactly.
+    """Remove the rows from a Ray dataset whose key was seen lately.
 
     The blocks of a dataset are processed in any order and at once, so "seen before" has to come from the times of the
-    rows. They are shuffled by key, and each key's rows sorted by time. Ray restores a part that is lost with its
-    machine by running its tasks again, so nothing depends on what has run before.
+    rows. They are shuffled by key, and each key's rows sorted by time. They then lie side by side, so no filter is
+    needed: the answer is exact, the limit of `duplicated` without mistakes and slack.
 
     Parameters
     ----------
@@ -66,9 +66,22 @@ def deduplicate(
 
     Raises
     ------
-    TypeError, ValueError
-        If a parameter is of another type or out of range, or there is no such column, as far as Ray knows the columns
-        beforehand. At run time: if the column, a time, or the canonical form of a key or a time is missing.
+    TypeError
+        If `dataset` is not one, `window` is a number of rows or comes without `at`, or a column's name is not text. At
+        run time: if a key or a time is of a type that has no canonical form.
+    ValueError
+        If a parameter is out of range, or there is no such column, as far as Ray knows the columns beforehand. At run
+        time: if the column is missing, or a time is.
+
+    See Also
+    --------
+    duplicated : The same for a column that fits into memory, in constant memory beside it.
+    SlicedFilter : For streams.
+
+    Notes
+    -----
+    Ray restores a part of the dataset that is lost with its machine by running its tasks again. So nothing may depend
+    on what has run before; actors that remember keys would take the second run for repeats.
 
     Examples
     --------

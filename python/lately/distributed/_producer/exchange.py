@@ -90,8 +90,7 @@ class Exchange:
         with self._lock:
             self.traffic.count(messages, answers)
             out = {answer.site: answer for answer in answers if isinstance(answer, Failed)}
-            since = {site: failed.since for site, failed in self._out.items()}
-            new = [failed for site, failed in out.items() if since.get(site) != failed.since]
+            new = [failed for site, failed in out.items() if self._since(site) != failed.since]
             answered = {message.site for message in messages} - out.keys()
             self._out = {site: failed for site, failed in self._out.items() if site not in answered} | out
             now = self.sites.incarnations
@@ -99,11 +98,19 @@ class Exchange:
             self._incarnations |= {site: now[site] for site in answered}
             self.restarts += len(again)
         for site in again:
-            _warn(f"site {site} has come back without what it wrote since its last checkpoint")
+            warnings.warn(
+                f"site {site} has come back without what it wrote since its last checkpoint",
+                FailedSitesWarning,
+                stacklevel=_level(),
+            )
         if out and self.strict:
             raise FailedSitesError(tuple(out.values()))
         for failed in new:
-            _warn(f"site {failed.site} does not answer ({failed.reason}): its keys are decided without it")
+            warnings.warn(
+                f"site {failed.site} does not answer ({failed.reason}): its keys are decided without it",
+                FailedSitesWarning,
+                stacklevel=_level(),
+            )
         return answers
 
     def send(self, requests: Sequence[Request]) -> list[Any]:
@@ -117,9 +124,11 @@ class Exchange:
         self._check()
         with self.sites.lease(record) as lease:
             if lease.doubtful:
-                _warn(
+                warnings.warn(
                     "the actor of the lease was restarted, and the producer that had the lease has not come back: keys "
-                    "of its last batch may be reported new once more"
+                    "of its last batch may be reported new once more",
+                    FailedSitesWarning,
+                    stacklevel=_level(),
                 )
             yield lease
 
@@ -127,7 +136,7 @@ class Exchange:
         """Warn once of each site that holds more than planned."""
         for site in sorted(self.sites.overfull.keys() - self._overfull):
             self._overfull.add(site)
-            _warn(f"site {site}: {self.sites.overfull[site]}", OverfullWarning)
+            warnings.warn(f"site {site}: {self.sites.overfull[site]}", OverfullWarning, stacklevel=_level())
 
     def close(self) -> None:
         """Send nothing any more; the sites stay."""
@@ -137,13 +146,16 @@ class Exchange:
         if self._closed:
             raise RuntimeError("this filter is closed")
 
+    def _since(self, site: int) -> float | None:
+        return self._out[site].since if site in self._out else None
 
-def _warn(message: str, kind: type[Warning] = FailedSitesWarning) -> None:
-    """Warn at the user's line."""
-    frame, level = sys._getframe(), 1
+
+def _level() -> int:
+    """How many calls lie between its caller and the user's line, which a warning should show."""
+    frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_globals["__name__"].startswith(("lately.distributed.", "contextlib")):
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, kind, stacklevel=level)
+    return level
 
 
 def until_done(act: Callable[[bool], _Done], *, again: bool) -> _Done:

@@ -16,7 +16,7 @@ from lately.distributed._ray import imported
 from lately.distributed._sites.errors import ReplacedError, raised, refusal
 from lately.distributed._sites.frames import framed
 from lately.distributed._sites.incarnation import Incarnation
-from lately.distributed._sites.interface import Failed, Maker, Plain
+from lately.distributed._sites.interface import Maker, Plain
 from lately.distributed._sites.lease import PAUSE, LeaseServer
 from lately.distributed._sites.port import Address, Listener, LostError, UnreachableError, fits, key_of, links
 from lately.distributed._sites.results import RequestId
@@ -151,6 +151,14 @@ class LeaseActor(_Actor):
         return answer
 
 
+@dataclass(frozen=True)
+class Out:
+    """In place of an answer: the actor did not answer in time, since a moment in seconds since 1970."""
+
+    reason: str
+    since: float
+
+
 class Actors:
     """Calls the actors of a filter, and skips those that do not answer, until they do."""
 
@@ -161,7 +169,7 @@ class Actors:
 
     def _forget_failures(self) -> None:
         self._refused: dict[Address | None, float] = {}
-        self._outages: dict[int, tuple[Failed, Any]] = {}
+        self._outages: dict[int, tuple[Out, Any]] = {}
         self._dead: set[int] = set()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -177,7 +185,7 @@ class Actors:
         self._outages.pop(actor, None)
 
     def call(self, requests: Mapping[int, Sequence[tuple[int, Any]]], end: float) -> dict[int, Any]:
-        """Send requests of sites to their actors; return what `SiteActor.call` answers, or `Failed`."""
+        """Send requests of sites to their actors; return what `SiteActor.call` answers, or `Out`."""
         sent = {actor: ("call", *request) for actor, request in requests.items() if actor not in self._outages}
         answers = self._by_ports(sent, end)
         for actor, answer in answers.items():
@@ -289,12 +297,12 @@ class Actors:
             )
         self._dead.add(actor)
 
-    def _fail(self, actor: int, reason: str) -> Failed:
-        out = Failed(actor, reason, time.time())
+    def _fail(self, actor: int, reason: str) -> Out:
+        out = Out(reason, time.time())
         self._outages[actor] = out, self.handles[actor].status.remote()
         return out
 
-    def _outage(self, actor: int) -> Failed | None:
+    def _outage(self, actor: int) -> Out | None:
         """Return the outage of an actor whose probe is unanswered, or None. Send another probe if the first failed."""
         out, probe = self._outages.get(actor, (None, None))
         if out is None:

@@ -5,11 +5,10 @@ import secrets
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from typing import Any, Literal, Self
 
 from lately.distributed._ray import imported
-from lately.distributed._sites.actors import LEASE_ACTOR, Actors, LeaseActor, SiteActor, Spec
+from lately.distributed._sites.actors import LEASE_ACTOR, Actors, LeaseActor, Out, SiteActor, Spec
 from lately.distributed._sites.errors import raised
 from lately.distributed._sites.incarnation import forget
 from lately.distributed._sites.interface import Failed, Lease, Maker, Message, Record
@@ -26,7 +25,7 @@ PRODUCERS = 10_000
 
 
 class RaySites:
-    """Sites that are held by actors of a Ray cluster; a pickled `RaySites` refers to the same sites.
+    """Sites that are held by actors of a Ray cluster.
 
     Parameters
     ----------
@@ -41,8 +40,6 @@ class RaySites:
         the driver ends, until they are closed; others end with it.
     deadline : float, default 10
         Seconds that a site has to answer. A message to a site that dies meanwhile is sent again, under the same number.
-        A site that has not answered is skipped, at no cost, until it answers a probe that is sent to it meanwhile. It
-        may still act on the earlier message, later.
     transport : {"sockets", "ray"}, default "sockets"
         How batches travel. Each actor has a TCP port on its node, for those who know the secret of these sites, which
         travels with their handles; where a port cannot be reached, and when a connection is lost, batches go by calls
@@ -59,6 +56,16 @@ class RaySites:
     TimeoutError
         If the actors have not all started within five minutes.
 
+    Notes
+    -----
+    If Ray has not been started, its own rule holds: it joins the cluster of ``RAY_ADDRESS``, or starts one on this
+    machine. Under ``uv run``, set ``RAY_ENABLE_UV_RUN_RUNTIME_ENV=0`` before.
+
+    A site that has not answered within the deadline is skipped, at no cost, until it answers a probe that is sent to it
+    meanwhile. It may still act on the earlier message, later.
+
+    A pickled `RaySites` refers to the same sites.
+
     Examples
     --------
     Sites that Ray puts on nodes with a disk, and that later drivers find as "seen":
@@ -66,7 +73,8 @@ class RaySites:
     >>> from lately.distributed import RaySites, SlicedFilter
     >>> disks = lambda makers: RaySites(makers, name="seen", resources={"disk": 0.1})
     >>> f = SlicedFilter("horizontal", 8, slice, sites=disks, checkpoint="s3://bucket/seen")  # doctest: +SKIP
-    >>> later = SlicedFilter.connect("seen")  # doctest: +SKIP
+    >>> later = lambda makers: RaySites.connect("seen")
+    >>> f = SlicedFilter("horizontal", 8, slice, sites=later)  # doctest: +SKIP
     """
 
     def __init__(
@@ -112,7 +120,15 @@ class RaySites:
 
     @classmethod
     def connect(cls, name: str, *, deadline: float = 10.0) -> Self:
-        """Find named sites; a ValueError if there are none in the cluster, a TimeoutError if it does not answer."""
+        """Find named sites.
+
+        Raises
+        ------
+        ValueError
+            If there are none of that name in the cluster.
+        TimeoutError
+            If the cluster does not answer within the deadline.
+        """
         lease = _named(name)
         if lease is None:
             raise ValueError(f"there are no sites named {name!r} in this cluster")
@@ -157,8 +173,8 @@ class RaySites:
         for actor, request in requests.items():
             for i, (site, _) in enumerate(request):
                 its, answer = places[site], found[actor]
-                if isinstance(answer, Failed):
-                    parts: list[Any] = [replace(answer, site=site)] * len(its)
+                if isinstance(answer, Out):
+                    parts: list[Any] = [Failed(site, answer.reason, answer.since)] * len(its)
                 elif "error" in answer[i]:
                     errors.append(raised(answer[i]["error"]))
                     continue
@@ -192,8 +208,8 @@ class RaySites:
         states: dict[int, dict[str, Any] | Failed] = {}
         for actor, answer in self._actors.gather("status", requests, patience).items():
             for i, site in enumerate(requests[actor]):
-                if isinstance(answer, Failed):
-                    states[site] = replace(answer, site=site)
+                if isinstance(answer, Out):
+                    states[site] = Failed(site, answer.reason, answer.since)
                 else:
                     states[site] = answer[i]
                     self.incarnations.setdefault(site, answer[i]["incarnation"])
@@ -204,11 +220,17 @@ class RaySites:
         imported().kill(self._actors.handles[self._actor_of[site]], no_restart=False)
 
     def restart(self, site: int) -> None:
-        """Wait until Ray has started a site again; a TimeoutError if that takes longer than five minutes."""
+        """Wait until Ray has started a site again.
+
+        Raises
+        ------
+        TimeoutError
+            If that takes longer than five minutes.
+        """
         actor = self._actor_of[site]
         self._actors.retry(actor)
         answer = self._actors.gather("status", {actor: (site,)}, START)[actor]
-        if isinstance(answer, Failed):
+        if isinstance(answer, Out):
             raise TimeoutError(answer.reason)
 
     def close(self) -> None:

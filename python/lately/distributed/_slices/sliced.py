@@ -37,24 +37,27 @@ class SlicedFilter(DistributedFilter):
         cells, each a horizontal one of S' slices. Both have S S' sites.
     filter : Filter, or a row of `lately.plan`
         Empty, or only planned, so that it may be larger than this machine; with a window of time, or a `BloomFilter`.
-        Horizontal: each slice is one like it, planned for a little more than 1 / S of the keys (`slice_capacity`).
-        Vertical: the whole, which is cut: a `BloomFilter`, or a `TimingBloomFilter` of fixed size. Diced: one of the S
-        groups ("h-v"), or, where each range of cells is there S' times, all ranges once ("v-h").
+        Horizontal: each slice is one like it, so it is to be planned for the keys of a slice: a little more than 1 / S
+        of all, since some get more than others. Vertical: the whole, which is cut: a `BloomFilter`, or a
+        `TimingBloomFilter` of fixed size. Diced: one of the S groups ("h-v"), or, where each range of cells is there S'
+        times, all ranges once ("v-h").
     dice : {"h-v", "v-h"}, optional
         Of a diced filter.
     on_failure : {"raise", "duplicate", "distinct"} or int, default "raise"
         What to answer for a key whose site does not answer. "raise": nothing; there is a `FailedSitesError` with the
         number by which the batch is sent again. Otherwise it is guessed: seen ("duplicate"), or new ("distinct"), and
-        `unanswered` marks the keys. Where a site answers, but lacks what it had not saved, "raise" is as "distinct": no
-        key is lost, and some come twice. In vertical and diced filters a key with an empty cell on a site that answers
-        is new in any case. Without such a cell it was seen if at least this many of its cells are on sites that answer:
-        with 0 ("duplicate") always, with k ("distinct") only if all are (paper 4, section 3.2, as erratum OIE-2 reads
-        it).
+        `unanswered` marks the keys. Where a site answers, but lacks what it had not saved, "raise" is as
+        "distinct": no key is lost, and some come twice. In vertical and diced filters a key with an empty cell on a
+        site that answers is new in any case. Without such a cell it was seen if at least this many of its cells are on
+        sites that answer: with 0 ("duplicate") always, with k ("distinct") only if all are (paper 4, section 3.2, as
+        erratum OIE-2 reads it).
     pipelined : bool, default False
         Vertical and diced: read at the site of each key's first cell, then at the next site of those keys that may
-        still have been seen, and so on: fewer messages for new keys, up to k waits, and the same verdicts.
+        still have been seen, and so on. That takes fewer messages for new keys, and waits up to k times. The verdicts
+        are the same.
     sites : {"local", "ray"} or callable, default "local"
         Where the sites run: in this process, as actors of Ray, or started by a function that is passed their makers.
+        `connect` starts none, and joins those that are there.
     checkpoint : path or address, optional
         Where sites keep checkpoints, from which they restart; a folder, or an address that fsspec opens.
     interval : float, default 30
@@ -71,50 +74,58 @@ class SlicedFilter(DistributedFilter):
         On Ray: how many actors hold the sites, each as many. The default is one for each site. A filter that was closed
         starts again with another number, from its checkpoints.
 
+    Attributes
+    ----------
+    traffic : Traffic
+        What this producer has sent, and what came back.
+
     Raises
     ------
     TypeError, ValueError
-        If a parameter is of another type or out of range, or the filter is not empty, or has a window of insertions.
+        If a parameter is of another type or out of range, or the filter is not empty, or has a window of insertions,
+        for which several sites share no count.
     FailedSitesError
-        By calls, if a site does not answer, unless `on_failure` allows a guess; then there is a `FailedSitesWarning`,
-        once until it answers again.
+        By calls, if a site does not answer, unless `on_failure` allows a guess.
     RuntimeError
         By calls, if the filter is closed, or a site is gone and cannot come back.
+
+    Warns
+    -----
+    FailedSitesWarning
+        When a site stops answering, if `on_failure` allows a guess; once until it answers again.
 
     Notes
     -----
     - Verdicts are those of one filter: a vertical filter answers for each key what the whole filter would, a horizontal
-    one
-      what S filters would.
+      one what S filters would.
     - *A batch sent twice* with the same `number` is written once and gets the first answers again, whichever sites had
-    it.
-      It must have the same keys: others are refused, unless they follow after them. If a call raises an error after
+      it. It must have the same keys: others are refused, unless they follow after them. If a call raises an error after
       keys were sent, its notes have the number. Send such a batch again until it is answered: keys of a batch that is
       given up may count as seen, though no producer was answered that they are new.
     - *Sites remember* the answers to the latest batch of each producer: of one with a name for a week after it was last
       heard, of others for an hour, and to 8 million keys in all, or cells. A batch that comes again and is forgotten
       for want of room is refused, not answered.
     - *Two producers* with the same new key at once: exactly one is answered that it is new. In a vertical or diced
-    filter
-      that also holds if one of them dies or is cut off half-way: its batch is recorded, and the next one completes it.
-      On Ray the record is with the producer and with the actor of the lease. If both die, keys of this batch may be new
-      once more, and the next producer is warned.
-    - *A site that fails* misses what is written meanwhile, if `on_failure` allows a guess; `failures` counts the keys.
-    When
-      it answers again, a horizontal filter takes the keys it lacks for new. A vertical or diced one counts the cells
-      that it shows unset as not answered, until what this producer wrote meanwhile is out of the window.
+      filter that also holds if one of them dies or is cut off half-way: its batch is recorded, and the next one
+      completes it. On Ray the record is with the producer and with the actor of the lease. If both die, keys of this
+      batch may be new once more, and the next producer is warned.
+    - *A site that fails* misses what is written meanwhile, if `on_failure` allows a guess; `failures` counts the
+      keys. When it answers again, a horizontal filter takes the keys it lacks for new. A vertical or diced one counts
+      the cells that it shows unset as not answered, until what this producer wrote meanwhile is out of the window.
     - *A site that is made again* lacks what it had not saved: without `checkpoint` all, with ``interval=0`` nothing.
-    Each
-      producer warns once, and counts it (`restarts`). Keys that it lacks are new once more; the how-to on Ray has what
-      that means for each kind.
+      Each producer warns once, and counts it (`restarts`). Keys that it lacks are new once more. In a vertical or diced
+      filter these are nearly all that came since, and for a window its unset cells prove nothing: `unanswered` marks
+      the keys that no other cell decides, also for producers that come later. With "duplicate", or fewer cells than k,
+      such keys are taken for seen, and new ones among them are lost. In a `BloomFilter` that does not end: once all
+      sites have lost something every new key is marked, and with "duplicate" lost.
     - *Times* may step back by the filter's `lateness`, among all producers. A batch later than that is refused before
       anything is sent, if this producer has sent later times. If only others have, a vertical or diced filter still
       answers all of it or nothing. In a horizontal one, other sites may have taken their keys: give the keys that are
       too late a later time, and send the batch again with its number.
     - A handle that is pickled arrives as another producer over the same sites. Sites of this process cannot be pickled.
-    - *In a Ray task*, or a method of an actor, the batches of a handle without a name are named after the task and the
-      count of its calls. When Ray runs the task again, each of its calls gets the first answers. The calls must come in
-      the same order: from threads of a task, use handles with names.
+    - *In a Ray task*, or a method of an actor, a handle without a name is named after the task, and its batches after
+      the count of the task's calls. When Ray runs the task again, each of its calls is the batch that it was, and gets
+      the first answers. The calls must come in the same order: from threads of a task, use handles with names.
 
     Examples
     --------
@@ -165,14 +176,25 @@ class SlicedFilter(DistributedFilter):
         deadline: float = 10.0,
         producer: str | None = None,
     ) -> Self:
-        """Give a producer over sites that were started elsewhere; closing it leaves them running.
+        """Give a producer over sites that were started elsewhere, which know what filter they hold.
 
         Parameters
         ----------
         to : str or Sites
             The name of sites on Ray, or sites.
-        on_failure, pipelined, deadline, producer : optional
+        on_failure : optional
             As in the constructor. Each producer has its own.
+        pipelined : bool, optional
+            As in the constructor. Each producer has its own.
+        producer : str, optional
+            As in the constructor.
+        deadline : float, default 10
+            Seconds that a site on Ray has to answer.
+
+        Returns
+        -------
+        SlicedFilter
+            Closing it leaves the sites running.
 
         Raises
         ------
@@ -192,7 +214,7 @@ class SlicedFilter(DistributedFilter):
 
         By name, from another machine of the cluster:
 
-        >>> clicks = SlicedFilter.connect("clicks")  # doctest: +SKIP
+        >>> SlicedFilter.connect("clicks").duplicated(clicks)  # doctest: +SKIP
         """
         if isinstance(to, str):
             # Imported only when needed: Ray takes seconds.
@@ -213,11 +235,39 @@ class SlicedFilter(DistributedFilter):
         self._latest = threading.local()
 
     def insert(self, keys: Any, *, at: Any = None, number: int | None = None, offsets: Any = None) -> None:
-        """Insert keys, in order; the parameters are those of `duplicated`."""
+        """Insert keys, in order.
+
+        Parameters
+        ----------
+        keys, at, number, offsets
+            As in `duplicated`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `duplicated`.
+        """
         self._answer(self._producer.write(keys, at, number, offsets, self._slices.insert, _NOTHING))
 
     def query(self, keys: Any, *, at: Any = None) -> NDArray[np.bool_]:
-        """Return which keys were inserted within the window, as of `at`; the parameters are those of `duplicated`."""
+        """Return which keys were inserted within the window.
+
+        Parameters
+        ----------
+        keys : array-like, Series, column or frame
+            A batch of n keys. See `lately.hash_keys`.
+        at : time or n times, optional
+            The moment of the query, for a window of time; the default is now.
+
+        Returns
+        -------
+        ndarray of bool, shape (n,)
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `duplicated`.
+        """
         batch = self._producer.query(keys, at)
         return self._answer(self._slices.query(batch) if len(batch) else _NOTHING)
 
@@ -281,7 +331,16 @@ class SlicedFilter(DistributedFilter):
         return seen
 
     def handle(self, producer: str | None = None) -> SlicedFilter:
-        """Give another producer over the same sites, named as in the constructor; closing it leaves them running.
+        """Give another producer over the same sites; closing it leaves them running.
+
+        Parameters
+        ----------
+        producer : str, optional
+            Its name, as in the constructor.
+
+        Returns
+        -------
+        SlicedFilter
 
         Examples
         --------
@@ -327,6 +386,15 @@ class SlicedFilter(DistributedFilter):
         """For which keys of this thread's latest call a site did not answer, shape (n,): what was guessed, or not set.
 
         Those are marked too that are decided by what a site shows unset, since it may have lost it.
+
+        Examples
+        --------
+        >>> from lately.distributed import SlicedFilter
+        >>> f = SlicedFilter("horizontal", 2, lately.BloomFilter(1000, 0.001), on_failure="duplicate")
+        >>> f.duplicated(["a", "b", "a"])
+        array([False, False,  True])
+        >>> f.unanswered
+        array([False, False, False])
         """
         given: NDArray[np.bool_] = getattr(self._latest, "unanswered", _NOTHING[1])
         return given

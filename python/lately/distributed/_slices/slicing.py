@@ -137,10 +137,13 @@ def _counts(slices: int | Sequence[int], kind: Kind) -> tuple[int, ...]:
 
 
 def _least(on_failure: OnFailure, k: int) -> int:
-    # With "raise" only writes that a site has lost are left to decide on: as in a horizontal filter, those are new.
-    named = {"raise": k, "distinct": k, "duplicate": 0}
-    if isinstance(on_failure, str) and on_failure in named:
-        return named[on_failure]
+    if on_failure == "raise":
+        # Only writes that a site has lost are left to decide on: as in a horizontal filter, what it lacks is new.
+        return k
+    if on_failure == "duplicate":
+        return 0
+    if on_failure == "distinct":
+        return k
     if isinstance(on_failure, str) or not hasattr(on_failure, "__index__") or isinstance(on_failure, bool):
         raise ValueError(
             f"on_failure must be 'raise', 'duplicate', 'distinct' or a number of cells, got {on_failure!r}"

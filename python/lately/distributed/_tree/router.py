@@ -26,7 +26,6 @@ class Rules:
     verdict about a key whose decisive node has failed; if they are `strict`, there is an error in its place.
     """
 
-    topology: Topology
     kind: Literal["sparse", "dense"]
     test_and_set: bool
     threshold: int
@@ -41,9 +40,11 @@ class Counters:
     """
 
     def __init__(self, levels: int, exchange: Exchange, *, strict: bool) -> None:
-        self.exchange, self._strict = exchange, strict
-        self.accesses, self.hits = np.zeros((2, levels), dtype=np.int64)
-        self.failures, self._lock = 0, threading.Lock()
+        self._exchange, self._strict = exchange, strict
+        self.accesses = np.zeros(levels, dtype=np.int64)
+        self.hits = np.zeros(levels, dtype=np.int64)
+        self.failures = 0
+        self._lock = threading.Lock()
 
     def count(self, level: int, *, accesses: int = 0, hits: int = 0) -> None:
         """Add to the counts of a level: keys tested or set, and found."""
@@ -56,7 +57,7 @@ class Counters:
         with self._lock:
             self.failures += keys
         if keys and self._strict:
-            raise FailedSitesError(self.exchange.failed)
+            raise FailedSitesError(self._exchange.failed)
 
 
 class _Found:
@@ -109,11 +110,19 @@ class TreeRouter:
     act, so a producer does this in its lease. The deciding node is then the one on the path at the threshold.
     """
 
-    def __init__(self, rules: Rules, places: Sequence[Place], leaf: int, counters: Counters) -> None:
-        self._rules, self._topology, self._places = rules, rules.topology, places
-        self._exchange, self._counters = counters.exchange, counters
-        self._path = self._topology.path(leaf)
-        self._first = next(i for i, node in enumerate(self._path) if rules.topology.levels[node] <= rules.threshold)
+    def __init__(
+        self,
+        topology: Topology,
+        places: Sequence[Place],
+        rules: Rules,
+        leaf: int,
+        exchange: Exchange,
+        counters: Counters,
+    ) -> None:
+        self._topology, self._places, self._rules = topology, places, rules
+        self._exchange, self._counters = exchange, counters
+        self._path = topology.path(leaf)
+        self._first = next(i for i, node in enumerate(self._path) if topology.levels[node] <= rules.threshold)
 
     def query(self, keys: Keys) -> NDArray[np.bool_]:
         """Return which keys were set within the window."""

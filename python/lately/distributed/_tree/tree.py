@@ -31,14 +31,10 @@ from lately.filters import BloomFilter, TimingBloomFilter
 class _Layout:
     """What every producer must know of a tree."""
 
-    rules: Rules
+    topology: Topology
     blank: Blank
+    rules: Rules
     root_slices: int
-
-    @property
-    def topology(self) -> Topology:
-        """The tree."""
-        return self.rules.topology
 
     def contents(self) -> list[Callable[[], Contents]]:
         """Make the sites' contents: nodes by number, the first part of a sliced root at its own, then the rest."""
@@ -85,16 +81,24 @@ class BloomTree(DistributedFilter):
         The verdict about a key that no node below has seen, if the root does not answer; for a sliced root, whether a
         cell that does not answer counts as set. `failures` counts these keys. "raise": there is none, but a
         `FailedSitesError` with the number by which the batch is sent again. A node below that fails is passed over.
-    sites, checkpoint, interval, deadline, name
-        As in `SlicedFilter`.
+    sites : {"local", "ray"} or callable, default "local"
+        Where the nodes run: in this process, as actors of Ray, or started by a function that is passed their makers.
+    checkpoint : path or address, optional
+        Where the sites keep their checkpoints. The default is None: a site that ends forgets all.
+    interval : float, default 30.0
+        Most seconds from a change to its checkpoint.
+    deadline : float, optional
+        Seconds that a site has to answer: 10 by default.
+    name : str, optional
+        Of the tree: the prefix of its sites' names, by which checkpoints are found again.
 
     Raises
     ------
     TypeError
         If `filter` or `parents` are none.
     ValueError
-        If `filter` is not empty, has a window of insertions, grows or has equal timers; if `parents` are no tree; if
-        another parameter is out of range.
+        If `filter` is not empty, has a window of insertions, grows or has equal timers; if `parents` are no tree;
+        if another parameter is out of range.
 
     Notes
     -----
@@ -103,16 +107,19 @@ class BloomTree(DistributedFilter):
     can still learn that it is new. All other trees test first, upwards, and set after the verdict (algorithm 2), the
     root first; so do dense ones with `top_down`.
 
-    A key that was seen is not set again: there is no `refresh`, since the root does not hear what a leaf answers. If
-    times step back, each node uses the latest time it has seen itself. The verdict may then differ from that of one
-    filter, but a key that is called seen was let through within window and slack of its own time.
+    A key that was seen is not set again: there is no `refresh`, since the root does not hear what a leaf answers. A key
+    comes through again once it was last let through longer ago than the window. If times step back, each node uses the
+    latest time it has seen itself. The verdict may then differ from that of one filter, but a key that is called seen
+    was let through within window and slack of its own time.
 
     *Failures.* A node that does not answer is skipped, and its parent answers. Keys that it should have set meanwhile
     are missing from it afterwards; with `top_down` it then denies them, and a key may come through twice.
 
-    *Producers.* Of two with the same new key at the same moment, one is answered that it is new. A batch sent again
-    under its number gets the same answers. If several sites decide (with `top_down` or `root_slices`), a key of a batch
-    that was cut off half-way may come through once more, for a producer that had it in between; it is never lost.
+    *Concurrency.* Of two producers with the same new key at the same moment, one is answered that it is new.
+
+    *A batch sent again* under its number gets the same answers. If several sites decide (with `top_down` or
+    `root_slices`), a key of a batch that was cut off half-way may come through once more, for a producer that had it in
+    between; it is never lost.
 
     Examples
     --------
@@ -158,8 +165,8 @@ class BloomTree(DistributedFilter):
         if top_down is not None and not 1 <= top_down < topology.depth:
             raise ValueError(f"top_down must be a level below the root, from 1 to {topology.depth - 1}, got {top_down}")
         at_once = kind == "dense" and filter.window is None and top_down is None
-        rules = Rules(topology, kind, at_once, top_down or 0, on_failure != "distinct", on_failure == "raise")
-        self._layout = _Layout(rules, blank, root_slices)
+        rules = Rules(kind, at_once, top_down or 0, on_failure != "distinct", on_failure == "raise")
+        self._layout = _Layout(topology, blank, rules, root_slices)
         started = start(
             self._layout.contents(),
             {"parents": list(topology.parents), "root_slices": root_slices, **blank.manifest},
@@ -180,11 +187,22 @@ class BloomTree(DistributedFilter):
         self._places = self._layout.places(self._like, self._counters)
 
     def at(self, leaf: Hashable, *, producer: str | None = None) -> Leaf:
-        """Give the handle of a producer at a leaf, a node without children.
+        """Give the handle of a producer at a leaf.
 
-        A producer has a name if a later process may send its last batch again; each batch then needs its number, and no
-        two producers may have the same name. The default is a new one. A `KeyError` or `ValueError` names what is no
-        node or leaf.
+        Parameters
+        ----------
+        leaf : int or name
+            A node without children.
+        producer : str, optional
+            Name of the producer, if a later process may send its last batch again; each batch then needs its number. No
+            two producers may have the same name. The default is a new one.
+
+        Raises
+        ------
+        KeyError
+            If there is no such node.
+        ValueError
+            If it is no leaf.
         """
         number = self._layout.topology.number(leaf)
         if number not in self._layout.topology.leaves:
@@ -235,9 +253,10 @@ class Leaf:
     """
 
     def __init__(self, tree: BloomTree, leaf: int, producer: str | None) -> None:
+        layout = tree._layout
         self._tree, self._leaf = tree, leaf
         self._producer = Producer(tree._like, producer)
-        self._climb = TreeRouter(tree._layout.rules, tree._places, leaf, tree._counters)
+        self._climb = TreeRouter(layout.topology, tree._places, layout.rules, leaf, tree._exchange, tree._counters)
 
     @property
     def number(self) -> int:
@@ -263,8 +282,10 @@ class Leaf:
 
         Raises
         ------
-        TypeError, ValueError
-            As `SlicedFilter.duplicated`.
+        TypeError
+            If a key is of a type that has no canonical form, or the producer has a name and the batch no number.
+        ValueError
+            If `at` is missing a time, steps back too far or does not fit `keys`, or `number` lies before the last one.
         FailedSitesError
             If no node answers that could decide about a key, unless `on_failure` allows a guess.
         """
@@ -275,7 +296,17 @@ class Leaf:
         return self._producer.write(keys, at, number, None, act, np.zeros(0, dtype=np.bool_))
 
     def query(self, keys: Any, *, at: Any = None) -> NDArray[np.bool_]:
-        """Return which keys were let through lately, anywhere in the tree, as of `at`; nothing is set."""
+        """Return which keys were let through lately, anywhere in the tree; nothing is set.
+
+        Parameters
+        ----------
+        keys, at
+            As in `duplicated`.
+
+        Returns
+        -------
+        ndarray of bool, shape (n,)
+        """
         return self._climb.query(self._keys(self._producer.query(keys, at)))
 
     def _keys(self, batch: Batch) -> Keys:
