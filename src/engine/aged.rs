@@ -50,10 +50,8 @@ impl<L: Occupancy> Aged<L> {
             let (keys, at) = (SelectedHashes::all(&hashes[piece.clone()]), at.slice(piece.clone()));
             let words = self.words.to_mut()?;
             let mut cells = AgedMut { layout: self.layout, words, clock: &mut self.clock, live: None };
-            match refresh {
-                None => cells.insert(keys, at),
-                Some(refresh) => cells.duplicated(keys, at, refresh, &mut seen[piece.clone()]),
-            }
+            let seen = if refresh.is_some() { &mut seen[piece.clone()] } else { &mut [] };
+            cells.process(keys, at, refresh, seen);
             let after = self.clock.inserted();
             if after > before
                 && after.is_multiple_of(interval)
@@ -87,6 +85,19 @@ impl<L: Occupancy> Aged<L> {
         Ok(true)
     }
 
+    /// Reads the clock beside the cells, and opens the generations that a killed process has left unopened.
+    fn catch_up_with_others(&mut self) -> Result<(), Error> {
+        let Some(live) = self.words.live() else { return Ok(()) };
+        let record = live.read();
+        self.take_up(record)?;
+        if record[RECORD - 1] > 0 {
+            let (words, live) = self.words.to_mut_live()?;
+            age(self.layout, words, self.clock.generation(), record[RECORD - 1]);
+            publish(live, &self.clock, 0);
+        }
+        Ok(())
+    }
+
     /// Returns how many partitions to divide the cells into for these keys. One, where other processes use the cells:
     /// if this process is killed, all cells then agree with its clock.
     fn partitions(&self, keys: &Chunk<'_>) -> usize {
@@ -101,9 +112,7 @@ impl<L: Occupancy> Aged<L> {
 
 impl<L: Occupancy> Engine for Aged<L> {
     fn insert(&mut self, hashes: &[u64], at: Moments<'_>) -> Result<(), Error> {
-        if self.words.live().is_some() {
-            self.catch_up()?;
-        }
+        self.catch_up()?;
         self.clock.check(at, true)?;
         if self.layout.abilities().resize.is_some() {
             return self.in_pieces(hashes, at, None, &mut []);
@@ -136,9 +145,7 @@ impl<L: Occupancy> Engine for Aged<L> {
         refresh: Refresh,
         seen: &mut [bool],
     ) -> Result<(), Error> {
-        if self.words.live().is_some() {
-            self.catch_up()?;
-        }
+        self.catch_up()?;
         self.clock.check(at, true)?;
         if self.layout.abilities().resize.is_some() {
             return self.in_pieces(hashes, at, Some(refresh), seen);
@@ -151,9 +158,7 @@ impl<L: Occupancy> Engine for Aged<L> {
     }
 
     fn insert_shared(&mut self, keys: &mut Chunk<'_>, at: Moments<'_>) -> Result<(), Error> {
-        if self.words.live().is_some() {
-            self.catch_up()?;
-        }
+        self.catch_up()?;
         self.clock.check(at, true)?;
         let count = self.partitions(keys);
         if self.divided(count, keys, at, None, &mut [])? { Ok(()) } else { self.insert(keys.hashes()?, at) }
@@ -166,9 +171,7 @@ impl<L: Occupancy> Engine for Aged<L> {
         refresh: Refresh,
         seen: &mut [bool],
     ) -> Result<(), Error> {
-        if self.words.live().is_some() {
-            self.catch_up()?;
-        }
+        self.catch_up()?;
         self.clock.check(at, true)?;
         // Where only delivered keys count, the generation of a key depends on the answers to all keys before it.
         let count = if refresh.waits(&self.clock) { 1 } else { self.partitions(keys) };
@@ -234,16 +237,10 @@ impl<L: Occupancy> Engine for Aged<L> {
         L::SETS_BITS
     }
 
+    // Only this test is inlined: most cells belong to one process, and a single insertion is short.
+    #[inline(always)]
     fn catch_up(&mut self) -> Result<(), Error> {
-        let Some(live) = self.words.live() else { return Ok(()) };
-        let record = live.read();
-        self.take_up(record)?;
-        if record[RECORD - 1] > 0 {
-            let (words, live) = self.words.to_mut_live()?;
-            age(self.layout, words, self.clock.generation(), record[RECORD - 1]);
-            publish(live, &self.clock, 0);
-        }
-        Ok(())
+        if self.words.live().is_some() { self.catch_up_with_others() } else { Ok(()) }
     }
 
     fn take_up(&mut self, [record @ .., pending_rotations]: [u64; RECORD]) -> Result<(), Error> {

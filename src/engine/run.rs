@@ -20,6 +20,14 @@ pub(crate) struct AgedMut<'a, L> {
 }
 
 impl<L: Layout> AgedMut<'_, L> {
+    /// Queries and inserts the keys as `refresh` demands, or without it only inserts them.
+    pub fn process(&mut self, keys: SelectedHashes<'_>, at: Moments<'_>, refresh: Option<Refresh>, seen: &mut [bool]) {
+        match refresh {
+            None => self.insert(keys, at),
+            Some(refresh) => self.duplicated(keys, at, refresh, seen),
+        }
+    }
+
     /// Inserts the keys in order.
     pub fn insert(&mut self, keys: SelectedHashes<'_>, at: Moments<'_>) {
         if self.clock.opens_each_insertion() && keys.selection.is_none() {

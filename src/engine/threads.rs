@@ -146,10 +146,7 @@ struct Owned<'a, L> {
 impl<L: Layout> Process for Owned<'_, L> {
     fn process(&mut self, keys: SelectedHashes<'_>, at: Moments<'_>, refresh: Option<Refresh>, seen: &mut [bool]) {
         let mut cells = AgedMut { layout: self.layout, words: self.words, clock: &mut self.clock, live: None };
-        match refresh {
-            None => cells.insert(keys, at),
-            Some(refresh) => cells.duplicated(keys, at, refresh, seen),
-        }
+        cells.process(keys, at, refresh, seen);
     }
 
     fn clock(&self) -> Clock {

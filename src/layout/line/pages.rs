@@ -116,12 +116,12 @@ impl<'a, const LINES: usize> PrefetchRing<'a, LINES> {
     fn put(&mut self, i: usize, fetch: bool) {
         let locations = &mut self.locations[(i - self.first) / GROUP % (AHEAD / GROUP)];
         Address::of(self.hashes).fetch(i + HASHES_AHEAD);
-        let Some(&[first, ..]) = self.hashes.get(i..) else { return };
+        let Some(coming @ &[first, ..]) = self.hashes.get(i..) else { return };
         // The last keys of a batch may be fewer: the first of them is repeated.
         let mut group = [first; GROUP];
-        match self.hashes[i..].first_chunk() {
+        match coming.first_chunk() {
             Some(whole) => group = *whole,
-            None => group[..self.hashes.len() - i].copy_from_slice(&self.hashes[i..]),
+            None => group[..coming.len()].copy_from_slice(coming),
         }
         *locations = self.pages.locations(&group);
         if fetch {
