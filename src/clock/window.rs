@@ -109,22 +109,26 @@ impl Window {
     /// `retained * g` older insertions and the new one are there: `g = ceil((W - 1) / retained)` is enough. On the time
     /// clock a key and a query at most `retained * d` apart lie at most `retained` generations apart.
     ///
-    /// With [`ENDLESS`] the length is one that no stream reaches.
+    /// With [`ENDLESS`] the length is one that no stream reaches. The length of a window of time is at most `i64::MAX`,
+    /// for windows that [`check`](Self::check) would reject.
     pub fn generation(self, retained: u32) -> u64 {
         if retained == ENDLESS {
             return NEVER;
         }
         match self {
-            Self::Count { insertions } => (insertions - 1).div_ceil(u64::from(retained)).max(1),
-            Self::Time { span, lateness, .. } => (span + lateness).div_ceil(u64::from(retained)).max(1),
+            Self::Count { insertions } => insertions.saturating_sub(1).div_ceil(u64::from(retained)).max(1),
+            Self::Time { span, lateness, .. } => {
+                let retaining = span.saturating_add(lateness).div_ceil(u64::from(retained));
+                retaining.clamp(1, i64::MAX as u64)
+            }
         }
     }
 
     /// Returns the fewest full generations of this length that keep the window.
     pub fn generations(self, length: u64) -> u64 {
         match self {
-            Self::Count { insertions } => (insertions - 1).div_ceil(length),
-            Self::Time { span, lateness, .. } => (span + lateness).div_ceil(length),
+            Self::Count { insertions } => insertions.saturating_sub(1).div_ceil(length),
+            Self::Time { span, lateness, .. } => span.saturating_add(lateness).div_ceil(length),
         }
     }
 

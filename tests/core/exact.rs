@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use lately::clock::{Moments, Window};
+use lately::clock::{Clock, Moments, Window};
 use lately::engine::Refresh;
 use lately::exact::Exact;
 
@@ -148,4 +148,19 @@ fn no_window_and_no_memory_are_errors() {
     assert!(Exact::new(Window::Count { insertions: 0 }).is_err());
     assert!(Exact::new(Window::Time { span: 0, lateness: 0, capacity: 1 }).is_err());
     assert!(matches!(Exact::new(Window::Count { insertions: 1 << 62 }), Err(lately::Error::Memory { .. })));
+}
+
+#[test]
+fn an_exact_window_of_any_lateness_has_a_clock_that_accepts_its_times() {
+    for lateness in [0, 1 << 62, i64::MAX as u64 - 1000, i64::MAX as u64, u64::MAX - 1000, u64::MAX] {
+        let exact = Exact::new(Window::Time { span: 1000, lateness, capacity: 1 }).unwrap();
+        let clock = Clock::new(exact.window(), 1);
+        for latest in [i64::MIN, -1, 0, 1, i64::MAX] {
+            let (earliest, now) = (latest.saturating_sub_unsigned(lateness), clock.resumed(1, Some(latest)));
+            assert!(now.check(Moments::Each(&[earliest, latest]), false).is_ok());
+            let opened = now.generation() - clock.resumed(1, Some(earliest)).generation();
+            let covered = lateness <= i64::MAX as u64 - 1000;
+            assert!(opened >= 0 && (opened <= 1 || !covered), "{opened} generations within a lateness of {lateness}");
+        }
+    }
 }
