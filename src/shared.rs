@@ -484,7 +484,7 @@ mod tests {
         let count = Window::Count { insertions: WINDOW };
         let shareable = |variant: &&Variant| planned(variant, count).is_some_and(|filter| filter.engine().shareable());
         let variants: Vec<&Variant> =
-            VARIANTS.iter().filter(shareable).filter(|variant| variant.block_bits.is_none()).collect();
+            VARIANTS.iter().filter(shareable).filter(|variant| variant.options.block_bits.is_none()).collect();
         assert_eq!(variants.len(), 5);
         for variant in variants {
             let family = variant.name();

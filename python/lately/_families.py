@@ -1,6 +1,6 @@
 """The families of filters by name, for the planner and the command.
 
-The core's tables describe them: `src/filter/families.rs` and `src/filter/variants.rs`.
+The core's table describes them: `src/filter/families.rs`.
 """
 
 from __future__ import annotations

@@ -111,7 +111,8 @@ pub fn compare(window: Window, request: &Request, prefer: Option<Prefer>) -> Res
         let little = least.and_then(|slack| plan_little(variant, window, request, slack).ok());
         little.map_or_else(|| plan(variant, window, request), Ok)
     };
-    let rows = VARIANTS.iter().filter(|variant| variant.listed).map(|variant| (variant, planned(variant))).collect();
+    let rows =
+        VARIANTS.iter().filter(|variant| variant.options.listed).map(|variant| (variant, planned(variant))).collect();
     Ok(Comparison { best, rows })
 }
 
@@ -130,7 +131,7 @@ fn check(window: Window, request: &Request) -> Result<(), Error> {
 }
 
 fn take(window: Window, request: &Request, prefer: Option<Prefer>) -> Result<Choice, Error> {
-    let suited = |variant: &&'static Variant| variant.listed && variant.refusal(window, request).is_none();
+    let suited = |variant: &&'static Variant| variant.options.listed && variant.refusal(window, request).is_none();
     let suited: Vec<&'static Variant> = VARIANTS.iter().filter(suited).collect();
     let by_default = prefer.is_none() && request.slack.is_none();
     if by_default
@@ -139,8 +140,8 @@ fn take(window: Window, request: &Request, prefer: Option<Prefer>) -> Result<Cho
         return Ok(choice);
     }
     if by_default || prefer == Some(Prefer::Speed) {
-        let mut fast: Vec<_> = suited.iter().copied().filter(|variant| variant.speed > 0).collect();
-        fast.sort_by_key(|variant| variant.speed);
+        let mut fast: Vec<_> = suited.iter().copied().filter(|variant| variant.options.speed > 0).collect();
+        fast.sort_by_key(|variant| variant.options.speed);
         if let Some(choice) = fast.into_iter().find_map(|variant| plan(variant, window, request).ok()) {
             return Ok(choice);
         }
@@ -148,7 +149,7 @@ fn take(window: Window, request: &Request, prefer: Option<Prefer>) -> Result<Cho
     let mut errors: Vec<String> = Vec::new();
     let mut choices = Vec::new();
     // The bytes of a variant that grows are only those it begins with.
-    let real = suited.into_iter().filter(|variant| variant.row().is_for_use() && variant.grow.is_none());
+    let real = suited.into_iter().filter(|variant| variant.family.is_for_use() && variant.options.grow.is_none());
     for variant in real {
         match plan(variant, window, request) {
             Ok(choice) => choices.push(choice),
@@ -167,7 +168,7 @@ fn take(window: Window, request: &Request, prefer: Option<Prefer>) -> Result<Cho
 /// Takes the smallest variant that keeps this slack in few bytes.
 fn with_slack(suited: &[&'static Variant], window: Window, request: &Request, slack: u64) -> Option<Choice> {
     let timed = matches!(window, Window::Time { .. });
-    let little = suited.iter().filter(|variant| match variant.little_slack {
+    let little = suited.iter().filter(|variant| match variant.options.little_slack {
         LittleSlack::Never => false,
         LittleSlack::OfInsertions => !timed,
         LittleSlack::OfTime => timed,
@@ -193,7 +194,7 @@ fn plan_little(variant: &'static Variant, window: Window, request: &Request, sla
 
 /// Plans a variant. Where its family cannot bound the slack, the slack it has must be at most the one requested.
 fn plan(variant: &'static Variant, window: Window, request: &Request) -> Result<Choice, Error> {
-    let row = variant.row();
+    let row = variant.family;
     let bounded = row.windows != Windows::Insertions;
     let slack = request.slack.filter(|_| bounded);
     let shape = variant.plan(window, &Request { slack, ..*request })?;

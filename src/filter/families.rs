@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::engines;
 use super::family::{Family, Form, Layout, Planned, Windows};
+use super::variants::{LittleSlack, Options};
 use crate::Error;
 use crate::engine::Aged;
 use crate::engine::growing::Growing;
@@ -13,21 +14,33 @@ use crate::layout::buffer::FingerprintBuffer;
 use crate::layout::counting::Counters;
 use crate::layout::generalized::FadingBits;
 use crate::layout::swamp::Buffered;
-use crate::layout::{time_limited, timers};
-use crate::shape::growing::{self, Limit};
+use crate::layout::time_limited::Slices;
+use crate::layout::timers;
+use crate::shape::growing::{self, Grow, Limit};
 use crate::shape::ring::{self, Paper};
 use crate::shape::transposed::{self, Transposed};
 use crate::shape::{
-    Budget, FamilyId, Shape, bloom, counting, fingerprint_buffer, generalized, line, quotient, stable, swamp, timing,
+    Budget, Shape, bloom, counting, fingerprint_buffer, generalized, line, quotient, stable, swamp, time_limited,
+    timing,
 };
 
-/// Every family.
+/// Every family, in the order in which the planner compares them.
+///
+/// Not listed are blocks of 64 bits, which take more memory than blocks of 512 and no fewer cache lines; sliced guarded
+/// epochs, which take the memory of transposed ones and more cache lines; and fine tags, which the aged quotient filter
+/// takes itself where little slack is requested. Without growth an aged quotient filter reports nearly every key from a
+/// fifth more keys on than planned, so the default takes the growing one for windows of time.
 pub static FAMILIES: [Family; 11] = [
     Family {
-        id: FamilyId::AgePartitioned,
         name: "age-partitioned",
         class: "AgePartitionedBloomFilter",
         windows: Windows::Either,
+        variants: &[
+            Options::layout(Layout::Sliced),
+            Options::blocks(512).for_speed(2),
+            Options::layout(Layout::Line).for_speed(1),
+            Options::blocks(64).unlisted(),
+        ],
         promises: true,
         forms: &[
             Form {
@@ -37,6 +50,7 @@ pub static FAMILIES: [Family; 11] = [
             Form { layout: Layout::Line, sizes: &[&["pages"]], ..form(16, &["k", "l", "pages", "lines"]) },
         ],
         optional: &[],
+        owns: |shape| paper(shape) == Some(Paper::AgePartitioned),
         read: |parameters| match parameters.get("pages") {
             Some(_) => shared(line::LineShape::read(parameters)),
             None => shared(ring::RingShape::read_age_partitioned(parameters)),
@@ -51,10 +65,16 @@ pub static FAMILIES: [Family; 11] = [
         },
     },
     Family {
-        id: FamilyId::GuardedEpoch,
         name: "guarded-epoch",
         class: "GuardedEpochBloomFilter",
         windows: Windows::Either,
+        variants: &[
+            Options::blocks(512),
+            Options::layout(Layout::Line),
+            Options::layout(Layout::Transposed).for_little_slack(LittleSlack::Always),
+            Options::layout(Layout::Sliced).unlisted(),
+            Options::blocks(64).unlisted(),
+        ],
         promises: true,
         forms: &[
             Form {
@@ -65,6 +85,7 @@ pub static FAMILIES: [Family; 11] = [
             Form { layout: Layout::Transposed, sizes: &[&["k", "positions"]], ..form(18, &["r", "k", "positions"]) },
         ],
         optional: &[],
+        owns: |shape| paper(shape) == Some(Paper::GuardedEpoch) || is::<Transposed>(shape),
         read: |parameters| match (parameters.get("pages"), parameters.get("positions")) {
             (Some(_), _) => shared(line::LineShape::read(parameters)),
             (None, Some(_)) => shared(Transposed::read(parameters)),
@@ -87,10 +108,52 @@ pub static FAMILIES: [Family; 11] = [
         },
     },
     Family {
-        id: FamilyId::Timing,
+        name: "aged-quotient",
+        class: "AgedQuotientFilter",
+        windows: Windows::Either,
+        variants: &[
+            Options::PLAIN.noted("fpr rises steeply with keys beyond plan").for_little_slack(LittleSlack::OfInsertions),
+            Options::PLAIN.grows(Grow::Cardinality).for_little_slack(LittleSlack::OfTime),
+            Options::PLAIN.fine().unlisted(),
+            Options::PLAIN.fine().grows(Grow::Cardinality).unlisted(),
+        ],
+        promises: true,
+        forms: &[
+            form(20, ENTRIES),
+            Form { implied: GROWS, ..form(21, ENTRIES) },
+            form(22, COUNTED),
+            Form { implied: GROWS, ..form(23, COUNTED) },
+            form(24, FINE),
+            Form { implied: GROWS, ..form(25, FINE) },
+        ],
+        optional: &["distinct", "count_bits", "epochs"],
+        owns: is::<quotient::QuotientShape>,
+        read: |parameters| {
+            let shape = quotient::QuotientShape::read(parameters)?;
+            shared(Ok(if parameters.get("grow").is_some() { shape.growing() } else { shape }))
+        },
+        plan: |window, request| {
+            let shape = quotient::choose(
+                window,
+                request.budget,
+                request.slack,
+                request.distinct,
+                request.counts,
+                request.fine,
+            )?;
+            shared(Ok(if request.grow.is_some() { shape.growing() } else { shape }))
+        },
+        engine: |shape, clock, _, words| engines::quotient(*of(shape), clock, words),
+    },
+    Family {
         name: "timing",
         class: "TimingBloomFilter",
         windows: Windows::Either,
+        variants: &[
+            Options::layout(Layout::Sliced),
+            Options::layout(Layout::Line),
+            Options::layout(Layout::Sliced).grows(Grow::Density),
+        ],
         promises: true,
         forms: &[
             Form {
@@ -100,6 +163,11 @@ pub static FAMILIES: [Family; 11] = [
             Form { layout: Layout::Line, sizes: &[&["pages"]], ..form(19, &["k", "bpt", "blocks", "pages", "lines"]) },
         ],
         optional: &["part_keys", "part_timers"],
+        owns: |shape| {
+            is::<timing::TimingShape>(shape)
+                || is::<timing::line::TimingLineShape>(shape)
+                || is::<growing::Growing>(shape)
+        },
         read: |parameters| match ["pages", "part_keys", "part_timers"].map(|name| parameters.get(name)) {
             [Some(_), ..] => shared(timing::line::TimingLineShape::read(parameters)),
             [None, None, None] => shared(timing::TimingShape::read(parameters)),
@@ -123,40 +191,45 @@ pub static FAMILIES: [Family; 11] = [
         },
     },
     Family {
-        id: FamilyId::TimeLimited,
         name: "time-limited",
         class: "TimeLimitedBloomFilter",
         windows: Windows::Time,
+        variants: &[Options::PLAIN.noted("bytes follow the rate").for_little_slack(LittleSlack::OfTime)],
         promises: true,
         forms: &[form(4, &["k", "l", "slice_bits"])],
         optional: &[],
-        read: |parameters| shared(crate::shape::time_limited::TimeLimitedShape::read(parameters)),
+        owns: is::<time_limited::TimeLimitedShape>,
+        read: |parameters| shared(time_limited::TimeLimitedShape::read(parameters)),
         plan: |window, request| match request.budget {
-            Budget::Rate(fpr) => shared(crate::shape::time_limited::choose(window, fpr, request.slack)),
+            Budget::Rate(fpr) => shared(time_limited::choose(window, fpr, request.slack)),
             Budget::Bytes(_) => Err(Error::value("a time-limited filter takes fpr: its bytes follow the rate of keys")),
         },
-        engine: |shape, clock, _, words| Ok(Box::new(time_limited::Slices::new(*of(shape), clock, words)?)),
+        engine: |shape, clock, _, words| Ok(Box::new(Slices::new(*of(shape), clock, words)?)),
     },
     Family {
-        id: FamilyId::Bloom,
-        name: "bloom",
-        class: "BloomFilter",
-        windows: Windows::Endless,
+        name: "swamp",
+        class: "Swamp",
+        windows: Windows::Insertions,
+        variants: &[Options::PLAIN.for_little_slack(LittleSlack::OfInsertions)],
         promises: true,
-        forms: &[Form { sizes: &[&["bits"], &["slice_bits"]], ..form(5, &["k", "bits", "slice_bits"]) }],
+        forms: &[form(11, &["slots", "remainder_bits"])],
         optional: &[],
-        read: |parameters| shared(bloom::BloomShape::read(parameters)),
-        plan: |window, request| shared(bloom::choose(window.capacity(), request.budget, request.partitioned)),
-        engine: |shape, clock, _, words| Ok(Aged::boxed(Bits::new(*of(shape)), words, clock)),
+        owns: is::<swamp::SwampShape>,
+        read: |parameters| shared(swamp::SwampShape::read(parameters)),
+        plan: |window, request| shared(swamp::choose(window, request.budget)),
+        engine: |shape, clock, _, words| {
+            Ok(Aged::boxed(Buffered::new(*of(shape), clock.window().capacity()), words, clock))
+        },
     },
     Family {
-        id: FamilyId::Counting,
         name: "counting",
         class: "baselines.CountingBloomFilter",
         windows: Windows::Insertions,
+        variants: &[Options::PLAIN.noted("fpr grows with keys that come 15 times")],
         promises: true,
         forms: &[form(6, &["k", "slice_cells"])],
         optional: &[],
+        owns: is::<counting::CountingShape>,
         read: |parameters| shared(counting::CountingShape::read(parameters)),
         plan: |window, request| shared(counting::choose(window, request.budget)),
         engine: |shape, clock, _, words| {
@@ -164,25 +237,14 @@ pub static FAMILIES: [Family; 11] = [
         },
     },
     Family {
-        id: FamilyId::Stable,
-        name: "stable",
-        class: "baselines.StableBloomFilter",
-        windows: Windows::Insertions,
-        promises: false,
-        forms: &[form(7, &["k", "slice_cells", "bits", "decrements"])],
-        optional: &[],
-        read: |parameters| shared(stable::StableShape::read(parameters)),
-        plan: |window, request| shared(stable::choose(window, request.budget)),
-        engine: |shape, clock, seed, words| Ok(engines::decaying(of(shape), clock, seed, words)),
-    },
-    Family {
-        id: FamilyId::FingerprintBuffer,
         name: "fingerprint-buffer",
         class: "baselines.FingerprintBuffer",
         windows: Windows::Insertions,
+        variants: &[Options::PLAIN.noted("searches all of it")],
         promises: true,
         forms: &[form(8, &["fingerprint_bits"])],
         optional: &[],
+        owns: is::<fingerprint_buffer::BufferShape>,
         read: |parameters| shared(fingerprint_buffer::BufferShape::read(parameters)),
         plan: |window, request| shared(fingerprint_buffer::choose(window, request.budget)),
         engine: |shape, clock, _, words| {
@@ -191,62 +253,43 @@ pub static FAMILIES: [Family; 11] = [
         },
     },
     Family {
-        id: FamilyId::Generalized,
         name: "generalized",
         class: "baselines.GeneralizedBloomFilter",
         windows: Windows::Insertions,
+        variants: &[Options::PLAIN.noted("fades from the first key on")],
         promises: false,
         forms: &[form(10, &["bits", "k1", "k0"])],
         optional: &[],
+        owns: is::<generalized::GeneralizedShape>,
         read: |parameters| shared(generalized::GeneralizedShape::read(parameters)),
         plan: |window, request| shared(generalized::choose(window, request.budget)),
         engine: |shape, clock, _, words| Ok(Aged::boxed(FadingBits(*of(shape)), words, clock)),
     },
     Family {
-        id: FamilyId::Swamp,
-        name: "swamp",
-        class: "Swamp",
+        name: "stable",
+        class: "baselines.StableBloomFilter",
         windows: Windows::Insertions,
-        promises: true,
-        forms: &[form(11, &["slots", "remainder_bits"])],
+        variants: &[Options::PLAIN.noted("forgets at random")],
+        promises: false,
+        forms: &[form(7, &["k", "slice_cells", "bits", "decrements"])],
         optional: &[],
-        read: |parameters| shared(swamp::SwampShape::read(parameters)),
-        plan: |window, request| shared(swamp::choose(window, request.budget)),
-        engine: |shape, clock, _, words| {
-            Ok(Aged::boxed(Buffered::new(*of(shape), clock.window().capacity()), words, clock))
-        },
+        owns: is::<stable::StableShape>,
+        read: |parameters| shared(stable::StableShape::read(parameters)),
+        plan: |window, request| shared(stable::choose(window, request.budget)),
+        engine: |shape, clock, seed, words| Ok(engines::decaying(of(shape), clock, seed, words)),
     },
     Family {
-        id: FamilyId::AgedQuotient,
-        name: "aged-quotient",
-        class: "AgedQuotientFilter",
-        windows: Windows::Either,
+        name: "bloom",
+        class: "BloomFilter",
+        windows: Windows::Endless,
+        variants: &[],
         promises: true,
-        forms: &[
-            form(20, ENTRIES),
-            Form { implied: GROWS, ..form(21, ENTRIES) },
-            form(22, COUNTED),
-            Form { implied: GROWS, ..form(23, COUNTED) },
-            form(24, FINE),
-            Form { implied: GROWS, ..form(25, FINE) },
-        ],
-        optional: &["distinct", "count_bits", "epochs"],
-        read: |parameters| {
-            let shape = quotient::QuotientShape::read(parameters)?;
-            shared(Ok(if parameters.get("grow").is_some() { shape.growing() } else { shape }))
-        },
-        plan: |window, request| {
-            let shape = quotient::choose(
-                window,
-                request.budget,
-                request.slack,
-                request.distinct,
-                request.counts,
-                request.fine,
-            )?;
-            shared(Ok(if request.grow.is_some() { shape.growing() } else { shape }))
-        },
-        engine: |shape, clock, _, words| engines::quotient(*of(shape), clock, words),
+        forms: &[Form { sizes: &[&["bits"], &["slice_bits"]], ..form(5, &["k", "bits", "slice_bits"]) }],
+        optional: &[],
+        owns: is::<bloom::BloomShape>,
+        read: |parameters| shared(bloom::BloomShape::read(parameters)),
+        plan: |window, request| shared(bloom::choose(window.capacity(), request.budget, request.partitioned)),
+        engine: |shape, clock, _, words| Ok(Aged::boxed(Bits::new(*of(shape)), words, clock)),
     },
 ];
 
@@ -267,4 +310,15 @@ fn shared(shape: Result<impl Shape, Error>) -> Planned {
 /// Returns the concrete shape of a row that has one type of shapes left.
 fn of<S: Shape>(shape: &dyn Shape) -> &S {
     (shape as &dyn Any).downcast_ref().expect("a row makes engines of its own shapes")
+}
+
+fn is<S: Shape>(shape: &dyn Shape) -> bool {
+    (shape as &dyn Any).is::<S>()
+}
+
+/// Returns the paper of a shape in slices or in lines.
+fn paper(shape: &dyn Shape) -> Option<Paper> {
+    let any = shape as &dyn Any;
+    let sliced = any.downcast_ref().map(|ring: &ring::RingShape| ring.paper);
+    sliced.or_else(|| any.downcast_ref().map(|lines: &line::LineShape| lines.paper))
 }

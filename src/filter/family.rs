@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use super::FAMILIES;
+use super::variants::Options;
 use crate::Error;
 use crate::clock::{Clock, Window};
 use crate::engine::Engine;
 use crate::key::Seed;
 use crate::memory::Words;
 use crate::shape::growing::Grow;
-use crate::shape::{Budget, FamilyId, Parameters, Shape};
+use crate::shape::{Budget, Parameters, Shape};
 
 /// A request for a filter: the budget, and the options of the family. A family ignores options that it does not have.
 #[derive(Debug, Clone, Copy)]
@@ -95,21 +96,24 @@ pub(super) type Planned = Result<Arc<dyn Shape>, Error>;
 pub(super) type Built = Result<Box<dyn Engine>, Error>;
 
 /// A family of filters: how its filters are planned, read and built.
+#[derive(Debug)]
 pub struct Family {
-    /// The identifier that its [shapes](Shape::family) return.
-    pub id: FamilyId,
     /// The name that the planner and the command use.
     pub name: &'static str,
     /// The Python class, by its path within the package.
     pub class: &'static str,
     /// The windows that its filters can have.
     pub windows: Windows,
+    /// The options with which the planner compares its filters, and with which the command names them.
+    pub variants: &'static [Options],
     /// Whether the filters never miss a key of the window.
     pub promises: bool,
     /// The saved forms, one for each set of parameters that a file can hold.
     pub forms: &'static [Form],
     /// Parameters that may be missing.
     pub optional: &'static [&'static str],
+    /// Returns whether a shape is one of the family.
+    pub owns: fn(&dyn Shape) -> bool,
     /// Reads a shape from the parameters of one of the forms.
     pub read: fn(&Parameters<'_>) -> Planned,
     /// Plans the shape for a request.
@@ -118,6 +122,7 @@ pub struct Family {
 }
 
 /// A saved form of a family: a number in the [file](crate::format), and the parameters that follow it.
+#[derive(Debug)]
 pub struct Form {
     /// The number of the form in a file.
     pub kind: u16,
@@ -155,12 +160,7 @@ impl Form {
 impl Family {
     /// Returns the family of a shape.
     pub fn of(shape: &dyn Shape) -> &'static Self {
-        Self::of_id(shape.family())
-    }
-
-    /// Returns the family of an identifier.
-    pub fn of_id(id: FamilyId) -> &'static Self {
-        FAMILIES.iter().find(|family| family.id == id).expect("every identifier has a row")
+        FAMILIES.iter().find(|family| (family.owns)(shape)).expect("every shape belongs to a row")
     }
 
     /// Returns the family of this name, if there is one.

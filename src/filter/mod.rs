@@ -20,8 +20,8 @@ use crate::shape::{Accesses, CacheLines, Parameters, Shape};
 pub use choose::{Choice, Comparison, Prefer, choose, compare};
 pub use families::FAMILIES;
 pub use family::{Family, Form, Layout, Request, Windows};
-use variants::Options;
-pub use variants::{VARIANTS, Variant};
+pub use variants::{Options, VARIANTS, Variant};
+use variants::{layout_in_name, named};
 
 /// A filter of any family: it reports whether a key was inserted within the last insertions or the last span of time.
 #[derive(Clone)]
@@ -146,15 +146,12 @@ impl AnyFilter {
     pub fn name(&self) -> String {
         let parameters = self.parameters();
         let value = |wanted| parameters.iter().find(|&&(name, value)| name == wanted && value != 0);
-        let options = Options {
-            layout: self.form().layout,
-            block_bits: value("block_bits").map(|&(_, bits)| bits),
-            // The planner takes fine tags where little slack is requested, under the name of the family.
-            fine: false,
-            grows: ["grow", "part_keys", "part_timers"].into_iter().any(|name| value(name).is_some()),
-            counts: value("count_bits").is_some(),
-        };
-        options.name(self.family())
+        let block_bits = value("block_bits").map(|&(_, bits)| bits.to_string());
+        let grows = ["grow", "part_keys", "part_timers"].into_iter().any(|name| value(name).is_some());
+        let counts = value("count_bits").map(|_| "counting");
+        // Fine tags are no part of it: the planner takes them under the family's own name.
+        let layout = layout_in_name(self.form().layout);
+        named(self.family(), [layout, block_bits.as_deref(), grows.then_some("growing"), counts])
     }
 
     /// Returns what "lately" means.

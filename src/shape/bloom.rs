@@ -18,7 +18,7 @@ use super::budget::{Budget, too_few_bytes};
 use super::ring::MAX_SLICES;
 use super::search::bisection;
 use super::slices::Slices;
-use super::{CacheLines, FamilyId, Parameters, fill};
+use super::{CacheLines, Parameters, fill};
 use crate::Error;
 use crate::clock::{ENDLESS, Window};
 
@@ -88,10 +88,6 @@ impl BloomShape {
 }
 
 impl super::Shape for BloomShape {
-    fn family(&self) -> FamilyId {
-        FamilyId::Bloom
-    }
-
     fn parameters(&self) -> Vec<(&'static str, u64)> {
         let (bits, slice_bits) = match *self {
             Self::Classical { bits, .. } => (bits, 0),

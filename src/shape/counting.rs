@@ -17,7 +17,7 @@
 
 use super::budget::{Budget, too_few_bytes};
 use super::slices::Slices;
-use super::{CacheLines, FamilyId, Parameters, fill};
+use super::{CacheLines, Parameters, fill};
 use crate::Error;
 use crate::clock::{BY_INSERTION, Window};
 
@@ -42,10 +42,6 @@ impl CountingShape {
 }
 
 impl super::Shape for CountingShape {
-    fn family(&self) -> FamilyId {
-        FamilyId::Counting
-    }
-
     fn parameters(&self) -> Vec<(&'static str, u64)> {
         vec![("k", self.slices.k.into()), ("slice_cells", self.slices.cells)]
     }

@@ -16,7 +16,7 @@
 
 use super::budget::{Budget, too_few_bytes};
 use super::swamp::fingerprints;
-use super::{CacheLines, FamilyId, Parameters, fill};
+use super::{CacheLines, Parameters, fill};
 use crate::Error;
 use crate::clock::{BY_INSERTION, Window};
 
@@ -68,10 +68,6 @@ impl BufferShape {
 }
 
 impl super::Shape for BufferShape {
-    fn family(&self) -> FamilyId {
-        FamilyId::FingerprintBuffer
-    }
-
     fn parameters(&self) -> Vec<(&'static str, u64)> {
         vec![("fingerprint_bits", self.fingerprint_bits.into())]
     }

@@ -25,7 +25,7 @@
 use super::budget::Budget;
 use super::search::{self, Candidate};
 use super::stable::FORGOTTEN;
-use super::{CacheLines, FamilyId, Parameters};
+use super::{CacheLines, Parameters};
 use crate::Error;
 use crate::clock::Window;
 
@@ -136,10 +136,6 @@ impl GeneralizedShape {
 }
 
 impl super::Shape for GeneralizedShape {
-    fn family(&self) -> FamilyId {
-        FamilyId::Generalized
-    }
-
     fn parameters(&self) -> Vec<(&'static str, u64)> {
         vec![("bits", self.bits), ("k1", self.k1.into()), ("k0", self.k0.into())]
     }

@@ -10,7 +10,7 @@
 //! since x^k is convex the sum of both rates is greatest if one of the two is empty.
 
 use super::timing::{self, live_keys};
-use super::{CacheLines, FamilyId, Parameters, fill};
+use super::{CacheLines, Parameters, fill};
 use crate::Error;
 use crate::clock::Window;
 
@@ -121,10 +121,6 @@ impl Growing {
 }
 
 impl super::Shape for Growing {
-    fn family(&self) -> FamilyId {
-        self.part.family()
-    }
-
     fn parameters(&self) -> Vec<(&'static str, u64)> {
         let (name, most) = match self.limit {
             Limit::Keys(keys) => ("part_keys", keys),

@@ -41,9 +41,6 @@ pub use runs::Accesses;
 
 /// The shape of a filter: what it promises and costs for any window, before a bit is allocated.
 pub trait Shape: Any + Debug + Send + Sync {
-    /// Returns the family, which [the table](crate::filter::FAMILIES) describes.
-    fn family(&self) -> FamilyId;
-
     /// Returns the parameters of the paper, by the names of the family; zero if one does not apply.
     fn parameters(&self) -> Vec<(&'static str, u64)>;
 
@@ -91,33 +88,6 @@ pub trait Shape: Any + Debug + Send + Sync {
         let _ = window;
         Vec::new()
     }
-}
-
-/// The identifier of a family.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FamilyId {
-    /// Age-partitioned Bloom filters (paper 1), in slices, blocks or lines.
-    AgePartitioned,
-    /// Guarded epoch Bloom filters (paper 2), in segments, blocks, lines or transposed.
-    GuardedEpoch,
-    /// Timing Bloom filters, in slices or lines.
-    Timing,
-    /// Time-limited Bloom filters (paper 3).
-    TimeLimited,
-    /// Bloom filters that forget nothing.
-    Bloom,
-    /// Counting Bloom filters beside a queue of all keys.
-    Counting,
-    /// Stable Bloom filters.
-    Stable,
-    /// A buffer of fingerprints.
-    FingerprintBuffer,
-    /// Generalized Bloom filters.
-    Generalized,
-    /// Sliding windows by a buffer and a table (SWAMP).
-    Swamp,
-    /// Aged quotient filters.
-    AgedQuotient,
 }
 
 /// Numbers of cache lines per call, in expectation if they depend on the key.

@@ -20,7 +20,7 @@
 use super::budget::{Budget, check_rate, too_much_memory};
 use super::search::{bisection, near_the_least};
 use super::slices::Slices;
-use super::{CacheLines, FamilyId, Parameters};
+use super::{CacheLines, Parameters};
 use crate::Error;
 use crate::clock::{BY_INSERTION, Window};
 
@@ -192,10 +192,6 @@ impl StableShape {
 }
 
 impl super::Shape for StableShape {
-    fn family(&self) -> FamilyId {
-        FamilyId::Stable
-    }
-
     fn parameters(&self) -> Vec<(&'static str, u64)> {
         let Self { slices, bits, decrements } = *self;
         vec![("k", slices.k.into()), ("slice_cells", slices.cells), ("bits", bits.into()), ("decrements", decrements)]

@@ -12,7 +12,7 @@
 
 use super::budget::{Budget, MAX_BYTES, check_rate, too_few_bytes};
 use super::search::bisection;
-use super::{CacheLines, FamilyId, Parameters, fill};
+use super::{CacheLines, Parameters, fill};
 use crate::Error;
 use crate::clock::{BY_INSERTION, Window};
 
@@ -101,10 +101,6 @@ impl SwampShape {
 }
 
 impl super::Shape for SwampShape {
-    fn family(&self) -> FamilyId {
-        FamilyId::Swamp
-    }
-
     fn parameters(&self) -> Vec<(&'static str, u64)> {
         vec![("slots", self.slots), ("remainder_bits", self.remainder_bits.into())]
     }

@@ -30,7 +30,7 @@ use std::f64::consts::LN_2;
 use super::budget::check_rate;
 use super::ring::{MAX_SLICES, Paper, check_slices, rings_within_slack};
 use super::search::near_the_least;
-use super::{Accesses, CacheLines, FamilyId, Parameters, runs};
+use super::{Accesses, CacheLines, Parameters, runs};
 use crate::Error;
 use crate::clock::Window;
 
@@ -100,10 +100,6 @@ impl TimeLimitedShape {
 }
 
 impl super::Shape for TimeLimitedShape {
-    fn family(&self) -> FamilyId {
-        FamilyId::TimeLimited
-    }
-
     fn parameters(&self) -> Vec<(&'static str, u64)> {
         vec![("k", self.k.into()), ("l", self.l.into()), ("slice_bits", self.first_bits)]
     }

@@ -12,7 +12,7 @@
 //!   with positions of their own), and by 0.001 from 10 bits on, either way.
 
 use super::ring::{self, MAX_PARTS, Segment, choose_plain_epochs};
-use super::{Budget, CacheLines, FamilyId, Parameters};
+use super::{Budget, CacheLines, Parameters};
 use crate::Error;
 use crate::clock::Window;
 
@@ -67,10 +67,6 @@ pub fn choose(window: Window, budget: Budget, slack: Option<u64>) -> Result<Tran
 }
 
 impl super::Shape for Transposed {
-    fn family(&self) -> FamilyId {
-        FamilyId::GuardedEpoch
-    }
-
     fn parameters(&self) -> Vec<(&'static str, u64)> {
         vec![("r", self.r.into()), ("k", self.k.into()), ("positions", self.positions)]
     }

@@ -17,7 +17,7 @@ fn chosen(window: Window, request: &Request, prefer: Option<Prefer>) -> Choice {
 
 #[test]
 fn names_of_variants_are_their_own() {
-    for variant in &VARIANTS {
+    for variant in VARIANTS.iter() {
         assert!(std::ptr::eq(Variant::named(&variant.name()).unwrap(), variant), "{}", variant.name());
     }
 }
@@ -39,7 +39,7 @@ fn the_default_keeps_keys_at_most_a_64th_of_the_window_too_long() {
 fn the_default_grows_with_the_keys_where_their_number_is_unknown() {
     let request = Request { unknown_rate: true, ..rate(0.01) };
     let choice = chosen(MINUTE, &request, None);
-    assert_eq!(choice.variant.row().windows, Windows::Time);
+    assert_eq!(choice.variant.family.windows, Windows::Time);
     let bytes = Request { unknown_rate: true, ..Request::from(Budget::Bytes(1 << 20)) };
     assert!(choose(MINUTE, &bytes, None).is_err());
 }
@@ -47,7 +47,8 @@ fn the_default_grows_with_the_keys_where_their_number_is_unknown() {
 #[test]
 fn a_preference_is_met() {
     let every = compare(MILLION, &rate(0.01), Some(Prefer::Memory)).unwrap();
-    let for_use = || every.rows.iter().filter(|(variant, _)| variant.row().is_for_use()).flat_map(|(_, choice)| choice);
+    let for_use =
+        || every.rows.iter().filter(|(variant, _)| variant.family.is_for_use()).flat_map(|(_, choice)| choice);
     let smallest = for_use().map(|choice| choice.shape.bytes(MILLION)).min().unwrap();
     assert_eq!(chosen(MILLION, &rate(0.01), Some(Prefer::Memory)).shape.bytes(MILLION), smallest);
     let fastest = |window, fpr| chosen(window, &rate(fpr), Some(Prefer::Speed)).variant.name();

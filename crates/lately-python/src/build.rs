@@ -328,7 +328,7 @@ impl<'py> Keywords<'py> {
 
 /// Returns the family that a name or a variant has, and whether the variant has fine tags.
 fn row(name: &str) -> PyResult<(&'static Family, bool)> {
-    let variant = || Variant::named(name).map(|variant| (variant.row(), variant.fine));
+    let variant = || Variant::named(name).map(|variant| (variant.family, variant.options.fine));
     let row = Family::named(name).map(|family| (family, false)).or_else(variant);
     row.ok_or_else(|| PyValueError::new_err(format!("family must be one that lately.plan lists, got {name:?}")))
 }

@@ -24,14 +24,14 @@ pub fn variants(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
 }
 
 fn description<'py>(py: Python<'py>, variant: &Variant) -> PyResult<Bound<'py, PyDict>> {
-    let (row, entry, layout) = (variant.row(), PyDict::new(py), PyDict::new(py));
-    if let Some(name) = variant.layout {
+    let (row, options, entry, layout) = (variant.family, variant.options, PyDict::new(py), PyDict::new(py));
+    if let Some(name) = options.layout {
         layout.set_item("layout", name.name())?;
     }
-    if let Some(bits) = variant.block_bits {
+    if let Some(bits) = options.block_bits {
         layout.set_item("block_bits", bits)?;
     }
-    match variant.grow {
+    match options.grow {
         Some(_) if row.has("grow") => layout.set_item("grow", true)?,
         Some(Grow::Cardinality) => layout.set_item("grow", "cardinality")?,
         Some(Grow::Density) => layout.set_item("grow", "density")?,
@@ -41,19 +41,19 @@ fn description<'py>(py: Python<'py>, variant: &Variant) -> PyResult<Bound<'py, P
         Windows::Time => "unknown rate",
         Windows::Insertions => "insertions",
         Windows::Endless => "none",
-        Windows::Either if variant.grow.is_some() => "time",
+        Windows::Either if options.grow.is_some() => "time",
         Windows::Either => "any",
     };
     let name = variant.name();
-    entry.set_item("family", if variant.fine { &name } else { row.name })?;
+    entry.set_item("family", if options.fine { &name } else { row.name })?;
     entry.set_item("name", &name)?;
     entry.set_item("kind", row.class)?;
     entry.set_item("layout", layout)?;
     entry.set_item("windows", windows)?;
     entry.set_item("promise", row.promises)?;
     entry.set_item("baseline", row.is_baseline())?;
-    entry.set_item("note", variant.note)?;
-    entry.set_item("listed", variant.listed)?;
+    entry.set_item("note", options.note)?;
+    entry.set_item("listed", options.listed)?;
     Ok(entry)
 }
 

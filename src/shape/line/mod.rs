@@ -20,7 +20,7 @@ mod choose;
 pub use choose::choose;
 
 use super::ring::Paper;
-use super::{CacheLines, FamilyId, Parameters, fill};
+use super::{CacheLines, Parameters, fill};
 use crate::Error;
 use crate::clock::Window;
 
@@ -260,13 +260,6 @@ impl LineShape {
 }
 
 impl super::Shape for LineShape {
-    fn family(&self) -> FamilyId {
-        match self.paper {
-            Paper::AgePartitioned => FamilyId::AgePartitioned,
-            Paper::GuardedEpoch => FamilyId::GuardedEpoch,
-        }
-    }
-
     fn parameters(&self) -> Vec<(&'static str, u64)> {
         let mut parameters = match self.paper {
             Paper::AgePartitioned => vec![("k", self.k.into()), ("l", self.l().into())],

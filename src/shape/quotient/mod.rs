@@ -26,7 +26,7 @@ pub use line::{LineFormat, line_of};
 use std::ops::RangeInclusive;
 
 use super::search::bisection;
-use super::{CacheLines, FamilyId, Parameters, fill};
+use super::{CacheLines, Parameters, fill};
 use crate::Error;
 use crate::clock::Window;
 
@@ -311,10 +311,6 @@ impl QuotientShape {
 }
 
 impl super::Shape for QuotientShape {
-    fn family(&self) -> FamilyId {
-        FamilyId::AgedQuotient
-    }
-
     fn parameters(&self) -> Vec<(&'static str, u64)> {
         let mut parameters = vec![
             ("fingerprint_bits", self.fingerprint_bits.into()),

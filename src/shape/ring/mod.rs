@@ -41,7 +41,7 @@ pub use choose::{choose, choose_plain_epochs};
 pub use segment::Segment;
 
 use super::budget::MAX_BYTES;
-use super::{Accesses, CacheLines, FamilyId, Parameters, fill, runs};
+use super::{Accesses, CacheLines, Parameters, fill, runs};
 use crate::Error;
 use crate::clock::Window;
 
@@ -198,13 +198,6 @@ pub(super) fn check_slices(k: u32, l: u32) -> Result<(), Error> {
 }
 
 impl super::Shape for RingShape {
-    fn family(&self) -> FamilyId {
-        match self.paper {
-            Paper::AgePartitioned => FamilyId::AgePartitioned,
-            Paper::GuardedEpoch => FamilyId::GuardedEpoch,
-        }
-    }
-
     fn parameters(&self) -> Vec<(&'static str, u64)> {
         let (bits, parts) = match self.segment {
             Segment::Bits { bits, parts } => (bits, parts),

@@ -20,7 +20,7 @@ pub mod line;
 
 use super::budget::{Budget, MAX_BYTES, reject_below, too_few_bytes, too_much_memory, within_slack};
 use super::search::{self, Candidate};
-use super::{CacheLines, FamilyId, Parameters, equal_timers, fill};
+use super::{CacheLines, Parameters, equal_timers, fill};
 use crate::Error;
 use crate::clock::Window;
 
@@ -137,10 +137,6 @@ impl TimingShape {
 }
 
 impl super::Shape for TimingShape {
-    fn family(&self) -> FamilyId {
-        FamilyId::Timing
-    }
-
     fn parameters(&self) -> Vec<(&'static str, u64)> {
         vec![
             ("k", self.k.into()),

@@ -19,7 +19,7 @@ use super::{check_timers, live_keys};
 use crate::Error;
 use crate::clock::Window;
 use crate::shape::line::{HERMITE, MAX_PAGES, PAGE_BYTES, PAGE_LINES};
-use crate::shape::{self, CacheLines, FamilyId, Parameters, fill};
+use crate::shape::{self, CacheLines, Parameters, fill};
 
 /// Number of words of a line, in each of which a key takes at most one timer.
 pub const WORDS: u32 = 8;
@@ -120,10 +120,6 @@ impl TimingLineShape {
 }
 
 impl shape::Shape for TimingLineShape {
-    fn family(&self) -> FamilyId {
-        FamilyId::Timing
-    }
-
     fn parameters(&self) -> Vec<(&'static str, u64)> {
         vec![
             ("k", self.k.into()),
