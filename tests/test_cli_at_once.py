@@ -298,36 +298,39 @@ def test_records_of_a_block():
             beyond()
 
 
-@pytest.mark.parametrize("extension", ["csv", "jsonl", "parquet"])
-def test_a_run_does_not_import_pandas(tmp_path, extension):
+def imported(folder, options, *names):
+    """Run the command on each file of a folder, in one process; return which of the modules it imported."""
+    code = f"""
+import sys
+from lately.cli import main
+*files, options = sys.argv[1:]
+for file in files:
+    assert main(["dedupe", file, *eval(options), "-o", f"{{file}}.out"]) == 0
+sys.exit(str({ {*names} } & {{*sys.modules}}))
+"""
+    files = sorted(folder.iterdir())
+    ended = subprocess.run([sys.executable, "-c", code, *files, repr(options)], capture_output=True, text=True)
+    assert ended.stderr.count("kept       1\n") == len(files), ended.stderr
+    return ended.stderr.splitlines()[-1]
+
+
+def test_a_run_does_not_import_pandas(tmp_path):
     """Which pyarrow does where it is given something that might be pandas', and which takes longer than many a run."""
-    path = tmp_path / f"a.{extension}"
-    if extension == "parquet":
-        parquet(path, k=["1", "1"], t=[2, 3])
-    else:
-        path.write_bytes({"csv": b"k,t\n1,2\n1,3\n", "jsonl": b'{"k": "1", "t": 2}\n{"k": "1", "t": 3}\n'}[extension])
-    code = 'import sys; from lately.cli import main; main(sys.argv[1:]); sys.exit("pandas" in sys.modules)'
-    options = ["--key", "k", "--time", "t", "--window", "9s", "-o", tmp_path / f"o.{extension}"]
-    ended = subprocess.run([sys.executable, "-c", code, "dedupe", path, *options], capture_output=True, text=True)
-    assert (ended.returncode, "kept       1\n" in ended.stderr) == (0, True)
+    (tmp_path / "a.csv").write_bytes(b"k,t\n1,2\n1,3\n")
+    (tmp_path / "a.jsonl").write_bytes(b'{"k": "1", "t": 2}\n{"k": "1", "t": 3}\n')
+    parquet(tmp_path / "a.parquet", k=["1", "1"], t=[2, 3])
+    options = ["--key", "k", "--time", "t", "--window", "9s"]
+    assert imported(tmp_path, options, "pandas") == "set()"
 
 
-@pytest.mark.parametrize("extension", ["txt", "csv", "jsonl"])
-def test_a_run_without_times_imports_no_numpy(tmp_path, extension):
-    path = tmp_path / f"a.{extension}"
-    path.write_bytes({"txt": b"1\n1\n", "csv": b'k,l\n"1",2\n1,3\n', "jsonl": b'{"k": "1"}\n{"k": "1"}\n'}[extension])
-    code = "import sys; from lately.cli import main; main(sys.argv[1:]); sys.exit('numpy' in sys.modules)"
-    key = [] if extension == "txt" else ["--key", "k"]
-    options = [*key, "--window", "200000", "-o", tmp_path / f"o.{extension}"]
-    ended = subprocess.run([sys.executable, "-c", code, "dedupe", path, *options], capture_output=True, text=True)
-    assert (ended.returncode, "kept       1\n" in ended.stderr) == (0, True)
+def test_a_run_without_times_imports_no_numpy(tmp_path):
+    (tmp_path / "a.csv").write_bytes(b'k,l\n"1",2\n1,3\n')
+    (tmp_path / "a.jsonl").write_bytes(b'{"k": "1"}\n{"k": "1"}\n')
+    assert imported(tmp_path, ["--key", "k", "--window", "200000"], "numpy") == "set()"
 
 
 def test_a_run_on_text_imports_no_more_than_it_needs(tmp_path):
     """Each import takes as long as thousands of records, which a user of a small file notices."""
     (tmp_path / "a.txt").write_bytes(b"1\n1\n")
-    needless = {"dataclasses", "hashlib", "inspect", "json", "lately.cli.delimited", "lately.cli.parquet"}
-    code = f"import sys; from lately.cli import main; main(sys.argv[1:]); sys.exit(str({needless} & {{*sys.modules}}))"
-    options = ["dedupe", tmp_path / "a.txt", "--window", "1000", "-o", tmp_path / "o.txt"]
-    ended = subprocess.run([sys.executable, "-c", code, *options], capture_output=True, text=True)
-    assert ended.stderr.endswith("\nset()\n"), ended.stderr
+    needless = {"dataclasses", "hashlib", "inspect", "json", "lately.cli.delimited", "lately.cli.parquet", "numpy"}
+    assert imported(tmp_path, ["--window", "200000"], *needless) == "set()"

@@ -1,8 +1,6 @@
 """What a killed process leaves of a claim at each step: a test for each row of docs/how-to/once.md."""
 
 import signal
-import subprocess
-import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -11,6 +9,7 @@ import pytest
 
 import lately
 from lately._claims import SharedClaims
+from support.forked import Forked
 from test_once import BUSY, DONE, FIRST, come, shared, state
 
 KILLED = """
@@ -43,10 +42,10 @@ die()
 def kill(folder, step, lease="10min"):
     """Let a process claim a key and be killed at a step; return how often it did the work."""
     shared(folder)
-    path = str(folder / "seen.lately")
-    ended = subprocess.run([sys.executable, "-c", KILLED, path, step, lease], capture_output=True, text=True)
-    assert ended.returncode == -signal.SIGKILL, ended.stderr
-    return ended.stdout.count("worked")
+    process = Forked(KILLED, folder / "seen.lately", step, lease)
+    out, err = process.communicate()
+    assert process.returncode == -signal.SIGKILL, err
+    return out.count(b"worked")
 
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="a kill")
@@ -122,8 +121,7 @@ for key in range(100):
         if claim:
             print(key)
 """
-    command = [sys.executable, "-c", script, str(tmp_path / "seen.lately")]
-    workers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    workers = [Forked(script, tmp_path / "seen.lately") for _ in range(3)]
     worked = [int(key) for worker in workers for key in worker.communicate()[0].split()]
     assert [worker.returncode for worker in workers] == [0, 0, 0]
     assert sorted(worked) == list(range(100))
@@ -145,11 +143,11 @@ for key in range(60):
 """
     worked = []
     for seed in range(12):
-        path = str(tmp_path / "seen.lately")
-        ended = subprocess.run([sys.executable, "-c", script, path, str(seed)], capture_output=True)
-        worked += ended.stdout.split()
-        assert ended.returncode in (0, -signal.SIGALRM), ended.stderr
-        if ended.returncode == 0 and seed > 2:
+        process = Forked(script, tmp_path / "seen.lately", seed)
+        out, err = process.communicate()
+        worked += out.split()
+        assert process.returncode in (0, -signal.SIGALRM), err
+        if process.returncode == 0 and seed > 2:
             break
     for key in range(60):
         worked += [key] if come(shared(tmp_path), key) == FIRST else []

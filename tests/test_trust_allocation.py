@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import lately
-from apart import run
+from apart import IMPORTS, run
 
 
 def test_a_table_of_answers_as_wide_as_it_is_long_is_a_memory_error():
@@ -24,7 +24,8 @@ def test_a_table_of_answers_as_wide_as_it_is_long_is_a_memory_error():
     assert lines == ["cannot allocate 7999992000000 bytes for the filter", "True"]
 
 
-CALLS = """
+# Each call in a child of its own, which has as much memory as the others had.
+STARVED = """
 n = 5_000_000
 keys, some, times = np.zeros(n, "u1"), np.arange(1000), np.zeros(n, "i8")
 objects = [None] * n
@@ -67,14 +68,7 @@ CALLS = {
     "save": lambda: lately.AgePartitionedBloomFilter(5_000_000, 0.01).to_bytes(),
     "new": lambda: lately.AgePartitionedBloomFilter(300_000_000, 0.01),
 }
-"""
 
-
-def test_no_call_ends_the_process_for_want_of_memory():
-    # Each in a child of its own, which has as much memory as the others had.
-    lines = run(
-        CALLS
-        + """
 def starved(call):
     used = 4096 * int(open("/proc/self/statm").read().split()[0])
     refused = 0
@@ -99,8 +93,12 @@ for name, call in CALLS.items():
             os._exit(2)
     print(name, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
-    )
-    assert len(lines) == CALLS.count("lambda")
+
+
+def test_no_call_ends_the_process_for_want_of_memory():
+    # In a new interpreter: one that was forked has memory that it freed before.
+    lines = run('os.execv(sys.executable, [sys.executable, "-W", "ignore", "-c", sys.argv[1]])', IMPORTS + STARVED)
+    assert len(lines) == STARVED.count("lambda")
     assert [line for line in lines if not line.endswith(" 0")] == []
 
 

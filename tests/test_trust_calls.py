@@ -59,7 +59,7 @@ def test_a_fork_while_another_thread_is_inside_does_not_hang():
         for thread in threads:
             thread.start()
         hung = 0
-        for _ in range(30):
+        for _ in range(10):
             time.sleep(0.003)
             child = os.fork()
             if child == 0:
@@ -95,47 +95,47 @@ class Enough(Exception):
 def enough(*_):
     raise Enough
 
+# Seconds of the processor, so that a call has done some of its work, however busy the machine is.
 def stop(call, after=0.05):
-    signal.signal(signal.SIGALRM, enough)
-    signal.setitimer(signal.ITIMER_REAL, after)
+    signal.signal(signal.SIGPROF, enough)
+    signal.setitimer(signal.ITIMER_PROF, after)
     try:
         call()
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
         return None
     except Enough as error:
         return error
 """
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("layout", ["line", "sliced"])
-def test_answers_of_an_interrupted_batch_come_with_the_exception(layout, threads):
+def test_answers_of_an_interrupted_batch_come_with_the_exception():
     lines = run(
         STOP
         + """
-f = lately.AgePartitionedBloomFilter(100_000_000, 0.001, layout=sys.argv[1])
-whole, keys = f.copy(), np.arange(60_000_000) // 2
-error = stop(lambda: f.duplicated(keys, threads=int(sys.argv[2])), 0.3)
-answers = error.answers
-print(0 < len(answers) < len(keys), len(answers) == f.inserted, "were inserted" in error.__notes__[0])
-print((answers == whole.duplicated(keys[:len(answers)])).all(), f.to_bytes() == whole.to_bytes())
-""",
-        layout,
-        threads,
+keys = np.arange(20_000_000) // 2
+for layout in ("line", "sliced"):
+    for threads in (1, 2):
+        f = lately.AgePartitionedBloomFilter(5_000_000, 0.001, layout=layout)
+        whole = f.copy()
+        error = stop(lambda: f.duplicated(keys, threads=threads))
+        answers = error.answers
+        print(0 < len(answers) < len(keys), len(answers) == f.inserted, "were inserted" in error.__notes__[0])
+        print((answers == whole.duplicated(keys[:len(answers)])).all(), f.to_bytes() == whole.to_bytes())
+"""
     )
-    assert lines == ["True True True", "True True"]
+    assert lines == ["True True True", "True True"] * 4
 
 
 def test_long_calls_of_hashing_and_learning_look_at_signals():
     lines = run(
         STOP
         + """
-keys = np.arange(100_000_000)
+keys = np.broadcast_to(np.int64(1), 100_000_000)
 prior = lately.Learned(1000)
 for call in (lambda: lately.hash_keys(keys), lambda: prior.insert(keys), lambda: prior.probability(keys)):
-    started = time.monotonic()
+    started = time.process_time()
     error = stop(call)
-    print(error is not None, time.monotonic() - started < 2)
+    print(error is not None, time.process_time() - started < 2)
 print(0 < prior.inserted < len(keys))
 """
     )

@@ -3,14 +3,13 @@
 import os
 import signal
 import stat
-import subprocess
-import sys
 import time
 
 import pytest
 
 import lately
 from apart import run
+from support.forked import Forked
 
 
 def saved(n=1):
@@ -109,10 +108,11 @@ def test_kills_leave_at_most_one_name_which_the_next_save_takes_away(tmp_path):
             f.save(sys.argv[1])
         """
     for i in range(12):
-        with subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE) as child:
-            child.stdout.readline()
-            time.sleep(0.003 * i)
-            child.send_signal(signal.SIGKILL)
+        child = Forked(code, path)
+        child.stdout.readline()
+        time.sleep(0.003 * i)
+        child.send_signal(signal.SIGKILL)
+        child.communicate()
         assert lately.open(path).inserted == 1
         # A kill between the new file's own name and its rename leaves that name, always the same one.
         assert len(set(names(tmp_path)) - {"f.lately"}) <= 1
