@@ -198,7 +198,7 @@ def sliced(f, rng, folder, stack):
 PATHS = {path.__name__: path for path in (alone, reopened, shared, merged, sliced)}
 
 
-def trial(family, path, timed, rng, folder, keys, longest):
+def trial(family, path, timed, rng, folder, keys, longest, batches):
     """Look up about `keys` live keys in a filter made at random; return how many were looked up, and how many missed.
 
     A filter that cannot be made, or that cannot take the path, returns none.
@@ -221,7 +221,7 @@ def trial(family, path, timed, rng, folder, keys, longest):
             return 0, 0
         stream, looked_up, missed = Stream(rng, window, timed, late, endless), 0, 0
         budget = min(keys, 300 * window)
-        for _ in range(10_000):
+        for _ in range(batches):
             batch, times = stream.batch()
             if endless and len(stream.keys) + len(batch) > window:
                 break
@@ -255,7 +255,7 @@ def test_no_live_key_is_missed_on_any_path(path, folder):
     for family in FAMILIES:
         for timed in (False, True):
             for _ in range(3):
-                n, missed = trial(family, path, timed, rng, folder, 20_000, 2000)
+                n, missed = trial(family, path, timed, rng, folder, 10_000, 2000, 1000)
                 assert missed == 0, (family, path, timed)
                 looked_up[family] += n
     families = {"shared": 8, "sliced": 15, "merged": 15}.get(path, len(FAMILIES))
@@ -273,7 +273,7 @@ def test_a_campaign_of_live_keys(folder, capsys):
             for family in FAMILIES:
                 for timed in (False, True):
                     state = rng.bit_generator.state
-                    n, missed = trial(family, path, timed, rng, folder, 30_000_000, 300_000)
+                    n, missed = trial(family, path, timed, rng, folder, 30_000_000, 300_000, 10_000)
                     assert missed == 0, (family, path, timed, missed, state)
                     looked_up[path] += n
                     looked_up[family] += n
