@@ -116,7 +116,7 @@ def killed(name, path, kills, seconds):
 
 @pytest.mark.parametrize("name", MAKE)
 def test_no_acknowledged_key_is_missed_while_writers_are_killed_and_the_file_is_opened(name, tmp_path):
-    killed(name, tmp_path / "f.lately", 10, seconds=300)
+    killed(name, tmp_path / "f.lately", 4, seconds=300)
 
 
 @pytest.mark.campaign
