@@ -1,8 +1,5 @@
 """Threads and signals in the middle of a batch: no key is lost, and the filter is that of one thread."""
 
-import subprocess
-import sys
-import textwrap
 import threading
 from functools import partial
 
@@ -12,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lately
+from apart import run
 from lately._families import EVERY
 from support.plans import lines
 
@@ -172,14 +170,10 @@ def test_threads_that_cannot_be_are_refused(threads, kind):
     assert f.inserted == 0
 
 
-def run(code):
-    code = "import functools, lately, numpy as np, os, signal, sys, threading, time\n" + textwrap.dedent(code)
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-
-
 def test_a_signal_handler_may_use_the_filter_in_the_middle_of_its_batch():
-    done = run(
+    run(
         """
+        import functools
         f = lately.AgePartitionedBloomFilter(100_000, 0.01, block_bits=512)
         called = 0
         def handle(*_):
@@ -188,9 +182,10 @@ def test_a_signal_handler_may_use_the_filter_in_the_middle_of_its_batch():
             f.add("handled")
             assert "handled" in f
             f.duplicated([1, 2]), f.to_bytes(), f.copy(), repr(f)
+        many = np.broadcast_to(np.int64(7), 1 << 23)
+        f.query(many[:1])  # loads NumPy's interface, which a handler must not do while it is loaded
         signal.signal(signal.SIGALRM, handle)
         signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
-        many = np.broadcast_to(np.int64(7), 1 << 23)
         shared = functools.partial
         for call in (f.insert, f.query, shared(f.query, threads=2), f.duplicated, shared(f.duplicated, threads=2)):
             before = called
@@ -200,24 +195,21 @@ def test_a_signal_handler_may_use_the_filter_in_the_middle_of_its_batch():
         assert f.inserted == 3 * len(many) + 3 * called
         """
     )
-    assert (done.stderr, done.returncode) == ("", 0)
 
 
 def test_ctrl_c_stops_a_long_batch_and_leaves_a_filter():
-    done = run(
+    (took,) = run(
         """
         f = lately.AgePartitionedBloomFilter(100_000, 0.01, block_bits=512)
-        sent = []
-        def interrupt():
-            while f.inserted == 0:
-                time.sleep(0.01)
-            sent.append(time.monotonic())
-            os.kill(os.getpid(), signal.SIGINT)
-        threading.Thread(target=interrupt).start()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGPROF, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+        # Seconds of the processor: some keys have gone in, however busy the machine is.
+        start = time.process_time()
+        signal.setitimer(signal.ITIMER_PROF, 0.1)
         try:
             f.insert(np.broadcast_to(np.int64(7), 1 << 40))
         except KeyboardInterrupt:
-            took = time.monotonic() - sent[0]
+            took = time.process_time() - start
         assert 0 < f.inserted < 1 << 40 and f.inserted % 4096 == 0
         assert 7 in f and "new" not in f
         f.add("new")
@@ -225,5 +217,4 @@ def test_ctrl_c_stops_a_long_batch_and_leaves_a_filter():
         print(took)
         """
     )
-    assert done.stderr == ""
-    assert float(done.stdout) < 2, "20 ms on an idle machine"
+    assert float(took) < 2, "120 ms of the processor"
