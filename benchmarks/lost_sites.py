@@ -16,7 +16,7 @@ import numpy as np
 import ray
 
 import lately
-from lately.distributed import FailedSitesWarning, SlicedFilter, failure_rates
+from lately.distributed import FailedSitesWarning, SlicedFilter, SlicedShape
 
 KEYS, BITS, K, SITES = 20_000, 200_000, 8, 5
 WAYS = [
@@ -44,7 +44,7 @@ def main() -> None:
         os.kill(process, signal.SIGSTOP)
         negatives = 1 - f.query(np.arange(KEYS)).mean()
         positives = f.query(np.arange(10 * KEYS, 11 * KEYS)).mean()
-        fpr, fnr = failure_rates(kind, k=K, sites=SITES, failed=1, density=density, on_failure=answer)
+        fpr, fnr = SlicedShape(kind, k=K, sites=SITES).failure_rates(1, density, on_failure=answer)
         print(f"| {kind} | {answer} | {positives:.4f} | {fpr:.4f} | {negatives:.4f} | {fnr:.4f} |")
         os.kill(process, signal.SIGCONT)
         f.close()

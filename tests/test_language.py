@@ -145,10 +145,10 @@ def long_functions(sources: Sources) -> Iterator[str]:
 
 # What is counted, and the highest count that passes. Lower it with the count.
 LIMITS = {
-    phrases: 57,
-    openings: 22,
+    phrases: 26,
+    openings: 21,
     repeated_types: 0,
-    many_parameters: 7,
+    many_parameters: 2,
     long_functions: 0,
 }
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lately
-from lately._core import Ranges, expected_messages
+from lately._core import Ranges, SlicedShape
 from lately._plan import choice
 from lately.distributed import SlicedFilter
 from lately.distributed._slices.slicing import Slicing
@@ -33,7 +33,7 @@ def test_a_key_takes_as_many_messages_and_bytes_as_are_computed(name):
         before, alone = sliced.traffic.messages, 300
         for key in range(alone):
             sliced.duplicated([key], at=0)
-        expected = expected_messages(name, k, outer, inner=inner, partitioned=True)
+        expected = SlicedShape(name, k, outer, inner=inner, partitioned=True).messages()
         # How many sites a key has differs by less than two.
         assert abs((sliced.traffic.messages - before) / alone - expected) < 5 * 2 / np.sqrt(alone)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import lately
-from lately._core import failure_rates, sliced_rate
+from lately._core import SlicedShape
 from lately.distributed import FailedSitesWarning, SlicedFilter
 from lately.distributed._sites.interface import Failed
 from lately.distributed._slices.sliced import _handle
@@ -55,7 +55,7 @@ def test_failed_sites_cost_what_the_formulas_say(name):
         sliced.sites._down = {}
     sites, inner = shape["slices"] if name in ("h-v", "v-h") else (SITES, 1)
     for x, rates in mistakes.items():
-        expected = failure_rates(name, K, sites, FAILED, density, inner=inner, on_failure=x)
+        expected = SlicedShape(name, K, sites, inner=inner).failure_rates(FAILED, density, on_failure=x)
         for measured, rate in zip(np.array(rates).T, expected, strict=True):
             # Draws differ by more than their keys do, so they are what is counted.
             deviation = max(measured.std() / np.sqrt(DRAWS), np.sqrt(rate * (1 - rate) / (DRAWS * QUERIED)))
@@ -66,7 +66,7 @@ def test_failed_sites_cost_what_the_formulas_say(name):
 def test_without_failures_the_rate_is_the_computed_one(name):
     shape, filters = SHAPES[name]
     sites, inner = shape["slices"] if name in ("h-v", "v-h") else (SITES, 1)
-    rate = sliced_rate(name, KEYS, CELLS, K, sites, inner=inner)
+    rate = SlicedShape(name, K, sites, inner=inner).fpr(KEYS, CELLS)
     with SlicedFilter(**shape, filter=bloom(filters)) as sliced:
         sliced.insert(np.arange(KEYS))
         queried = 200_000

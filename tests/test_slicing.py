@@ -7,10 +7,11 @@ import pytest
 
 import lately
 from lately import _core
-from lately._core import expected_messages, failure_rates, least_sites, slice_capacity, sliced_rate
+from lately._core import SlicedShape, slice_capacity
 
 ARRANGED = [("horizontal", 12, 1), ("vertical", 12, 1), ("vertical", 3, 1), ("h-v", 4, 3), ("v-h", 3, 4)]
 K, TRIALS = 5, 200_000
+TWO_SITES = SlicedShape("vertical", 4, 2)
 
 
 def sites_of_cells(rng, kind, sites, inner, partitioned):
@@ -34,6 +35,7 @@ def assert_chance(hits, p):
 def test_failures_beside_a_simulation(kind, sites, inner, partitioned):
     rng = np.random.default_rng(6)
     count, at = sites_of_cells(rng, kind, sites, inner, partitioned)
+    shape = SlicedShape(kind, K, sites, inner=inner, partitioned=partitioned)
     for failed in (0, 1, count // 2, count - 1, count):
         down = rng.permuted(np.broadcast_to(np.arange(count) < failed, (TRIALS, count)), axis=1)
         lost = np.take_along_axis(down, at, axis=1)
@@ -41,8 +43,7 @@ def test_failures_beside_a_simulation(kind, sites, inner, partitioned):
         for on_failure in ("duplicate", 1, 3, "distinct"):
             least = {"duplicate": 0, "distinct": K}.get(on_failure, on_failure)
             answered = (~lost).sum(axis=1) >= least
-            given = {"inner": inner, "on_failure": on_failure, "partitioned": partitioned}
-            fpr, fnr = failure_rates(kind, K, sites, failed, 0.6, **given)
+            fpr, fnr = shape.failure_rates(failed, 0.6, on_failure=on_failure)
             assert_chance(answered & (lost | set_by_others).all(axis=1), fpr)
             assert_chance(~answered, fnr)
 
@@ -54,17 +55,17 @@ def test_messages_beside_a_simulation(kind, sites, inner, partitioned):
     count, at = sites_of_cells(rng, kind, sites, inner, partitioned)
     seen = rng.random((TRIALS, 1)) < 0.3
     is_set = seen | (rng.random((TRIALS, K)) < 0.7)
-    asked = {False: np.zeros(TRIALS), True: np.zeros(TRIALS)}
+    read = {False: np.zeros(TRIALS), True: np.zeros(TRIALS)}
     going = np.ones(TRIALS, bool)
     for j in range(K):
         new = (at[:, :j] != at[:, j : j + 1]).all(axis=1)
-        asked[False] += new
-        asked[True] += new & going
-        # The site that is asked tests all of the key's cells that it has.
+        read[False] += new
+        read[True] += new & going
+        # The site that is read tests all of the key's cells that it has.
         going &= ~(new & ((at == at[:, j : j + 1]) & ~is_set).any(axis=1))
-    for pipelined, messages in asked.items():
-        given = {"inner": inner, "pipelined": pipelined, "partitioned": partitioned}
-        expected = expected_messages(kind, K, sites, **given, density=0.7, duplicates=0.3)
+    shape = SlicedShape(kind, K, sites, inner=inner, partitioned=partitioned)
+    for pipelined, messages in read.items():
+        expected = shape.messages(pipelined=pipelined, density=0.7, duplicates=0.3)
         assert abs(messages.mean() - expected) <= 5 * messages.std() / np.sqrt(TRIALS) + 1e-9
         assert 1 <= expected <= min(K, count)
 
@@ -75,7 +76,7 @@ def test_messages_beside_a_simulation(kind, sites, inner, partitioned):
 )
 def test_rates_beside_filters(kind, sites, inner, groups, partitioned):
     rng, keys, cells = np.random.default_rng(8), 400, 2800
-    expected = sliced_rate(kind, keys, cells, 4, sites, inner=inner, partitioned=partitioned)
+    expected = SlicedShape(kind, 4, sites, inner=inner, partitioned=partitioned).fpr(keys, cells)
     hits, rounds, queries = 0.0, 400, 2000
     rates = []
     for i in range(rounds):
@@ -87,7 +88,7 @@ def test_rates_beside_filters(kind, sites, inner, groups, partitioned):
     hits = np.mean(rates)
     assert abs(hits - expected) <= 5 * np.std(rates) / np.sqrt(rounds)
     if groups > 1:  # the printed form, with n / S keys in each slice, is too low
-        assert sliced_rate("vertical", keys // groups, cells // groups, 4, 1, partitioned=partitioned) < expected
+        assert SlicedShape("vertical", 4, 1, partitioned=partitioned).fpr(keys // groups, cells // groups) < expected
 
 
 def test_no_slice_is_overfull_more_often_than_said():
@@ -103,28 +104,29 @@ def test_no_slice_is_overfull_more_often_than_said():
 def test_more_sites_bear_more_failures():
     for kind, on_failure, bound in (("vertical", "duplicate", "fpr"), ("horizontal", "distinct", "fnr")):
         for partitioned in (False, True):
-            given = {"on_failure": on_failure, "partitioned": partitioned}
-            least = least_sites(kind, 7, 3, 0.4, **{bound: 0.1}, **given)
+            shape = SlicedShape(kind, 7, 1, partitioned=partitioned)
+            least = shape.least_sites(3, 0.4, **{bound: 0.1}, on_failure=on_failure)
+            fewer, enough = (SlicedShape(kind, 7, sites, partitioned=partitioned) for sites in (least - 1, least))
             which = ("fpr", "fnr").index(bound)
-            assert failure_rates(kind, 7, least, 3, 0.4, **given)[which] <= 0.1
-            assert failure_rates(kind, 7, least - 1, 3, 0.4, **given)[which] > 0.1
+            assert enough.failure_rates(3, 0.4, on_failure=on_failure)[which] <= 0.1
+            assert fewer.failure_rates(3, 0.4, on_failure=on_failure)[which] > 0.1
 
 
 @pytest.mark.parametrize(
     ("call", "kind", "message"),
     [
-        (lambda: sliced_rate("flat", 10, 100, 4, 2), ValueError, 'kind must be .* got "flat"'),
-        (lambda: sliced_rate("vertical", 10, 100, 4, 2, inner=2), ValueError, "inner"),
-        (lambda: sliced_rate("vertical", 10, 0, 4, 2), ValueError, "cells"),
-        (lambda: failure_rates("vertical", 4, 2, 3, 0.5), ValueError, "failed"),
-        (lambda: failure_rates("vertical", 4, 2, 1, 1.5), ValueError, "density"),
-        (lambda: failure_rates("vertical", 4, 2, 1, 0.5, on_failure="x"), ValueError, "on_failure"),
-        (lambda: failure_rates("vertical", 4, 2, 1, 0.5, on_failure=0.5), TypeError, "on_failure"),
-        (lambda: failure_rates("vertical", 4, 2, 1, 0.5, on_failure=5), ValueError, "least must be at most k"),
-        (lambda: least_sites("h-v", 4, 2, 0.5, fpr=0.1), ValueError, "kind"),
-        (lambda: least_sites("vertical", 4, 2, 0.9, fpr=0.1), ValueError, "no number of sites"),
-        (lambda: least_sites("vertical", 4, 2, 0.9), TypeError, "fpr or fnr"),
-        (lambda: expected_messages("vertical", 4, 0), ValueError, "sites"),
+        (lambda: SlicedShape("flat", 4, 2), ValueError, 'kind must be .* got "flat"'),
+        (lambda: SlicedShape("vertical", 4, 2, inner=2), ValueError, "inner"),
+        (lambda: SlicedShape("vertical", 4, 0), ValueError, "sites"),
+        (lambda: TWO_SITES.fpr(10, 0), ValueError, "cells"),
+        (lambda: TWO_SITES.failure_rates(3, 0.5), ValueError, "failed"),
+        (lambda: TWO_SITES.failure_rates(1, 1.5), ValueError, "density"),
+        (lambda: TWO_SITES.failure_rates(1, 0.5, on_failure="x"), ValueError, "on_failure"),
+        (lambda: TWO_SITES.failure_rates(1, 0.5, on_failure=0.5), TypeError, "on_failure"),
+        (lambda: TWO_SITES.failure_rates(1, 0.5, on_failure=5), ValueError, "least must be at most k"),
+        (lambda: SlicedShape("h-v", 4, 2).least_sites(2, 0.5, fpr=0.1), ValueError, "kind"),
+        (lambda: TWO_SITES.least_sites(2, 0.9, fpr=0.1), ValueError, "no number of sites"),
+        (lambda: TWO_SITES.least_sites(2, 0.9), TypeError, "fpr or fnr"),
         (lambda: slice_capacity(10, 2, overfull=2), ValueError, "overfull"),
     ],
 )
@@ -136,9 +138,9 @@ def test_what_cannot_be_is_named(call, kind, message):
 @pytest.mark.parametrize(
     "thing",
     [
-        *(getattr(_core, name) for name in ("Slice", "Scattered", "sliced_rate", "failure_rates", "least_sites")),
-        *(getattr(_core, name) for name in ("expected_messages", "slice_capacity")),
+        *(getattr(_core, name) for name in ("Slice", "Scattered", "SlicedShape", "slice_capacity")),
         *(vars(_core.Slice)[name] for name in ("from_words", "bounds", "ages", "touch", "words")),
+        *(vars(_core.SlicedShape)[name] for name in ("fpr", "failure_rates", "least_sites", "messages")),
     ],
 )
 def test_docstring(thing):

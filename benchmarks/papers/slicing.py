@@ -118,7 +118,7 @@ FIGURE_7C = """### Figure 7(c)
 
 Messages per lookup, {lookups:,} of the 100,000 events of a stream, key by key, while it fills a vertical filter. In
 parallel: one to each site that has a cell of the key. Pipelined: one site after the other, up to an empty cell. By
-`expected_messages` in parentheses."""
+`SlicedShape.messages` in parentheses."""
 
 
 def draw_messages(axes: Axes) -> list[str]:
@@ -146,7 +146,7 @@ FIGURES_5_7_8 = """## Figures 5, 7 and 8
 
 Figure 5 is the first stream, 7 and 8 the others. False positives are the share reported of the events that come for
 the first time, over the whole stream, as in the paper; and of fresh keys once the filter is full, which is what its
-formulas are of. By `sliced_rate` in parentheses, for the stream averaged while it fills (lines in the figures);
+formulas are of. By `SlicedShape.fpr` in parentheses, for the stream averaged while it fills (lines in the figures);
 "printed" is eq. 3 or 4 at the full filter. Means over filters of many seeds, {firsts:,} first occurrences or more a
 point."""
 

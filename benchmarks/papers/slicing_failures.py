@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from lately._core import failure_rates, least_sites
+from lately._core import SlicedShape
 from slicing_runs import (
     COLORS,
     DRAWS,
@@ -56,7 +56,7 @@ def figure_1(stream: Stream) -> tuple[Figure, list[str]]:
             for seed in tqdm(range(DRAWS), desc=f"figure 1(a), {kind}")
         ]
         found = np.mean(runs, axis=0)
-        theory = [failure_rates(kind, HASHES, SITES, int(f), rho)[0] for f in shares]
+        theory = [SlicedShape(kind, HASHES, SITES).failure_rates(int(f), rho)[0] for f in shares]
         by_share.plot(shares / SITES, found, ".", color=COLORS[kind], label=kind)
         by_share.plot(shares / SITES, theory, color=COLORS[kind], lw=1)
         lines += [f"| {kind} | {f} | {found[f]:.4f} | {theory[f]:.4f} |" for f in (0, 5, 10, 25)]
@@ -65,7 +65,8 @@ def figure_1(stream: Stream) -> tuple[Figure, list[str]]:
     needed = []
     for kind, axes in zip(KINDS, (by_failed, other), strict=True):
         found = sites_needed(stream, kind)
-        theory = np.array([[least_sites(kind, HASHES, f, rho, fpr=most) for f in FAILED] for most in MOST])
+        shape = SlicedShape(kind, HASHES, 1)
+        theory = np.array([[shape.least_sites(f, rho, fpr=most) for f in FAILED] for most in MOST])
         for most, marker, run, line in zip(MOST, MARKERS, found, theory, strict=True):
             axes.plot(FAILED, run, marker, color=COLORS[kind], label=f"at most {most:.2f}")
             axes.plot(FAILED, line, color=COLORS[kind], lw=1)
@@ -107,7 +108,7 @@ def draw_thresholds(axes: Axes, stream: Stream) -> list[str]:
     draws = [thresholds(stream, bits, k, sites, failed, seed) for seed in tqdm(range(2 * DRAWS), desc="figure 5(d)")]
     positive, negative = np.mean(draws, axis=0)
     rho, phi = density(len(stream.firsts), bits, k), failed / sites
-    right = np.array([failure_rates("vertical", k, sites, failed, rho, on_failure=x) for x in range(k + 1)])
+    right = np.array([SlicedShape("vertical", k, sites).failure_rates(failed, rho, on_failure=x) for x in range(k + 1)])
     for found, theory, color, name in (
         (positive, right[:, 0], "tab:red", "false positives"),
         (negative, right[:, 1], "tab:green", "false negatives"),
@@ -140,7 +141,7 @@ def diced(stream: Stream) -> list[str]:
         found = np.mean(
             [diced_failing(stream, dice, OUTER, INNER, THRESHOLD_FAILED, seed) for seed in range(8 * DRAWS)]
         )
-        theory = failure_rates(dice, HASHES, OUTER, THRESHOLD_FAILED, rho, inner=INNER)[0]
+        theory = SlicedShape(dice, HASHES, OUTER, inner=INNER).failure_rates(THRESHOLD_FAILED, rho)[0]
         phi = THRESHOLD_FAILED / (OUTER * INNER)
         eq_7, printed = ((phi + (1 - share) * rho) ** HASHES for share in (phi, THRESHOLD_FAILED / OUTER))
         rows.append(f"| {dice} | {found:.4f} | {theory:.4f} | {eq_7:.4f} | {printed:.4f} |")

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 import lately
-from lately.distributed import FailedSitesWarning, LocalSites, SlicedFilter
+from lately.distributed import FailedSitesWarning, LocalSites, SlicedFilter, SlicedShape
 
 COLORS = {"horizontal": "tab:orange", "vertical": "tab:blue"}
 MARKERS = (".", "x", "^")
@@ -111,7 +111,7 @@ class Rate:
     stream, full : float
         Share reported of the first occurrences as they come, and of fresh keys at the end.
     stream_theory, full_theory : float
-        The same by `sliced_rate`, the former averaged over the keys held so far.
+        The same by `SlicedShape.fpr`, the former averaged over the keys held so far.
     """
 
     stream: float
@@ -148,7 +148,7 @@ class Rate:
 def expected(kind: Kind, slices: int, bits: int, keys: int) -> float:
     """Rate of false positives with this many keys (eq. 3; eq. 4 with OIE-5)."""
     cells = bits if kind == "vertical" else bits // slices * slices
-    return lately._core.sliced_rate(kind, keys, cells, HASHES, slices)
+    return SlicedShape(kind, HASHES, slices).fpr(keys, cells)
 
 
 def loads(stream: Stream, kind: Kind, slices: int, seed: int) -> NDArray[np.float64]:
@@ -221,7 +221,7 @@ class CountedSites(LocalSites):
 
 
 def messages(share: float, slices: int, lookups: int, *, pipelined: bool) -> tuple[float, float]:
-    """Give messages per lookup, in a stream with a share of distinct keys, and by `expected_messages` while it fills.
+    """Give messages per lookup of a stream with a share of distinct keys, and by `SlicedShape.messages` while it fills.
 
     The first events of each twentieth of the stream are looked up, key by key, before that twentieth is inserted.
     """
@@ -237,10 +237,7 @@ def messages(share: float, slices: int, lookups: int, *, pipelined: bool) -> tup
         for key in queried:
             f.query([key])
         theory.append(
-            lately._core.expected_messages(
-                "vertical",
-                HASHES,
-                slices,
+            SlicedShape("vertical", HASHES, slices).messages(
                 pipelined=pipelined,
                 density=density(int(held.sum()), bits),
                 duplicates=float(held[queried].mean()),

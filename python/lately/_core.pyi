@@ -27,6 +27,7 @@ __all__ = [
     "Records",
     "Scattered",
     "Slice",
+    "SlicedShape",
     "__version__",
     "_debug_build",
     "_fail",
@@ -39,12 +40,9 @@ __all__ = [
     "count",
     "distinct",
     "duplicated_exactly",
-    "expected_messages",
-    "failure_rates",
     "from_bytes",
     "generations",
     "hash_keys",
-    "least_sites",
     "missed",
     "missed_by_block",
     "open",
@@ -60,7 +58,6 @@ __all__ = [
     "shared_path",
     "slice_bits",
     "slice_capacity",
-    "sliced_rate",
     "variants",
 ]
 
@@ -414,6 +411,24 @@ class Scattered:
         known: NDArray[np.int8] | None = None,
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]: ...
 
+@final
+class SlicedShape:
+    def __new__(cls, kind: _Sliced, k: int, sites: int, *, inner: int = 1, partitioned: bool = False) -> Self: ...
+    def fpr(self, keys: int, cells: int) -> float: ...
+    def failure_rates(
+        self, failed: int, density: float, *, on_failure: Literal["duplicate", "distinct"] | int = "duplicate"
+    ) -> tuple[float, float]: ...
+    def least_sites(
+        self,
+        failed: int,
+        density: float,
+        *,
+        fpr: float | None = None,
+        fnr: float | None = None,
+        on_failure: Literal["duplicate", "distinct"] | int = "duplicate",
+    ) -> int: ...
+    def messages(self, *, pipelined: bool = False, density: float = 0.5, duplicates: float = 0.0) -> float: ...
+
 def overfull(filter: Filter) -> str | None: ...
 def part_of(hashes: NDArray[np.uint64], parts: int) -> NDArray[np.uint16]: ...
 def count(filter: Filter, keys: Any, at: _Moments = None, window: int | _Span | None = None) -> NDArray[np.uint64]: ...
@@ -425,42 +440,6 @@ def retained(filter: Filter) -> int: ...
 def slice_bits(filter: Filter) -> NDArray[np.uint64]: ...
 def cells(filter: Filter, keys: Any) -> NDArray[np.uint64]: ...
 def generations(filter: Filter, at: _Moments, n: int) -> NDArray[np.int64]: ...
-def sliced_rate(
-    kind: _Sliced, keys: int, cells: int, k: int, sites: int, *, inner: int = 1, partitioned: bool = False
-) -> float: ...
-def failure_rates(
-    kind: _Sliced,
-    k: int,
-    sites: int,
-    failed: int,
-    density: float,
-    *,
-    inner: int = 1,
-    on_failure: Literal["duplicate", "distinct"] | int = "duplicate",
-    partitioned: bool = False,
-) -> tuple[float, float]: ...
-def least_sites(
-    kind: Literal["horizontal", "vertical"],
-    k: int,
-    failed: int,
-    density: float,
-    *,
-    fpr: float | None = None,
-    fnr: float | None = None,
-    on_failure: Literal["duplicate", "distinct"] | int = "duplicate",
-    partitioned: bool = False,
-) -> int: ...
-def expected_messages(
-    kind: _Sliced,
-    k: int,
-    sites: int,
-    *,
-    inner: int = 1,
-    pipelined: bool = False,
-    density: float = 0.5,
-    duplicates: float = 0.0,
-    partitioned: bool = False,
-) -> float: ...
 def slice_capacity(keys: int, slices: int, *, overfull: float = 0.001) -> int: ...
 def hash_keys(keys: Any, *, seed: int | bytes = 0, missing: _Missing = "same") -> NDArray[np.uint64]: ...
 def read_span(value: object, name: str) -> int: ...

@@ -71,7 +71,7 @@ mod _core {
     #[pymodule_export]
     use super::slice::{Slice, cells, generations};
     #[pymodule_export]
-    use super::slicing::{expected_messages, failure_rates, least_sites, slice_capacity, sliced_rate};
+    use super::slicing::{SlicedShape, slice_capacity};
     #[pymodule_export]
     use super::time::instant::read_moment;
     #[pymodule_export]

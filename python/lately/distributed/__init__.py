@@ -4,7 +4,7 @@ A filter is cut into slices, or repeated along a tree, and each piece lives on a
 interface of sites (`Sites`), so that it runs the same in one process and on the actors of Ray.
 """
 
-from lately._core import expected_messages, failure_rates, least_sites, slice_capacity, sliced_rate
+from lately._core import SlicedShape, slice_capacity
 from lately.distributed._deduplicate import deduplicate
 from lately.distributed._producer.exchange import FailedSitesError, FailedSitesWarning
 from lately.distributed._sites.errors import CheckpointError
@@ -23,11 +23,8 @@ __all__ = [
     "LocalSites",
     "RaySites",
     "SlicedFilter",
+    "SlicedShape",
     "Traffic",
     "deduplicate",
-    "expected_messages",
-    "failure_rates",
-    "least_sites",
     "slice_capacity",
-    "sliced_rate",
 ]

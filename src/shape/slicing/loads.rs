@@ -3,7 +3,7 @@
 use super::{SITES, share};
 use crate::Error;
 
-/// Most keys: loads are summed over one by one, some 20 sqrt(n / G) of them.
+/// Most keys: loads are summed over each by itself, some 20 sqrt(n / G) of them.
 const KEYS: u64 = 1 << 40;
 
 /// The keys to plan each of `slices` horizontal slices for, so that with `keys` distinct ones the chance that any of

@@ -1,5 +1,5 @@
 //! A filter over several sites (paper 4, section 3): how often it errs, whole and with sites that have failed, and how
-//! many sites a lookup asks.
+//! many sites a lookup reads.
 //!
 //! All ways of slicing are one: a key belongs to one of G groups of V sites, and its k cells lie on the sites of its
 //! group. Horizontal filters have V = 1, vertical ones G = 1, and diced ones neither; h-v and v-h differ in which of
@@ -8,7 +8,7 @@
 //! Where this differs from the paper:
 //! - The load of a group is Binomial(n, 1/G), not n/G in each (erratum OIE-5).
 //! - Of all G V sites exactly f have failed. So the failures in a group are hypergeometric, and those of diced filters
-//!   likelier to come together than eq. 7 says (with erratum OIE-3): its f/(G V) for each cell on its own is too low.
+//!   likelier to come together than by eq. 7 (with erratum OIE-3): its f/(G V) for each cell on its own is too low.
 //!   With V = 1 that is eq. 5, with G = 1 eq. 6.
 //! - Cells anywhere in one array, as in the paper, lie on sites of their own choice. A partitioned or timing filter has
 //!   a stretch of the row for each of the k, and its cells lie on different sites where there are k or more: with half
@@ -109,26 +109,26 @@ impl Sites {
         Ok((reported.min(1.0), missed.min(1.0)))
     }
 
-    /// Sites that a lookup asks, in expectation: all that have a cell of the key, at once, or one after the other up to
+    /// Returns how many sites a lookup reads, in expectation: all that have a cell of the key, at once, or one after the other up to
     /// the first with an empty cell (section 3.2, "Parallelism & Pipelining"), where share `density` of the cells is
     /// set and share `duplicates` of the keys is held.
     pub fn messages(&self, pipelined: bool, density: f64, duplicates: f64) -> Result<f64, Error> {
         share("density", density)?;
         share("duplicates", duplicates)?;
-        let all = self.asked(1.0);
+        let all = self.sites_read(1.0);
         if !pipelined {
             return Ok(all);
         }
-        Ok(duplicates * all + (1.0 - duplicates) * self.asked(density))
+        Ok(duplicates * all + (1.0 - duplicates) * self.sites_read(density))
     }
 
-    /// Sites asked in turn about a key whose cells are each set with chance `set`.
-    fn asked(&self, set: f64) -> f64 {
+    /// Returns how many sites are read in turn for a key whose cells are each set with chance `set`.
+    fn sites_read(&self, set: f64) -> f64 {
         let (k, sites) = (self.k as usize, self.spread as f64);
         if self.partitioned {
-            // Site i is asked if all cells before it are set and not all others lie behind it.
+            // Site i is read if all cells before it are set and not all others lie behind it.
             let before = |i: u64, j: usize| (i as f64 * k as f64 / sites - j as f64).clamp(0.0, 1.0);
-            let asked = |i: u64| {
+            let read = |i: u64| {
                 let (mut all_set, mut passed) = (1.0, 1.0);
                 for j in 0..k {
                     let (earlier, here) = (before(i, j), before(i + 1, j) - before(i, j));
@@ -137,16 +137,16 @@ impl Sites {
                 }
                 all_set - passed
             };
-            return (0..self.spread).map(asked).sum();
+            return (0..self.spread).map(read).sum();
         }
-        // The next site is asked after v if cell j is the first on another, all before it are set, and of those behind
+        // The next site is read after v if cell j is the first on another, all before it are set, and of those behind
         // it every one that is on these v sites.
         let mut occupied = vec![0.0; k + 1]; // by v: chance that the cells so far lie on v sites and are set
         (occupied[0], occupied[1]) = (1.0, 0.0);
-        let mut asked = 0.0;
+        let mut read = 0.0;
         for j in 0..k {
             let on = |v: usize| v as f64 / sites;
-            asked += (0..=j)
+            read += (0..=j)
                 .map(|v| occupied[v] * (1.0 - on(v)).max(0.0) * (1.0 - on(v) * (1.0 - set)).powi((k - 1 - j) as i32))
                 .sum::<f64>();
             for v in (0..=j + 1).rev() {
@@ -154,7 +154,7 @@ impl Sites {
                 occupied[v] = set * (occupied[v] * on(v) + new);
             }
         }
-        asked
+        read
     }
 }
 
