@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 import lately
 from lately._core import RecordHashes, RecordReader
 from lately.cli.delimited import CsvReader
-from lately.cli.fast_path import FastPath
 from lately.cli.json_lines import JsonReader
 from lately.cli.lines import TextReader
-from lately.cli.records import Malformed, ReaderOptions
+from lately.cli.records import LineReader, Malformed, ReaderOptions
 from lately.cli.times import Times
 from support.parquet import parquet
 
@@ -71,7 +70,7 @@ def both_ways(tmp_path, monkeypatch):
     def run(make, data):
         path = tmp_path / "a"
         path.write_bytes(data)
-        taken, read, found = [], FastPath.read, []
+        taken, read, found = [], LineReader._read_fast, []
 
         def counting(self, *arguments):
             batch = read(self, *arguments)
@@ -80,7 +79,7 @@ def both_ways(tmp_path, monkeypatch):
 
         for instead in (counting, lambda *_: None):
             with monkeypatch.context() as patch:
-                patch.setattr(FastPath, "read", instead)
+                patch.setattr(LineReader, "_read_fast", instead)
                 malformed = Malformed(True)
                 found.append(everything(make(malformed), path, malformed))
         assert found[0] == found[1]

@@ -5,52 +5,38 @@ from __future__ import annotations
 import json
 
 from lately._core import RecordReader
-from lately.cli.fast_path import FastPath, encoding_of, fields_met
-from lately.cli.lines import TextReader
-from lately.cli.records import Gathered
+from lately.cli.lines import line_of
+from lately.cli.records import LineReader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Any
 
     from lately import Filter
-    from lately.cli.records import Batch, ReaderOptions
+    from lately.cli.records import Lines, ReaderOptions
 
 
-class JsonReader(TextReader):
+class JsonReader(LineReader):
     """Reads JSON lines, an object each. Without key fields, the text of the line is the key."""
 
     def __init__(self, options: ReaderOptions) -> None:
         super().__init__(options)
-        self._strict = True  # JSON is UTF-8
+        self._strict = True  # JSON is text
         self._fields = options.key
         self.absent = set(options.key)
 
-    def _fast_path(self, filter: Filter) -> FastPath:
+    def _core(self, filter: Filter, encoding: str) -> RecordReader | None:
         time = None if self._options.time is None else self._options.time.field
-        encoding = encoding_of(self._options.encoding, strict=True)
-        made = RecordReader.json(filter, encoding, self._options.longest, key=self._fields, time=time)
-        return FastPath(made, self._options, json.loads)
+        return RecordReader.json(filter, encoding, self._options.longest, key=self._fields, time=time)
 
-    def _read(self, blocks: Iterator[bytes], name: str, fast_path: FastPath) -> Iterator[Batch]:
-        for batch in super()._read(blocks, name, fast_path):
-            self.absent -= fields_met(fast_path, self._fields)
-            yield batch
+    def _time(self, raw: bytes) -> object:
+        return json.loads(raw)
 
-    def _slowly(self, block: bytes, first: int, name: str) -> Batch:
-        times = self._options.time
-        gathered = Gathered(name)
-        for number, line, text in zip(*self._decoded(block, first, name), strict=True):
-            try:
-                record = _object(text)
-                key = self._key(record, text) if self._fields else text.strip()
-                time = None if times is None else times.read(_found(record, times.field))
-            except ValueError as error:
-                self._options.malformed(f"{name}, line {number}", str(error))
-            else:
-                gathered.add(number, key, time, line)
-        return gathered.batch()
+    def _read(self, lines: Lines) -> tuple[object, object]:
+        text = line_of(lines)
+        record, times = _object(text), self._options.time
+        key = self._key(record, text) if self._fields else text.strip()
+        return key, None if times is None else _found(record, times.field)
 
     def _key(self, record: dict[str, Any], text: str) -> object:
         values = tuple([_found(record, field) for field in self._fields])

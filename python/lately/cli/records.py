@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from abc import ABC, abstractmethod
 from contextlib import closing
 from itertools import compress
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from lately import Filter
+    from lately._core import RecordReader
     from lately.cli.outputs import Output
     from lately.cli.signals import Stop
     from lately.cli.times import Times
@@ -158,8 +160,111 @@ def key_of(text: str) -> str | bytes:
     return text
 
 
+class Lines:
+    """Iterates over the lines of a file as text, from the current record on, through as many blocks as it needs.
+
+    Attributes
+    ----------
+    block : bytes
+        The current block. If a record continues in the next block, both are joined.
+    start : int
+        Where the current record starts in the block.
+    end : int
+        Where the last line that was read ends.
+    number : int
+        Number of the first line of the record.
+    count : int
+        How many of its lines were read.
+    escaped : bool
+        Whether a line of the record is not valid in the encoding. Its bytes are escaped by ``surrogateescape``.
+    """
+
+    def __init__(self, blocks: Iterator[bytes], options: ReaderOptions, *, strict: bool) -> None:
+        self._blocks = blocks
+        self._encoding = options.encoding
+        self._longest = options.longest
+        self._strict = strict
+        self.block = b""
+        self.start = self.end = 0
+        self.number = 1
+        self.count = 0
+        self.escaped = False
+
+    def __iter__(self) -> Lines:
+        return self
+
+    def __next__(self) -> str:
+        if self.end == len(self.block) and not self.fill():
+            raise StopIteration
+        begin, self.end = self.end, self.block.find(b"\n", self.end) + 1 or len(self.block)
+        self.count += 1
+        line = self.block[begin : self.end]
+        try:
+            text = line.decode(self._encoding)
+        except UnicodeDecodeError:
+            text = line.decode(self._encoding, "surrogateescape")
+            self.escaped = True
+        return text.removeprefix(BOM) if self.number == self.count == 1 else text
+
+    @property
+    def at_end(self) -> bool:
+        """Whether the record starts in the next block, which may not be available yet."""
+        return self.start == len(self.block)
+
+    def fill(self) -> bool:
+        """Read the next block, and join it to the lines of the current record. Return False at the end of the file."""
+        rest = self.block[self.start :]
+        if len(rest) > self._longest:
+            raise ValueError(self._too_long())
+        more = next(self._blocks, b"")
+        self.block, self.start, self.end = rest + more, 0, self.end - self.start
+        return bool(more)
+
+    def raw(self) -> bytes:
+        """Return the bytes of the lines that were read."""
+        return self.block[self.start : self.end]
+
+    def check(self) -> None:
+        """Raise `ValueError` if the record is too long, or not valid in a strict encoding."""
+        if self.end - self.start > self._longest:
+            raise ValueError(self._too_long())
+        if self.escaped:
+            self.check_text()
+
+    def check_text(self) -> None:
+        """Raise `ValueError` if the record is not valid in a strict encoding."""
+        if self.escaped and self._strict:
+            raise ValueError(f"not valid {self._encoding}")
+
+    def _too_long(self) -> str:
+        return f"longer than --max-record {self._longest}"
+
+    def back(self) -> None:
+        """Read the lines of the current record again."""
+        self.end, self.count, self.escaped = self.start, 0, False
+
+    def forward(self) -> None:
+        """Begin a record after the lines that were read."""
+        self.move(self.end, self.number + self.count)
+
+    def move(self, start: int, number: int) -> None:
+        """Begin a record at `start`, in line `number`."""
+        self.start = self.end = start
+        self.number, self.count, self.escaped = number, 0, False
+
+
+# After fewer records, Python reads the rest of a block: each call of the core makes a batch.
+_FEW = 128
+
+# Encodings that the core has. Of others, which all extend ASCII, it reads ASCII.
+_ENCODINGS = {"utf-8": "utf-8", "iso8859-1": "latin-1"}
+
+
 class LineReader(ABC):
     """Base of the readers of text, CSV and JSON lines. They read files one after the other, as one stream.
+
+    The core reads records up to one that is malformed or of a rare form. That record is read here, with Python's own
+    `csv` and `json`, which also report what is wrong with it. Then the core goes on.
 
     Attributes
     ----------
@@ -175,6 +280,7 @@ class LineReader(ABC):
 
     def __init__(self, options: ReaderOptions) -> None:
         self._options = options
+        self._strict = options.strict
         self.absent: set[str] = set()
         self.inputs: list[Any] = []
 
@@ -200,13 +306,79 @@ class LineReader(ABC):
         """Return a writer of such records. If they are marked, the field is in their bytes."""
         return LineWriter(output)
 
-    @abstractmethod
     def _batches(self, blocks: Iterator[bytes], name: str, filter: Filter) -> Iterator[Batch]:
         """Yield all records in blocks of lines. Those of a block are yielded before the next block is read."""
+        lines, times = Lines(blocks, self._options, strict=self._strict), self._options.time
+        gathered = Gathered(name, self._begin(lines, name))
+        core = self._core(filter, self._encoding()) if lines.block else None
+        worthwhile = True
+        while True:
+            if worthwhile or lines.at_end:
+                yield gathered.batch()
+                if lines.at_end and not lines.fill():
+                    return
+                batch = self._read_fast(lines, core, name)
+                worthwhile = lines.number == 1 or (batch is not None and len(batch.keys) >= _FEW)
+                if batch is not None:
+                    yield batch
+                    lines.move(batch.records.end, batch.records.line(len(batch.keys)))
+                    if lines.at_end:
+                        continue
+            try:
+                read = self._read(lines)
+                if read is not None:
+                    key, time = read
+                    moment = None if times is None else times.read(time)
+                    gathered.add(lines.number, key, moment, lines.raw())
+            except ValueError as error:
+                self._options.malformed(f"{name}, line {lines.number}", str(error))
+            lines.forward()
 
-    def _too_long(self, line: bytes) -> str:
-        """Return the reason to reject a record that is too long, or an empty string."""
-        return f"longer than --max-record {self._options.longest}" if len(line) > self._options.longest else ""
+    def _read_fast(self, lines: Lines, core: RecordReader | None, name: str) -> Batch | None:
+        """Read records of this block by the core. Return None if it does not read the first."""
+        times = self._options.time
+        if core is None or (lines.number == 1 and lines.block.startswith(BOM.encode())):
+            return None
+        records, keys, given, met = core.read(lines.block, lines.start, lines.number, times is not None and times.plain)
+        if not len(records):
+            return None
+        self.absent.difference_update(field for i, field in enumerate(self._options.key) if met >> i & 1)
+        if times is None or not isinstance(given, list):
+            return Batch(name, keys, None if times is None else given, records)
+        moments: list[int] = []
+        try:
+            moments.extend(times.read(self._time(raw)) for raw in given)
+        except ValueError:  # reported when this record is read here
+            records, keys = records[: len(moments)], keys[: len(moments)]
+        return Batch(name, keys, array_of(moments), records) if moments else None
+
+    def _encoding(self) -> str:
+        """Return the core's name of the encoding."""
+        known = _ENCODINGS.get(codecs.lookup(self._options.encoding).name, "ascii")
+        return f"strict {known}" if known == "utf-8" and self._strict else known
+
+    def _begin(self, lines: Lines, name: str) -> bytes:
+        """Read the header, if files have one. Return the bytes to write before the records."""
+        lines.fill()
+        return b""
+
+    @abstractmethod
+    def _core(self, filter: Filter, encoding: str) -> RecordReader | None:
+        """Return the core's reader, or None if it has none for these options."""
+
+    @abstractmethod
+    def _read(self, lines: Lines) -> tuple[object, object] | None:
+        """Read the next record: its key, and the value of its time. Return None for a comment.
+
+        Raises
+        ------
+        ValueError
+            If the record is malformed. The lines that were read are skipped.
+        """
+
+    def _time(self, raw: bytes) -> object:
+        """Return the value of a time in the core's records."""
+        return raw.decode("ascii")
 
 
 class Gathered:

@@ -5,16 +5,15 @@ from __future__ import annotations
 from contextlib import suppress
 
 from lately.cli.errors import UsageError
-from lately.cli.lines import TextReader
-from lately.cli.records import BOM, Batch, Gathered
+from lately.cli.lines import line_of
+from lately.cli.records import BOM, LineReader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Any
 
     from lately import Filter
-    from lately.cli.records import ReaderOptions
+    from lately.cli.records import Lines, ReaderOptions
 
 _BOM = BOM.encode()
 
@@ -29,27 +28,22 @@ def _number(field: str) -> int:
     )
 
 
-class WordReader(TextReader):
+class WordReader(LineReader):
     """Reads lines. Their key is made of words between blanks, by the numbers in the options, counted from 1."""
 
     def __init__(self, options: ReaderOptions) -> None:
         super().__init__(options)
         self._numbers = [_number(field) for field in options.key]
 
-    def _batches(self, blocks: Iterator[bytes], name: str, filter: Filter) -> Iterator[Batch]:
-        first = 1
-        for block in blocks:
-            numbers, lines, _ = self._decoded(block, first, name)
-            batch = Gathered(name)
-            for number, line in zip(numbers, lines, strict=True):
-                words = line.removeprefix(_BOM if number == 1 else b"").split()
-                if len(words) < max(self._numbers):
-                    reason = f"expected at least {max(self._numbers)} words, for --key, got {len(words)}"
-                    self._options.malformed(f"{name}, line {number}", reason)
-                else:
-                    batch.add(number, self._key(words), None, line)
-            yield batch.batch()
-            first += block.count(b"\n")
+    def _core(self, filter: Filter, encoding: str) -> None:
+        return None
+
+    def _read(self, lines: Lines) -> tuple[object, object]:
+        line_of(lines)
+        words = lines.raw().removeprefix(_BOM if lines.number == 1 else b"").split()
+        if len(words) < max(self._numbers):
+            raise ValueError(f"expected at least {max(self._numbers)} words, for --key, got {len(words)}")
+        return self._key(words), None
 
     def _key(self, words: list[bytes]) -> Any:
         key = tuple(self._word(words[number - 1]) for number in self._numbers)
