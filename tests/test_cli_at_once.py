@@ -291,7 +291,7 @@ def test_records_of_a_block():
     for beyond in (
         lambda: lines[4],
         lambda: lines.line(5),
-        lambda: RecordReader.lines(SEEN, "ascii", 9).read(b"", 1, 1, False),
+        lambda: RecordReader.lines(SEEN, "utf-8", 9).read(b"", 1, 1, False),
     ):
         with pytest.raises(IndexError, match=r"no record|start must be"):
             beyond()

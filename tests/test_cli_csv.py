@@ -96,6 +96,14 @@ def test_zeek(tmp_path, dedupe):
     assert (ended.status, "c.log, line 1: expected a header" in ended.err) == (1, True)
 
 
+def test_a_blank_line_in_a_zeek_log_is_malformed(tmp_path, dedupe):
+    rows = [b"1.5\t10.0.0.1\t-\n", b"\n", b"2.5\t10.0.0.2\t-\n"]
+    (tmp_path / "a.log").write_bytes(ZEEK + b"".join(rows))
+    ended = dedupe(tmp_path / "a.log", "--format", "zeek", "--key", "id.orig_h", "--window", 9, "--skip-bad")
+    assert ended.out == ZEEK + rows[0] + rows[2]
+    assert "malformed  1," in ended.err
+
+
 def test_a_log_of_zeek_is_known_by_its_first_line(tmp_path, dedupe):
     rows = [b"1.5\t10.0.0.1\t-\n", b"2.5\t10.0.0.1\t-\n"]
     (tmp_path / "a.log").write_bytes(ZEEK + b"".join(rows))

@@ -3,7 +3,13 @@
 use super::reader::{CsvReader, Encoding, JsonReader, LineReader, Reader, RecordBatch};
 use lately::key::KeyHasher;
 
-const ENCODINGS: [Encoding; 4] = [Encoding::Utf8, Encoding::StrictUtf8, Encoding::Latin1, Encoding::Ascii];
+/// UTF-8, Latin-1, and an encoding of which only printable ASCII is read.
+pub fn encodings() -> [Encoding; 4] {
+    let latin = std::array::from_fn(|byte| Some(char::from(byte as u8)));
+    let printable = |letter: &char| matches!(letter, ' '..='~' | '\t' | '\r' | '\n');
+    let ascii = Encoding::Bytes(Box::new(latin.map(|letter| letter.filter(printable))));
+    [Encoding::Utf8, Encoding::StrictUtf8, Encoding::Bytes(Box::new(latin)), ascii]
+}
 
 /// Reads a block after four bytes, which choose the reader. Returns the number of records.
 pub fn run(bytes: &[u8]) -> usize {
@@ -23,7 +29,7 @@ pub fn run(bytes: &[u8]) -> usize {
 }
 
 fn reader(kind: u8, key: u8, time: u8) -> Box<dyn Reader> {
-    let (encoding, longest) = (ENCODINGS[kind as usize >> 2 & 3], 4 + (kind as usize >> 4) * 8);
+    let (encoding, longest) = (encodings()[kind as usize >> 2 & 3].clone(), 4 + (kind as usize >> 4) * 8);
     match kind & 3 {
         0 => Box::new(LineReader { encoding, longest }),
         1 => {

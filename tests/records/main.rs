@@ -71,18 +71,18 @@ fn with_a_secret_records_have_the_hashes_of_single_ones() {
         encoding,
         longest: 100,
     };
-    for encoding in [Encoding::Utf8, Encoding::StrictUtf8, Encoding::Latin1, Encoding::Ascii] {
+    for (number, encoding) in fuzzed::encodings().into_iter().enumerate() {
         let readers: [Box<dyn Reader>; 4] = [
-            Box::new(LineReader { encoding, longest: 100 }),
-            Box::new(csv(vec![1], true, encoding)),
-            Box::new(csv(vec![0], false, encoding)),
-            Box::new(csv(vec![1, 0], true, encoding)),
+            Box::new(LineReader { encoding: encoding.clone(), longest: 100 }),
+            Box::new(csv(vec![1], true, encoding.clone())),
+            Box::new(csv(vec![0], false, encoding.clone())),
+            Box::new(csv(vec![1, 0], true, encoding.clone())),
         ];
         let field = |i: usize| -> Vec<u8> {
             match i % 23 {
                 7 => b"\"doubled \"\" quotes\"".to_vec(),
                 13 if encoding == Encoding::Utf8 => b"\xff no text".to_vec(),
-                19 if encoding != Encoding::Ascii => "\u{e4}\u{1f600}".into(),
+                19 if number != 3 => "\u{e4}\u{1f600}".into(),
                 _ => "x".repeat(i % 40).into(),
             }
         };
@@ -142,7 +142,6 @@ fn json_keys_are_values_or_the_record_is_left() {
 /// The first record that a thread does not read ends the batch. Quotes may span lines, so one thread reads them.
 #[test]
 fn several_threads_read_the_records_of_one() {
-    let encoding = Encoding::StrictUtf8;
     let csv = |quotes| CsvReader {
         delimiter: b',',
         quotes,
@@ -150,14 +149,14 @@ fn several_threads_read_the_records_of_one() {
         key: vec![1],
         time: Some(0),
         comments: false,
-        encoding,
+        encoding: Encoding::StrictUtf8,
         longest: 100,
     };
     let readers: [Box<dyn Reader + Send + Sync>; 4] = [
         Box::new(csv(true)),
         Box::new(csv(false)),
-        Box::new(LineReader { encoding, longest: 100 }),
-        Box::new(JsonReader::new(&["k".into(), "j".into()], Some("t"), encoding, 100).unwrap()),
+        Box::new(LineReader { encoding: Encoding::StrictUtf8, longest: 100 }),
+        Box::new(JsonReader::new(&["k".into(), "j".into()], Some("t"), Encoding::StrictUtf8, 100).unwrap()),
     ];
     for (kind, reader) in readers.iter().enumerate() {
         let line = |i: usize| match kind {

@@ -1,5 +1,7 @@
 //! Copies NumPy arrays of one type. What is read detached from the interpreter must not change meanwhile.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use numpy::prelude::*;
 use numpy::{Element, IntoPyArray, PyArray1, PyArrayDyn, PyUntypedArray};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -17,14 +19,26 @@ pub struct Values<T> {
 /// Longest array that is copied into NumPy's memory. To hand over Rust's memory takes one more Python object.
 const SHORT: usize = 64;
 
-/// Returns a one-dimensional NumPy array of these values.
-pub fn array_of<T: Element>(py: Python<'_>, values: Vec<T>) -> Bound<'_, PyArray1<T>> {
-    if values.len() <= SHORT { PyArray1::from_slice(py, &values) } else { values.into_pyarray(py) }
+/// Imports NumPy, or returns the error of its import. Without this check, the first use of an array would panic.
+pub fn import_numpy(py: Python<'_>) -> PyResult<()> {
+    static IMPORTED: AtomicBool = AtomicBool::new(false);
+    if !IMPORTED.load(Ordering::Relaxed) {
+        py.import("numpy")?;
+        IMPORTED.store(true, Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+/// Returns a one-dimensional NumPy array of these values. An error if NumPy cannot be imported.
+pub fn array_of<T: Element>(py: Python<'_>, values: Vec<T>) -> PyResult<Bound<'_, PyArray1<T>>> {
+    import_numpy(py)?;
+    Ok(if values.len() <= SHORT { PyArray1::from_slice(py, &values) } else { values.into_pyarray(py) })
 }
 
 impl<T: Element + Copy> Values<T> {
     /// Reads an array of exactly this type. Errors name the parameter `name`.
     pub fn read(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        import_numpy(object.py())?;
         let Ok(array) = object.cast::<PyArrayDyn<T>>() else {
             let (wanted, given) = (T::get_dtype(object.py()), type_given(object)?);
             return Err(PyTypeError::new_err(format!("{name} must be an ndarray of {wanted}, not {given}")));
@@ -60,6 +74,7 @@ where
     N: Element + Copy + Into<W>,
     W: Element + Copy,
 {
+    import_numpy(object.py())?;
     if object.cast::<PyArrayDyn<N>>().is_ok() {
         let narrow = Values::<N>::read(name, object)?.flat(name)?;
         return fallible::collected(narrow.into_iter().map(Into::into)).map_err(raise);

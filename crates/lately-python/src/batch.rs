@@ -3,11 +3,12 @@
 use std::ops::Range;
 
 use bytemuck::Zeroable;
-use numpy::{Element, IntoPyArray};
+use numpy::Element;
 use pyo3::prelude::*;
 
 use super::calls::detached;
 use super::time::moments::OwnedMoments;
+use crate::arrays::array_of;
 use crate::errors::raise;
 use lately::Error;
 use lately::clock::Moments;
@@ -78,7 +79,7 @@ impl<T: Element> Stopped<T> {
         let note = format!(
             "lately: the first {done} keys were inserted; the attribute `answers` of this exception has their answers"
         );
-        let noted = value.setattr("answers", self.answers.into_pyarray(py));
+        let noted = array_of(py, self.answers).and_then(|answers| value.setattr("answers", answers));
         match noted.and_then(|()| value.call_method1("add_note", (note,))) {
             Ok(_) => self.error,
             Err(error) => error,

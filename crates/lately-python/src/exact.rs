@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::sync::{Mutex, PoisonError};
 
-use numpy::{IntoPyArray, PyArray1};
+use numpy::PyArray1;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -15,10 +15,11 @@ use super::errors::file_error;
 use super::figures;
 use super::files::FileArgument;
 use super::keys::{Hashes, hash_key};
-use super::time::moments::{OwnedMoments, now};
+use super::time::moments::{OwnedMoments, present};
 use super::time::span::read_span;
 use super::time::window;
 use super::whole::{Threads, Whole};
+use crate::arrays::{array_of, import_numpy};
 use crate::errors::raise;
 use lately::Error;
 use lately::clock::{Clock, Moments, Window};
@@ -81,6 +82,7 @@ impl PyExactFilter {
         refresh: Refresh,
         threads: Threads,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
+        import_numpy(py)?; // before the keys are inserted
         let duplicated = |hashes: &[u64], at: Moments<'_>, seen: &mut [bool]| {
             self.duplicated_in(&mut self.inner.write(), hashes, at, refresh, seen)
         };
@@ -90,7 +92,7 @@ impl PyExactFilter {
                 batch.run_in_order(py, threads, |keys: &mut Chunk<'_>, at, seen| duplicated(keys.hashes()?, at, seen))
             }
         };
-        Ok(seen.map_err(|stopped| stopped.with_answers(py))?.into_pyarray(py))
+        array_of(py, seen.map_err(|stopped| stopped.with_answers(py))?)
     }
 
     /// Looks up and inserts a block of keys. Returns an error if another thread moved the clock past their times.
@@ -132,14 +134,6 @@ impl PyExactFilter {
                 py.detach(|| work(&mut self.inner.write())).map_err(raise)
             }
         })
-    }
-
-    /// Returns the moment of a query without event time.
-    fn present(&self) -> Moments<'static> {
-        match self.window {
-            Window::Count { .. } => Moments::Untimed,
-            Window::Time { .. } => Moments::Now(now()),
-        }
     }
 }
 
@@ -234,20 +228,20 @@ impl PyExactFilter {
         let seen: Vec<bool> = batch.run(py, threads.0, |hashes: &[u64], at, seen: &mut [bool]| {
             self.inner.read().query(hashes, at, self.unequal, seen)
         })?;
-        Ok(seen.into_pyarray(py))
+        array_of(py, seen)
     }
 
     fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let hash = hash_key(key, &self.hasher)?;
         self.write_few(py, |exact| {
             let mut seen = [false];
-            exact.query(&[hash], self.present(), self.unequal, &mut seen)?;
+            exact.query(&[hash], present(self.window), self.unequal, &mut seen)?;
             Ok(seen[0])
         })
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        detached(py, || self.inner.read().count(self.present()))
+        detached(py, || self.inner.read().count(present(self.window)))
     }
 
     fn clear(&self, py: Python<'_>) -> PyResult<()> {

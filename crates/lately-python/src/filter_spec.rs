@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use numpy::{IntoPyArray, PyArray1};
+use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::arguments::{SeedArgument, public_seed};
-use super::arrays::Values;
+use super::arrays::{Values, array_of};
 use super::build::Keywords;
 use super::calls::detached;
 use super::figures::{self, ReprFields};
@@ -149,7 +149,7 @@ impl FilterSpec {
             None => row.generations(Moments::Now(now()), n),
         })?
         .map_err(raise)?;
-        Ok(generations.into_pyarray(py))
+        array_of(py, generations)
     }
 
     /// Read `at` for n keys: nanoseconds since 1970, shape (n,), or None without `at`. Raises what a filter whose
@@ -166,7 +166,7 @@ impl FilterSpec {
         let (Some(at), n) = (at, n.within("n")?) else { return Ok(None) };
         let moments = OwnedMoments::read(Some(at), self.clock.window(), n)?;
         moments.check(py, &self.clock.resumed(0, latest), new)?;
-        Ok(moments.into_vec(n).map_err(raise)?.map(|moments| moments.into_pyarray(py)))
+        moments.into_vec(n).map_err(raise)?.map(|moments| array_of(py, moments)).transpose()
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

@@ -1,10 +1,11 @@
 //! `lately.hash_keys`: the hashes of keys, as an array.
 
-use numpy::{IntoPyArray, PyArray1};
+use numpy::PyArray1;
 use pyo3::prelude::*;
 
 use super::arguments::{Missing, SeedArgument, random_secret};
 use super::batch::Batch;
+use crate::arrays::array_of;
 use lately::key::{KeyHasher, Seed};
 
 /// Hash keys, as a filter of this seed does.
@@ -72,5 +73,5 @@ pub fn hash_keys<'py>(
         let missing = hashes.iter_mut().enumerate().filter(|(_, hash)| **hash == unequal);
         missing.for_each(|(i, hash)| *hash = random.integer(i as i64));
     }
-    Ok(hashes.into_pyarray(py))
+    array_of(py, hashes)
 }

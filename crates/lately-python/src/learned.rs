@@ -1,7 +1,7 @@
 //! `lately.Learned`: a prior that is learned from the stream.
 
 use numpy::prelude::*;
-use numpy::{Element, IntoPyArray, PyArray1, PyArrayDyn};
+use numpy::{Element, PyArray1, PyArrayDyn};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -12,6 +12,7 @@ use super::calls::{Lock, detached};
 use super::keys::read_keys;
 use super::time::moments::OwnedMoments;
 use super::whole::Whole;
+use crate::arrays::array_of;
 use crate::errors::raise;
 use lately::clock::Window;
 use lately::key::KeyHasher;
@@ -112,7 +113,7 @@ impl Learned {
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let batch = Batch::untimed(read_keys(keys, &self.hasher)?);
         let numbers: Vec<f64> = batch.run(py, 1, |hashes, _, numbers| compute(&self.inner.read(), hashes, numbers))?;
-        Ok(numbers.into_pyarray(py))
+        array_of(py, numbers)
     }
 }
 
@@ -258,7 +259,7 @@ impl Learned {
         let values = fallible::collected(array.readonly().as_array().iter().copied()).map_err(raise)?;
         let mut distinct = fallible::zeroed(values.len()).map_err(raise)?;
         self.with(py, |inner| inner.distinct(&values, &mut distinct))?;
-        distinct.into_pyarray(py).call_method1(intern!(py, "reshape"), (array.getattr(intern!(py, "shape"))?,))
+        array_of(py, distinct)?.call_method1(intern!(py, "reshape"), (array.getattr(intern!(py, "shape"))?,))
     }
 
     /// int: insertions after which an occurrence counts half, and the age at which the prior is calibrated.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread::available_parallelism;
 
 use memchr::memchr_iter;
-use numpy::{IntoPyArray, PyArray1};
+use numpy::PyArray1;
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PySlice};
@@ -19,6 +19,7 @@ use super::keys::read_keys;
 use super::time::instant::of_seconds;
 use super::whole::Threads;
 use crate::arguments::parse_refresh;
+use crate::arrays::array_of;
 use crate::reader::{CsvReader, Encoding, JsonReader, LineReader, Reader, RecordBatch, read_shared};
 use lately::engine::Refresh;
 use lately::key::{KeyHasher, Keys};
@@ -26,8 +27,8 @@ use lately::key::{KeyHasher, Keys};
 /// Reads the records of blocks and the hashes of their keys, for one filter. `lately.cli` reads the records at which it
 /// stops.
 ///
-/// Create it by `lines`, `csv` or `json`. `encoding` is "utf-8", "strict utf-8", "latin-1" or "ascii". `longest` is the
-/// length of the longest record that is read.
+/// Create it by `lines`, `csv` or `json`. `encoding` is "utf-8", "strict utf-8", or the letters of 256 bytes, with U+FFFD
+/// for bytes that are not read here. `longest` is the length of the longest record that is read.
 #[pyclass(frozen, module = "lately._core")]
 pub struct RecordReader {
     reader: Box<dyn Reader + Send + Sync>,
@@ -107,7 +108,7 @@ impl RecordReader {
             (records, moments)
         })?;
         let times = match moments {
-            Some(moments) => RecordTimes::Parsed(moments.into_pyarray(py)),
+            Some(moments) => RecordTimes::Parsed(array_of(py, moments)?),
             None => {
                 RecordTimes::Bytes(records.times.iter().map(|range| PyBytes::new(py, &bytes[range.clone()])).collect())
             }
@@ -166,12 +167,17 @@ fn threads() -> usize {
 /// Parses the argument `encoding`.
 fn parse_encoding(name: &str) -> PyResult<Encoding> {
     match name {
-        "utf-8" => Ok(Encoding::Utf8),
-        "strict utf-8" => Ok(Encoding::StrictUtf8),
-        "latin-1" => Ok(Encoding::Latin1),
-        "ascii" => Ok(Encoding::Ascii),
+        "utf-8" => return Ok(Encoding::Utf8),
+        "strict utf-8" => return Ok(Encoding::StrictUtf8),
+        _ => {}
+    }
+    let letters: Vec<_> = name.chars().map(|letter| Some(letter).filter(|&letter| letter != '\u{fffd}')).collect();
+    let is_ascii = |(byte, letter): (u8, &Option<char>)| letter.is_none_or(|letter| letter == char::from(byte));
+    match Box::<[_; 256]>::try_from(letters) {
+        Ok(letters) if (0..128).zip(letters.iter()).all(is_ascii) => Ok(Encoding::Bytes(letters)),
         _ => Err(PyValueError::new_err(format!(
-            "encoding must be 'utf-8', 'strict utf-8', 'latin-1' or 'ascii', got {name:?}"
+            "encoding must be 'utf-8', 'strict utf-8' or the letters of 256 bytes, of which the first 128 are ASCII, \
+             got {name:?}"
         ))),
     }
 }

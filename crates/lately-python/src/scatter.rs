@@ -1,12 +1,12 @@
 //! `Ranges` and `Scattered`: where the cells of keys are, and the verdicts from the answers of the sites that hold
 //! them.
 
-use numpy::{IntoPyArray, PyArray1};
+use numpy::PyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-use super::arrays::Values;
+use super::arrays::{Values, array_of};
 use super::calls::detached;
 use super::slice::row_like;
 use super::whole::Whole;
@@ -25,7 +25,7 @@ pub fn part_of<'py>(py: Python<'py>, hashes: &Bound<'_, PyAny>, parts: Whole) ->
     let (Values { values: hashes, .. }, parts) = (Values::read("hashes", hashes)?, parts.within("parts")?);
     let of_each = detached(py, || fallible::collected(hashes.iter().map(|&hash| shard::part_of(hash, parts) as u16)))?
         .map_err(raise)?;
-    Ok(of_each.into_pyarray(py))
+    array_of(py, of_each)
 }
 
 /// Cells of a filter in ranges, one a site, and possibly of several filters (paper 4, definition 2, section 3.3).
@@ -83,7 +83,7 @@ impl Scattered {
         of: impl Fn(usize, u64) -> T + Send,
     ) -> PyResult<Vec<(usize, Bound<'py, PyArray1<T>>)>> {
         let scattered = detached(py, || self.inner.scattered(of))?.map_err(raise)?.into_iter().enumerate();
-        Ok(scattered.filter(|(_, its)| !its.is_empty()).map(|(site, its)| (site, its.into_pyarray(py))).collect())
+        scattered.filter(|(_, its)| !its.is_empty()).map(|(site, its)| Ok((site, array_of(py, its)?))).collect()
     }
 }
 
@@ -162,7 +162,7 @@ impl Scattered {
             decided.map(|()| (oldest, unanswered))
         })?
         .map_err(raise)?;
-        Ok((oldest.into_pyarray(py), unanswered.into_pyarray(py)))
+        Ok((array_of(py, oldest)?, array_of(py, unanswered)?))
     }
 }
 

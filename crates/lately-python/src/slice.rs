@@ -1,11 +1,11 @@
 //! `Slice`: what a site of a distributed filter holds.
 
 use numpy::prelude::*;
-use numpy::{IntoPyArray, PyArray1, PyArray2};
+use numpy::{PyArray1, PyArray2};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use super::arrays::{Values, widened};
+use super::arrays::{Values, array_of, widened};
 use super::calls::{Lock, detached};
 use super::filter::PyFilter;
 use super::filter_spec::FilterSpec;
@@ -48,9 +48,9 @@ impl Slice {
 /// Gives ages to NumPy, and the generation that they count back from.
 fn to_python((ages, base): (Ages, i64), py: Python<'_>) -> PyResult<(Bound<'_, PyAny>, i64)> {
     match ages {
-        Ages::Narrow(ages) => Ok((ages.into_pyarray(py).into_any(), base)),
-        Ages::Wide(ages) => Ok((ages.into_pyarray(py).into_any(), base)),
-        Ages::Last(last) => Ok((last.into_pyarray(py).into_any(), base)),
+        Ages::Narrow(ages) => Ok((array_of(py, ages)?.into_any(), base)),
+        Ages::Wide(ages) => Ok((array_of(py, ages)?.into_any(), base)),
+        Ages::Last(last) => Ok((array_of(py, last)?.into_any(), base)),
     }
 }
 
@@ -78,7 +78,7 @@ pub fn cells<'py>(filter: &Bound<'py, PyFilter>, keys: &Bound<'_, PyAny>) -> PyR
         row.cells(hashes, cells);
         PyResult::Ok(())
     };
-    batch.run_with(py, 1, row.k(), || (), write)?.into_pyarray(py).reshape([batch.keys.len(), row.k()])
+    array_of(py, batch.run_with(py, 1, row.k(), || (), write)?)?.reshape([batch.keys.len(), row.k()])
 }
 
 /// `BloomFilter.generations` and `TimingBloomFilter.generations`.
@@ -91,7 +91,7 @@ pub fn generations<'py>(
 ) -> PyResult<Bound<'py, PyArray1<i64>>> {
     let (py, n) = (filter.py(), n.within("n")?);
     let (row, moments) = (row(filter)?, filter.get().moments(at, n)?);
-    Ok(detached(py, || row.generations(moments.of(0..n), n))?.map_err(raise)?.into_pyarray(py))
+    array_of(py, detached(py, || row.generations(moments.of(0..n), n))?.map_err(raise)?)
 }
 
 #[pymethods]
@@ -130,7 +130,7 @@ impl Slice {
     #[staticmethod]
     #[pyo3(signature = (like, parts), text_signature = "(like, parts)")]
     fn bounds<'py>(py: Python<'py>, like: &Bound<'_, PyAny>, parts: Whole) -> PyResult<Bound<'py, PyArray1<u64>>> {
-        Ok(row_like(like)?.bounds(parts.within("parts")?).map_err(raise)?.into_pyarray(py))
+        array_of(py, row_like(like)?.bounds(parts.within("parts")?).map_err(raise)?)
     }
 
     /// Return how many generations before the newest of this slice cells were last set, and that generation.
@@ -168,9 +168,8 @@ impl Slice {
 
     /// Return a copy of the words that hold the cells, for `from_words`.
     fn words<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u64>>> {
-        Ok(detached(py, || fallible::collected(self.inner.read().words().iter().copied()))?
-            .map_err(raise)?
-            .into_pyarray(py))
+        let words = detached(py, || fallible::collected(self.inner.read().words().iter().copied()))?;
+        array_of(py, words.map_err(raise)?)
     }
 
     /// int: the number of its first cell.

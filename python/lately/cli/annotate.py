@@ -16,7 +16,7 @@ def annotator(format: str, delimiter: str) -> Annotate:
     if format == "parquet":
         return _annotated_rows
     if format == "jsonl":
-        return lambda batch, new: batch.replace(records=list(map(_annotated_object, batch.records, others(new))))
+        return lambda batch, new: batch._replace(records=list(map(_annotated_object, batch.records, others(new))))
     separator = (delimiter or "\t").encode()
 
     def lines(batch: Batch, new: Marks) -> Batch:
@@ -25,7 +25,7 @@ def annotator(format: str, delimiter: str) -> Annotate:
             bom = _BOM if head.startswith(_BOM) else b""
             head = bom + FIELD.encode() + separator + head.removeprefix(bom)
         records = [b"%d%b%b" % (value, separator, line) for value, line in zip(others(new), batch.records, strict=True)]
-        return batch.replace(records=records, head=head)
+        return batch._replace(records=records, head=head)
 
     return lines
 
@@ -37,4 +37,4 @@ def _annotated_object(line: bytes, repeat: int) -> bytes:
 
 
 def _annotated_rows(batch: Batch, new: Marks) -> Batch:
-    return batch.replace(records=batch.records.add_column(0, FIELD, bools(others(new))))
+    return batch._replace(records=batch.records.add_column(0, FIELD, bools(others(new))))

@@ -204,7 +204,7 @@ def _fitting(batch: Batch, seen: lately.Filter, malformed: Malformed) -> Iterato
     start, ahead = 0, (times > limit).nonzero()[0].tolist()
     for stop in (*ahead, len(times)):
         part = slice(start, stop)
-        yield batch.replace(
+        yield batch._replace(
             numbers=batch.numbers and batch.numbers[part],
             keys=batch.keys[part],
             times=times[part],
@@ -223,7 +223,7 @@ def _hashed(batch: Batch, seen: lately.Filter) -> Batch:
     if isinstance(batch.keys, RecordHashes):
         return batch
     try:
-        return batch.replace(keys=RecordHashes(seen, batch.keys))
+        return batch._replace(keys=RecordHashes(seen, batch.keys))
     except (TypeError, ValueError) as error:
         raise CliError(f"{batch.source}: {error}") from None
 

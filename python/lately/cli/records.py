@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 from abc import ABC, abstractmethod
+from collections import namedtuple
 from contextlib import closing
 from itertools import compress
 
@@ -13,19 +14,21 @@ from lately.cli.inputs import Input, blocks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from lately import Filter
     from lately._core import RecordReader
     from lately.cli.outputs import Output
     from lately.cli.signals import Stop
-    from lately.cli.times import Times
 
 BOM = "\ufeff"  # some editors and spreadsheets begin a file with it; it is not part of the first record
 
 
-class Batch:
+_Batch = namedtuple("_Batch", "source keys times records numbers head unit", defaults=(None, b"", "line"))
+
+
+class Batch(_Batch):
     """Records of one file, in order.
 
     Attributes
@@ -46,29 +49,7 @@ class Batch:
         "line" or "row": the word before a number in messages.
     """
 
-    __slots__ = ("head", "keys", "numbers", "records", "source", "times", "unit")
-
-    def __init__(
-        self,
-        source: str,
-        keys: Any,
-        times: Any,
-        records: Any,
-        numbers: Sequence[int] | None = None,
-        head: bytes = b"",
-        unit: str = "line",
-    ) -> None:
-        self.source = source
-        self.keys = keys
-        self.times = times
-        self.records = records
-        self.numbers = numbers
-        self.head = head
-        self.unit = unit
-
-    def replace(self, **other: Any) -> Batch:
-        """Return a batch with other values for these attributes."""
-        return Batch(**{name: getattr(self, name) for name in self.__slots__} | other)
+    __slots__ = ()
 
     def place(self, i: int) -> str:
         """Return the place of record `i`, for messages."""
@@ -110,7 +91,10 @@ class Malformed:
         self.count += 1
 
 
-class ReaderOptions:
+_ReaderOptions = namedtuple("_ReaderOptions", "key time encoding strict longest malformed digest")
+
+
+class ReaderOptions(_ReaderOptions):
     """Options of the readers.
 
     Attributes
@@ -131,24 +115,7 @@ class ReaderOptions:
         Whether to identify an input that is not a regular file by a digest.
     """
 
-    def __init__(
-        self,
-        key: list[str],
-        time: Times | None,
-        encoding: str,
-        strict: bool,
-        longest: int,
-        malformed: Malformed,
-        *,
-        digest: bool,
-    ) -> None:
-        self.key = key
-        self.time = time
-        self.encoding = encoding
-        self.strict = strict
-        self.longest = longest
-        self.malformed = malformed
-        self.digest = digest
+    __slots__ = ()
 
 
 def key_of(text: str) -> str | bytes:
@@ -191,9 +158,11 @@ class Lines:
         self.escaped = False
 
     def __iter__(self) -> Lines:
+        """Return the lines themselves."""
         return self
 
     def __next__(self) -> str:
+        """Return the text of the next line, with its end."""
         if self.end == len(self.block) and not self.fill():
             raise StopIteration
         begin, self.end = self.end, self.block.find(b"\n", self.end) + 1 or len(self.block)
@@ -202,7 +171,7 @@ class Lines:
         try:
             text = line.decode(self._encoding)
         except UnicodeDecodeError:
-            text = line.decode(self._encoding, "surrogateescape")
+            text = line.decode(errors="surrogateescape")  # of another encoding the record is malformed
             self.escaped = True
         return text.removeprefix(BOM) if self.number == self.count == 1 else text
 
@@ -210,6 +179,11 @@ class Lines:
     def at_end(self) -> bool:
         """Whether the record starts in the next block, which may not be available yet."""
         return self.start == len(self.block)
+
+    @property
+    def marked(self) -> bool:
+        """Whether the record is the first of a file, with a byte order mark before it."""
+        return self.number == 1 and self.block.startswith(BOM.encode())
 
     def fill(self) -> bool:
         """Read the next block, and join it to the lines of the current record. Return False at the end of the file."""
@@ -255,9 +229,6 @@ class Lines:
 
 # After fewer records, Python reads the rest of a block: each call of the core makes a batch.
 _FEW = 128
-
-# Encodings that the core has. Of others, which all extend ASCII, it reads ASCII.
-_ENCODINGS = {"utf-8": "utf-8", "iso8859-1": "latin-1"}
 
 
 class LineReader(ABC):
@@ -317,9 +288,10 @@ class LineReader(ABC):
                 yield gathered.batch()
                 if lines.at_end and not lines.fill():
                     return
-                batch = self._read_fast(lines, core, name)
-                worthwhile = lines.number == 1 or (batch is not None and len(batch.keys) >= _FEW)
+                batch = None if core is None or lines.marked else self._read_fast(lines, core, name)
+                worthwhile = core is not None and lines.marked
                 if batch is not None:
+                    worthwhile = len(batch.keys) >= _FEW
                     yield batch
                     lines.move(batch.records.end, batch.records.line(len(batch.keys)))
                     if lines.at_end:
@@ -334,11 +306,9 @@ class LineReader(ABC):
                 self._options.malformed(f"{name}, line {lines.number}", str(error))
             lines.forward()
 
-    def _read_fast(self, lines: Lines, core: RecordReader | None, name: str) -> Batch | None:
+    def _read_fast(self, lines: Lines, core: RecordReader, name: str) -> Batch | None:
         """Read records of this block by the core. Return None if it does not read the first."""
         times = self._options.time
-        if core is None or (lines.number == 1 and lines.block.startswith(BOM.encode())):
-            return None
         records, keys, given, met = core.read(lines.block, lines.start, lines.number, times is not None and times.plain)
         if not len(records):
             return None
@@ -353,9 +323,12 @@ class LineReader(ABC):
         return Batch(name, keys, array_of(moments), records) if moments else None
 
     def _encoding(self) -> str:
-        """Return the core's name of the encoding."""
-        known = _ENCODINGS.get(codecs.lookup(self._options.encoding).name, "ascii")
-        return f"strict {known}" if known == "utf-8" and self._strict else known
+        """Return the encoding for the core: UTF-8, or the letter of each byte that is a letter by itself."""
+        encoding = self._options.encoding
+        if codecs.lookup(encoding).name == "utf-8":
+            return "strict utf-8" if self._strict else "utf-8"
+        letters = [bytes([byte]).decode(encoding, "replace") for byte in range(256)]
+        return "".join(letter if len(letter) == 1 else "\ufffd" for letter in letters)
 
     def _begin(self, lines: Lines, name: str) -> bytes:
         """Read the header, if files have one. Return the bytes to write before the records."""

@@ -12,8 +12,7 @@ class Times:
     """
 
     def __init__(self, field: str, unit: str = "s", format: str | None = None) -> None:
-        # The core makes arrays of times. Imported here, a NumPy that cannot be read is an ImportError, not a panic.
-        import numpy  # noqa: F401
+        import numpy  # noqa: F401  # the core makes arrays of times: an ImportError comes before any output
 
         self.field = field
         self._unit = unit

@@ -55,9 +55,6 @@ def info(options: Namespace) -> None:
 
 def query(options: Namespace) -> None:
     """Run ``lately query``."""
-    # The core returns an array. Imported here, a NumPy that cannot be read is an ImportError, not a panic.
-    import numpy  # noqa: F401
-
     f = load(options.file)
     timed = isinstance(f.window, float)
     if options.at is not None and not timed:

@@ -1,11 +1,12 @@
 //! The attributes of a filter: its promises, its parameters, its fill and its `repr`.
 
-use numpy::{IntoPyArray, PyArray1};
+use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::PyFilter;
 use crate::arguments::public_seed;
+use crate::arrays::array_of;
 use crate::calls::detached;
 use crate::figures::{self, ReprFields};
 
@@ -118,7 +119,7 @@ impl PyFilter {
     /// ndarray of float64: share of bits that are set, for each generation, the newest first.
     #[getter]
     fn fill<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        Ok(detached(py, || self.read().engine().fill())?.into_pyarray(py))
+        array_of(py, detached(py, || self.read().engine().fill())?)
     }
 
     /// Compute the probability that a key never inserted is reported now, from the present cells.

@@ -5,13 +5,13 @@ use pyo3::prelude::*;
 
 use super::PyFilter;
 use crate::arguments::parse_refresh;
-use crate::arrays::array_of;
+use crate::arrays::{array_of, import_numpy};
 use crate::batch::Stopped;
 use crate::errors::raise;
 use crate::keys::hash_key;
-use crate::time::moments::{OwnedMoments, now};
+use crate::time::moments::{OwnedMoments, present};
 use crate::whole::Threads;
-use lately::clock::{Moments, Window};
+use lately::clock::Moments;
 use lately::engine::Refresh;
 use lately::engine::threads::Chunk;
 use lately::filter::AnyFilter;
@@ -125,7 +125,7 @@ impl PyFilter {
         let present = self.read_batch(py, &batch, threads.0, |filter, hashes, at, present| {
             filter.engine().query_within(hashes, at, window, present)
         })?;
-        Ok(array_of(py, present))
+        array_of(py, present)
     }
 
     /// Look up each key in order, and insert it.
@@ -178,8 +178,9 @@ impl PyFilter {
         #[pyo3(from_py_with = parse_refresh)] refresh: Refresh,
         threads: Threads,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
+        import_numpy(py)?; // before the keys are inserted
         let batch = self.batch(py, keys, at, true)?;
-        Ok(array_of(py, self.duplicated_batch(py, &batch, refresh, threads)?))
+        array_of(py, self.duplicated_batch(py, &batch, refresh, threads)?)
     }
 
     /// Insert one key.
@@ -257,10 +258,7 @@ impl PyFilter {
     /// later or if all keys came with event times. `query` accepts a time.
     fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let hash = hash_key(key, &self.hasher)?;
-        let at = match self.window {
-            Window::Count { .. } => Moments::Untimed,
-            Window::Time { .. } => Moments::Now(now()),
-        };
+        let at = present(self.window);
         let query = |filter: &AnyFilter| {
             let mut present = [false];
             filter.engine().query(&[hash], at, &mut present).map(|()| present[0])

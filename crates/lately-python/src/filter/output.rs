@@ -1,9 +1,10 @@
 //! Answers that only some families have. Methods of their classes, and sites, call these functions.
 
-use numpy::{IntoPyArray, PyArray1};
+use numpy::PyArray1;
 use pyo3::prelude::*;
 
 use super::PyFilter;
+use crate::arrays::array_of;
 use crate::calls::detached;
 use crate::errors::raise;
 use crate::whole::Whole;
@@ -39,7 +40,7 @@ pub fn count<'py>(
     let count = |hashes: &[u64], at: Moments<'_>, counts: &mut [u64]| {
         base.with(|filter| filter.engine().count(hashes, at, window, counts)).map_err(raise)
     };
-    Ok(base.batch(py, keys, at, false)?.run(py, 1, count)?.into_pyarray(py))
+    array_of(py, base.batch(py, keys, at, false)?.run(py, 1, count)?)
 }
 
 /// Estimates the number of distinct keys, for the methods `distinct` of `Swamp` and `AgedQuotientFilter`. The latter
@@ -65,14 +66,14 @@ pub fn missed<'py>(filter: &Bound<'py, PyFilter>, ages: Vec<Whole>) -> PyResult<
     let memory =
         detached(py, || filter.with(|filter| supported(filter.shape_as().map(generalized::GeneralizedShape::memory))))?
             .map_err(raise)?;
-    Ok(fallible::collected(ages.into_iter().map(|age| memory.missed(age as f64))).map_err(raise)?.into_pyarray(py))
+    array_of(py, fallible::collected(ages.into_iter().map(|age| memory.missed(age as f64))).map_err(raise)?)
 }
 
 /// Computes the rate of false negatives in each block of the window, for `TimingBloomFilter.false_negative_rates`.
 #[pyfunction]
 pub fn missed_by_block<'py>(filter: &Bound<'py, PyFilter>) -> PyResult<Bound<'py, PyArray1<f64>>> {
     let (py, filter) = (filter.py(), filter.get());
-    Ok(detached(py, || filter.with(AnyFilter::false_negative_rates))?.into_pyarray(py))
+    array_of(py, detached(py, || filter.with(AnyFilter::false_negative_rates))?)
 }
 
 /// Returns the number of parts of a `TimingBloomFilter`: one, unless the filter grows.
@@ -96,9 +97,8 @@ pub fn retained(py: Python<'_>, filter: &Bound<'_, PyFilter>) -> PyResult<i64> {
 #[pyfunction]
 pub fn slice_bits<'py>(filter: &Bound<'py, PyFilter>) -> PyResult<Bound<'py, PyArray1<u64>>> {
     let (py, filter) = (filter.py(), filter.get());
-    Ok(detached(py, || filter.with(|filter| supported(filter.engine_as().map(Slices::slice_bits))))?
-        .map_err(raise)?
-        .into_pyarray(py))
+    let bits = detached(py, || filter.with(|filter| supported(filter.engine_as().map(Slices::slice_bits))))?;
+    array_of(py, bits.map_err(raise)?)
 }
 
 /// Returns the message that the filter is overfull, if it is. From the first call on the filter does not warn.

@@ -5,10 +5,11 @@ mod per_key;
 use std::sync::Mutex;
 
 use bytemuck::Zeroable;
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
+use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
+use crate::arrays::array_of;
 use crate::calls::detached;
 use crate::errors::raise;
 use crate::filter::PyFilter;
@@ -189,7 +190,7 @@ impl PyFilter {
                 inference.posterior(hashes, at, prior, window, memo, posteriors)
             },
         )?;
-        Ok(posteriors.into_pyarray(py))
+        array_of(py, posteriors)
     }
 
     /// Report the keys for which reporting has the least expected cost.
@@ -245,7 +246,7 @@ impl PyFilter {
         let decision = |(key, &posterior)| decide(posterior, false_positive.of(key), false_negative.of(key));
         let decisions =
             detached(py, || fallible::collected(posteriors.iter().enumerate().map(decision)))?.map_err(raise)?;
-        Ok(decisions.into_pyarray(py))
+        array_of(py, decisions)
     }
 
     /// Estimate how long ago each key was last inserted.
@@ -299,7 +300,7 @@ impl PyFilter {
             let end = greatest_age(finite, inference, own)?;
             inference.each(hashes, at, prior, end, |key, posterior| ages[key] = age(posterior))
         })?;
-        Ok(ages.into_pyarray(py))
+        array_of(py, ages)
     }
 
     /// Compute the probability of each range of ages.
@@ -359,6 +360,6 @@ impl PyFilter {
                 })
             })?;
         let keys = shares.len() / bins;
-        shares.into_pyarray(py).reshape([keys, bins])
+        array_of(py, shares)?.reshape([keys, bins])
     }
 }

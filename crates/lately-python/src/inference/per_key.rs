@@ -4,6 +4,7 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
+use crate::arrays::import_numpy;
 use crate::errors::raise;
 use lately::clock::Window;
 use lately::inference::{Hazard, PerKey};
@@ -72,6 +73,7 @@ impl<'py> NumbersArgument<'py> {
 
 /// Calls the method `distinct` of a prior, its distinct-count curve.
 pub fn read_curve(prior: &Bound<'_, PyAny>, insertions: &[f64]) -> PyResult<Vec<f64>> {
+    import_numpy(prior.py())?;
     let insertions = PyArray1::from_slice(prior.py(), insertions);
     let result = prior.call_method1("distinct", (&insertions,))?;
     let distinct = NumbersArgument::read("prior.distinct(insertions)", &result)?;

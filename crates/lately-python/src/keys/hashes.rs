@@ -13,6 +13,7 @@ use super::Keys;
 use super::array_view::ArrayView;
 use super::classes::{is_instance_of, type_name};
 use crate::arguments::{SeedArgument, public_seed, seed_to_pickle};
+use crate::arrays::import_numpy;
 use lately::key::{KeyHasher, Seed};
 
 /// Keys that `hash_keys` hashed. Pass them in place of the keys to any call with a batch, for any filter of the same
@@ -93,6 +94,7 @@ impl Hashes {
     #[pyo3(signature = (hashes, *, seed=SeedArgument::public()), text_signature = "(hashes, *, seed=0)")]
     fn new(hashes: &Bound<'_, PyAny>, seed: SeedArgument) -> PyResult<Self> {
         let (py, SeedArgument(seed)) = (hashes.py(), seed);
+        import_numpy(py)?;
         let refuse = |what: &str| {
             let message = format!("hashes must be an ndarray of uint64, as lately.hash_keys returns it, not {what}");
             PyTypeError::new_err(message)

@@ -68,7 +68,7 @@ impl CsvReader {
         records: &mut RecordBatch,
     ) -> usize {
         let mut marks = marks.map(|mark| start + mark);
-        let mut text = BlockText::new(block, self.encoding);
+        let mut text = BlockText::new(block, &self.encoding);
         let row = RowHasher::new(hasher, self.key.len());
         let mut fields = vec![CsvField::default(); self.width];
         let mut scratch = Vec::new();

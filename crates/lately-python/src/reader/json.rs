@@ -43,7 +43,10 @@ impl JsonReader {
         let fields: Vec<_> = key.iter().map(String::as_str).chain(time).map(JsonField::new).collect();
         let encoding = match encoding {
             Encoding::Utf8 | Encoding::StrictUtf8 => Encoding::StrictUtf8,
-            Encoding::Latin1 | Encoding::Ascii => Encoding::Ascii,
+            Encoding::Bytes(mut letters) => {
+                letters[128..].fill(None); // other letters would have to be decoded before they are parsed
+                Encoding::Bytes(letters)
+            }
         };
         (fields.len() <= MOST_FIELDS).then_some(Self { key: key.len(), fields, encoding, longest })
     }
@@ -59,7 +62,7 @@ impl JsonField {
 
 impl Reader for JsonReader {
     fn read(&self, block: &[u8], start: usize, hasher: &KeyHasher, records: &mut RecordBatch) -> usize {
-        let mut text = BlockText::new(block, self.encoding);
+        let mut text = BlockText::new(block, &self.encoding);
         let row = RowHasher::new(hasher, self.key);
         let mut values = vec![FieldValues::default(); self.fields.len()];
         let mut scratch = Vec::new();

@@ -17,13 +17,11 @@ pub struct LineReader {
 
 impl Reader for LineReader {
     fn read(&self, block: &[u8], start: usize, hasher: &KeyHasher, records: &mut RecordBatch) -> usize {
-        let (mut text, mut pending) = (BlockText::new(block, self.encoding), PendingTexts::new());
+        let (mut text, mut pending) = (BlockText::new(block, &self.encoding), PendingTexts::new());
         let mut stop = block.len();
         for (line, end) in lines(block, start) {
             let content = without_end(&block[line..end]);
-            // A byte order mark is not part of the first line of a file, but part of any other line.
-            let marked = content.first() == Some(&0xef) && content.starts_with(b"\xef\xbb\xbf");
-            if end - line > self.longest || marked || !text.accepts(line, end) {
+            if end - line > self.longest || !text.accepts(line, end) {
                 stop = line;
                 break;
             }

@@ -1,8 +1,8 @@
 //! Reads records from a block of bytes: where each ends, and the hash of its key.
 //!
 //! A reader reads frequent forms of records. At a rare or malformed record it stops, and returns where. The command
-//! then reads that record with its own reader, in Python, which also reports what is wrong with it. The Python readers
-//! are the specification: a record that is read here has the same key there.
+//! then reads that one record with Python's `csv` or `json`, which also report what is wrong with it. They are the
+//! specification: a record that is read here has the same key there.
 
 use std::convert::Infallible;
 use std::ops::Range;

@@ -3,16 +3,15 @@
 use lately::key::{KeyHasher, TOGETHER};
 
 /// How bytes are decoded as text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Encoding {
     /// UTF-8. A key that is not valid is a key of bytes.
     Utf8,
     /// UTF-8. A record that is not valid is malformed.
     StrictUtf8,
-    /// Latin-1: a letter for each byte.
-    Latin1,
-    /// Another encoding, of which only printable ASCII is read here.
-    Ascii,
+    /// Another encoding that extends ASCII: the letter of each byte. `None` for a byte that is not a letter by itself,
+    /// whose records are not read here.
+    Bytes(Box<[Option<char>; 256]>),
 }
 
 /// Bytes that are validated at a time, so that a reader that stops early does not validate the whole block.
@@ -21,14 +20,14 @@ const VALIDATED_AHEAD: usize = 1 << 14;
 /// The text of a block, validated as far as records were read.
 pub struct BlockText<'a> {
     block: &'a [u8],
-    encoding: Encoding,
+    encoding: &'a Encoding,
     /// The bytes before this position are valid UTF-8, back to the last invalid byte.
     valid: usize,
 }
 
 impl<'a> BlockText<'a> {
     /// Creates the text of a block, of which nothing is validated.
-    pub fn new(block: &'a [u8], encoding: Encoding) -> Self {
+    pub fn new(block: &'a [u8], encoding: &'a Encoding) -> Self {
         Self { block, encoding, valid: 0 }
     }
 
@@ -49,10 +48,7 @@ impl<'a> BlockText<'a> {
                 true
             }
             Encoding::StrictUtf8 => self.validate(start, end),
-            Encoding::Latin1 => true,
-            Encoding::Ascii => {
-                self.block[start..end].iter().all(|byte| matches!(byte, b' '..=b'~' | b'\t' | b'\r' | b'\n'))
-            }
+            Encoding::Bytes(letters) => self.block[start..end].iter().all(|&byte| letters[byte as usize].is_some()),
         }
     }
 
@@ -71,16 +67,15 @@ impl<'a> BlockText<'a> {
     /// and lies in the record that was accepted last.
     #[inline(always)]
     pub fn hash(&self, hasher: &KeyHasher, field: &[u8], end: usize) -> u64 {
-        if self.is_utf8(end) { hasher.text(field) } else { self.hash_decoded(hasher, field) }
+        if self.is_utf8(field, end) { hasher.text(field) } else { self.hash_decoded(hasher, field) }
     }
 
     /// Returns whether the bytes of a field that ends at `end` are its text in UTF-8.
     #[inline(always)]
-    fn is_utf8(&self, end: usize) -> bool {
+    fn is_utf8(&self, field: &[u8], end: usize) -> bool {
         match self.encoding {
             Encoding::Utf8 | Encoding::StrictUtf8 => end <= self.valid,
-            Encoding::Ascii => true,
-            Encoding::Latin1 => false,
+            Encoding::Bytes(_) => field.is_ascii(),
         }
     }
 
@@ -88,7 +83,9 @@ impl<'a> BlockText<'a> {
     #[cold]
     fn hash_decoded(&self, hasher: &KeyHasher, field: &[u8]) -> u64 {
         match (self.encoding, std::str::from_utf8(field)) {
-            (Encoding::Latin1, _) => hasher.text(field.iter().map(|&byte| char::from(byte)).collect::<String>()),
+            (Encoding::Bytes(letters), _) => {
+                hasher.text(field.iter().filter_map(|&byte| letters[byte as usize]).collect::<String>())
+            }
             (_, Ok(text)) => hasher.text(text),
             (_, Err(_)) => hasher.bytes(field),
         }
@@ -117,7 +114,7 @@ impl<'a> PendingTexts<'a> {
         end: usize,
         hashes: &mut Vec<u64>,
     ) {
-        if !text.is_utf8(end) {
+        if !text.is_utf8(field, end) {
             self.flush(hasher, hashes);
             return hashes.push(text.hash(hasher, field, end));
         }

@@ -16,6 +16,7 @@ use pyo3::exceptions::{PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 
 use super::instant::{self, TimeArgument, of_seconds, one_or_array};
+use crate::arrays::array_of;
 use crate::calls::{caught, detached};
 use crate::errors::raise;
 use crate::keys::array_view::ArrayView;
@@ -317,12 +318,20 @@ pub fn read_moments<'py>(at: &Bound<'py, PyAny>, warn_of_dates: bool) -> PyResul
     if warn_of_dates {
         moments.warn_of_dates(at.py())?;
     }
-    Ok(PyArray1::from_vec(at.py(), moments.into_vec(times.len()).map_err(raise)?.unwrap_or_default()).into_any())
+    Ok(array_of(at.py(), moments.into_vec(times.len()).map_err(raise)?.unwrap_or_default())?.into_any())
 }
 
 /// Returns whether the elements of an array have this type.
 fn has_type<T: numpy::Element>(array: &Bound<'_, PyUntypedArray>) -> bool {
     array.cast::<PyArray1<T>>().is_ok()
+}
+
+/// Returns the moment of a query without event time.
+pub fn present(window: Window) -> Moments<'static> {
+    match window {
+        Window::Count { .. } => Moments::Untimed,
+        Window::Time { .. } => Moments::Now(now()),
+    }
 }
 
 /// Returns the time of the system's clock, in nanoseconds since the Unix epoch.
