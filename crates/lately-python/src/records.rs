@@ -27,8 +27,8 @@ use lately::key::{KeyHasher, Keys};
 /// Reads the records of blocks and the hashes of their keys, for one filter. `lately.cli` reads the records at which it
 /// stops.
 ///
-/// Create it by `lines`, `csv` or `json`. `encoding` is "utf-8", "strict utf-8", or the letters of 256 bytes, with U+FFFD
-/// for bytes that are not read here. `longest` is the length of the longest record that is read.
+/// Create it by `lines`, `csv` or `json`. `encoding` is "utf-8", "strict utf-8", or the letters of 256 bytes, with
+/// U+FFFD for bytes that are not read here. `longest` is the length of the longest record that is read.
 #[pyclass(frozen, module = "lately._core")]
 pub struct RecordReader {
     reader: Box<dyn Reader + Send + Sync>,

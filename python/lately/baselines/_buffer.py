@@ -52,7 +52,7 @@ class FingerprintBuffer(Filter):
     __slots__ = ()
 
     def __new__(cls, window: int, fpr: float | None = None, *, nbytes: int | None = None, seed: _Seed = 0) -> Self:
-        return cls._of("fingerprint-buffer", window=window, fpr=fpr, nbytes=nbytes, seed=seed)
+        return cls._of("fingerprint-buffer", **locals())
 
     @classmethod
     def from_parameters(cls, window: int, fingerprint_bits: int, *, seed: _Seed = 0) -> Self:
@@ -78,4 +78,4 @@ class FingerprintBuffer(Filter):
         >>> f.nbytes, round(f.fpr, 4)
         (2048, 0.0151)
         """
-        return cls._of("fingerprint-buffer", window=window, fingerprint_bits=fingerprint_bits, seed=seed)
+        return cls._of("fingerprint-buffer", **locals())

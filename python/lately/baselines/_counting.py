@@ -65,7 +65,7 @@ class CountingBloomFilter(Filter):
     __slots__ = ()
 
     def __new__(cls, window: int, fpr: float | None = None, *, nbytes: int | None = None, seed: _Seed = 0) -> Self:
-        return cls._of("counting", window=window, fpr=fpr, nbytes=nbytes, seed=seed)
+        return cls._of("counting", **locals())
 
     @classmethod
     def from_parameters(cls, window: int, k: int, slice_cells: int, *, seed: _Seed = 0) -> Self:
@@ -93,7 +93,7 @@ class CountingBloomFilter(Filter):
         >>> f.nbytes, round(f.fpr, 3)
         (11000, 0.061)
         """
-        return cls._of("counting", window=window, k=k, slice_cells=slice_cells, seed=seed)
+        return cls._of("counting", **locals())
 
     def count(self, keys: Any) -> NDArray[np.uint64]:
         """Return how often each key was inserted within the window, up to 15.

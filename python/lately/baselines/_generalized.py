@@ -80,7 +80,7 @@ class GeneralizedBloomFilter(Filter):
     __slots__ = ()
 
     def __new__(cls, window: int, fpr: float | None = None, *, nbytes: int | None = None, seed: _Seed = 0) -> Self:
-        return cls._of("generalized", window=window, fpr=fpr, nbytes=nbytes, seed=seed)
+        return cls._of("generalized", **locals())
 
     @classmethod
     def from_parameters(cls, window: int, bits: int, *, k1: int, k0: int, seed: _Seed = 0) -> Self:
@@ -110,7 +110,7 @@ class GeneralizedBloomFilter(Filter):
         >>> f.nbytes, round(f.fpr, 4)
         (12504, 0.0084)
         """
-        return cls._of("generalized", window=window, bits=bits, k1=k1, k0=k0, seed=seed)
+        return cls._of("generalized", **locals())
 
     def false_negative_rates(self, ages: Sequence[int] | NDArray[np.integer[Any]]) -> NDArray[np.float64]:
         """Return the chance that a key is missed, by its age.

@@ -57,7 +57,7 @@ class StableBloomFilter(Filter):
     __slots__ = ()
 
     def __new__(cls, window: int, fpr: float | None = None, *, nbytes: int | None = None, seed: _Seed = 0) -> Self:
-        return cls._of("stable", window=window, fpr=fpr, nbytes=nbytes, seed=seed)
+        return cls._of("stable", **locals())
 
     @classmethod
     def from_parameters(
@@ -92,6 +92,4 @@ class StableBloomFilter(Filter):
         >>> f.nbytes, round(f.fpr, 3)
         (35000, 0.151)
         """
-        return cls._of(
-            "stable", window=window, k=k, slice_cells=slice_cells, bits=bits, decrements=decrements, seed=seed
-        )
+        return cls._of("stable", **locals())

@@ -85,13 +85,10 @@ class AgePartitionedBloomFilter(Filter):
         seed: _Seed = 0,
     ) -> Self:
         _reject_small_blocks(block_bits)
-        given = {"window": window, "capacity": capacity, "lateness": lateness, "max_ahead": max_ahead, "seed": seed}
-        request = {"fpr": fpr, "nbytes": nbytes, "slack": slack}
+        given = locals()
         if layout is None and block_bits is None:
-            return cls._in_first((_LINES, _BLOCKS), "age-partitioned", **given, **request)
-        return cls._of(
-            "age-partitioned", **given, **request, layout="sliced" if layout is None else layout, block_bits=block_bits
-        )
+            return cls._in_first((_LINES, _BLOCKS), "age-partitioned", **given)
+        return cls._of("age-partitioned", **given | {"layout": "sliced" if layout is None else layout})
 
     @classmethod
     def from_parameters(
@@ -149,9 +146,7 @@ class AgePartitionedBloomFilter(Filter):
         >>> f.nbytes, round(f.npws, 3)
         (4488, 0.261)
         """
-        given = {"window": window, "capacity": capacity, "lateness": lateness, "max_ahead": max_ahead, "seed": seed}
-        sizes = {"slice_bits": slice_bits, "blocks": blocks, "block_bits": block_bits, "parts": parts, "pages": pages}
-        return cls._of("age-partitioned", k=k, l=l, **sizes, lines=lines, **given)
+        return cls._of("age-partitioned", **locals())
 
 
 @complete
@@ -231,9 +226,7 @@ class GuardedEpochBloomFilter(Filter):
         _reject_small_blocks(block_bits)
         if layout == "sliced" and block_bits is None:
             raise ValueError("layout='sliced' needs block_bits=512: plain segments are made by from_parameters")
-        given = {"window": window, "capacity": capacity, "lateness": lateness, "max_ahead": max_ahead, "seed": seed}
-        request = {"fpr": fpr, "nbytes": nbytes, "slack": slack, "block_bits": block_bits, "layout": layout}
-        return cls._of("guarded-epoch", **given, **request)
+        return cls._of("guarded-epoch", **locals())
 
     @classmethod
     def from_parameters(
@@ -294,6 +287,4 @@ class GuardedEpochBloomFilter(Filter):
         >>> f.slack, round(f.fpr, 4)
         (2500, 0.0228)
         """
-        given = {"window": window, "capacity": capacity, "lateness": lateness, "max_ahead": max_ahead, "seed": seed}
-        sizes = {"k": k, "segment_bits": segment_bits, "blocks": blocks, "block_bits": block_bits, "parts": parts}
-        return cls._of("guarded-epoch", r=r, **sizes, pages=pages, lines=lines, positions=positions, **given)
+        return cls._of("guarded-epoch", **locals())

@@ -161,20 +161,21 @@ class Filter(_core.Filter):
         return ExactFilter(window, **given)
 
     @classmethod
-    def _of(cls, family: str, **given: Any) -> Self:
-        """Make a filter of this class, which is that of the family."""
+    def _of(cls, family: str, /, **given: Any) -> Self:
+        """Make a filter of this class, which is that of the family. Constructors pass their `locals()`."""
+        given.pop("cls", None)
         return super().__new__(cls, _core.build(family, **given))
 
     @classmethod
-    def _in_first(cls, layouts: Sequence[dict[str, Any]], family: str, **given: Any) -> Self:
+    def _in_first(cls, layouts: Sequence[dict[str, Any]], family: str, /, **given: Any) -> Self:
         """Make a filter in the first layout that meets the request. If none does, raise the error of the first."""
         first, *others = layouts
         try:
-            return cls._of(family, **given, **first)
+            return cls._of(family, **given | first)
         except ValueError as error:
             for layout in others:
                 with suppress(ValueError):
-                    return cls._of(family, **given, **layout)
+                    return cls._of(family, **given | layout)
             raise error
 
     update = _core.Filter.insert

@@ -75,8 +75,7 @@ class BloomFilter(Filter):
         partitioned: bool = False,
         seed: _Seed = 0,
     ) -> Self:
-        request = {"fpr": fpr, "nbytes": nbytes, "partitioned": partitioned}
-        return cls._of("bloom", capacity=capacity, **request, seed=seed)
+        return cls._of("bloom", **locals())
 
     @classmethod
     def from_parameters(
@@ -108,8 +107,7 @@ class BloomFilter(Filter):
         >>> f.nbytes, round(f.fpr, 4)
         (1200, 0.01)
         """
-        sizes = {"k": k, "bits": bits, "slice_bits": slice_bits}
-        return cls._of("bloom", capacity=capacity, **sizes, seed=seed)
+        return cls._of("bloom", **locals())
 
     @property
     def kept(self) -> int:

@@ -96,17 +96,7 @@ class AgedQuotientFilter(Filter):
         max_ahead: _Span | None = "1 d",
         seed: _Seed = 0,
     ) -> Self:
-        given = {
-            "window": window,
-            "capacity": capacity,
-            "grow": grow,
-            "lateness": lateness,
-            "max_ahead": max_ahead,
-            "seed": seed,
-            "distinct": distinct,
-            "counts": counts,
-        }
-        return cls._of("aged-quotient", fpr=fpr, nbytes=nbytes, slack=slack, **given)
+        return cls._of("aged-quotient", **locals())
 
     @classmethod
     def from_parameters(
@@ -162,19 +152,7 @@ class AgedQuotientFilter(Filter):
         >>> f.nbytes, round(f.fpr, 5)
         (28672, 0.00078)
         """
-        given = {
-            "window": window,
-            "capacity": capacity,
-            "grow": grow,
-            "lateness": lateness,
-            "max_ahead": max_ahead,
-            "seed": seed,
-            "distinct": distinct,
-            "count_bits": count_bits,
-            "epochs": epochs,
-        }
-        sizes = {"fingerprint_bits": fingerprint_bits, "tag_bits": tag_bits, "pages": pages, "lines": lines}
-        return cls._of("aged-quotient", **sizes, **given)
+        return cls._of("aged-quotient", **locals())
 
     def count(self, keys: Any, *, at: _Moments = None, window: int | _Span | None = None) -> NDArray[np.uint64]:
         """Return how often each key was inserted within the window. The filter must have been made with `counts`.

@@ -55,7 +55,7 @@ class Swamp(Filter):
     __slots__ = ()
 
     def __new__(cls, window: int, fpr: float | None = None, *, nbytes: int | None = None, seed: _Seed = 0) -> Self:
-        return cls._of("swamp", window=window, fpr=fpr, nbytes=nbytes, seed=seed)
+        return cls._of("swamp", **locals())
 
     @classmethod
     def from_parameters(cls, window: int, slots: int, remainder_bits: int, *, seed: _Seed = 0) -> Self:
@@ -83,7 +83,7 @@ class Swamp(Filter):
         >>> f.nbytes, round(f.fpr, 4)
         (4296, 0.003)
         """
-        return cls._of("swamp", window=window, slots=slots, remainder_bits=remainder_bits, seed=seed)
+        return cls._of("swamp", **locals())
 
     def count(self, keys: Any) -> NDArray[np.uint64]:
         """Return how often each key was inserted within the window.

@@ -78,8 +78,7 @@ class TimeLimitedBloomFilter(Filter):
         max_ahead: _Span | None = "1 d",
         seed: _Seed = 0,
     ) -> Self:
-        given = {"window": window, "capacity": capacity, "lateness": lateness, "max_ahead": max_ahead, "seed": seed}
-        return cls._of("time-limited", fpr=fpr, slack=slack, **given)
+        return cls._of("time-limited", **locals())
 
     @classmethod
     def from_parameters(
@@ -122,8 +121,7 @@ class TimeLimitedBloomFilter(Filter):
         >>> f.slice_bits.tolist() == [2048] * 10
         True
         """
-        given = {"window": window, "capacity": capacity, "lateness": lateness, "max_ahead": max_ahead, "seed": seed}
-        return cls._of("time-limited", k=k, l=l, slice_bits=slice_bits, **given)
+        return cls._of("time-limited", **locals())
 
     @property
     def slice_bits(self) -> NDArray[np.uint64]:

@@ -110,11 +110,10 @@ class TimingBloomFilter(Filter):
         grow: Literal["cardinality", "density"] | None = None,
         seed: _Seed = 0,
     ) -> Self:
-        given = {"window": window, "capacity": capacity, "lateness": lateness, "max_ahead": max_ahead, "seed": seed}
-        request = {"fpr": fpr, "nbytes": nbytes, "slack": slack, "grow": grow}
+        given = locals()
         if layout is None and grow is None:
-            return cls._in_first(({"layout": "line"}, {"layout": "sliced"}), "timing", **given, **request)
-        return cls._of("timing", **given, **request, layout="sliced" if layout is None else layout)
+            return cls._in_first(({"layout": "line"}, {"layout": "sliced"}), "timing", **given)
+        return cls._of("timing", **given | {"layout": "sliced" if layout is None else layout})
 
     @classmethod
     def from_parameters(
@@ -199,11 +198,7 @@ class TimingBloomFilter(Filter):
             raise ValueError(
                 f"equal_timers must be 1 with pages, got {equal_timers}: give slice_timers instead of pages"
             )
-        given = {"window": window, "capacity": capacity, "lateness": lateness, "max_ahead": max_ahead, "seed": seed}
-        timers = {"k": k, "bpt": bpt, "blocks": blocks, "equal_timers": equal_timers}
-        sizes = {"slice_timers": slice_timers, "pages": pages, "lines": lines}
-        limits = {"part_keys": part_keys, "part_timers": part_timers}
-        return cls._of("timing", **given, **timers, **sizes, **limits)
+        return cls._of("timing", **locals())
 
     @property
     def false_negative_rates(self) -> NDArray[np.float64]:
