@@ -136,6 +136,7 @@ class Together(LoadScopeScheduling):
             "test_sliced_overfull",
             "test_tree_on_ray",
         },
+        "notebooks": {"test_notebooks"},
         "streams": {"test_event_time", "test_real_streams"},
         "theory": {"test_theory"},
     }

@@ -1,8 +1,6 @@
 """Scrapy, unmodified, makes each request once, also over several runs of a job."""
 
 import json
-import subprocess
-import sys
 import threading
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,6 +12,7 @@ from scrapy.utils.test import get_crawler
 
 import lately
 from lately.integrations.scrapy import DupeFilter
+from support.forked import Forked
 
 PAGES = 60
 
@@ -58,9 +57,11 @@ def crawl(site: str, **settings) -> tuple[dict, str]:
     """Run a spider of Scrapy's over the site: its statistics, and its log."""
     program = Path(__file__).parent / "support" / "crawler.py"
     given = [f"{name}={value}" for name, value in settings.items()]
-    run = subprocess.run([sys.executable, program, site, *given], capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
-    return json.loads(run.stdout), run.stderr
+    imports = ("scrapy.crawler", "lately.integrations.scrapy")
+    process = Forked(program.read_text(), site, *given, imports=imports)
+    out, err = process.communicate()
+    assert process.returncode == 0, err.decode()
+    return json.loads(out), err.decode()
 
 
 def test_a_job_in_two_runs_requests_each_page_once(site, tmp_path):

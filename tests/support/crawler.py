@@ -1,4 +1,4 @@
-"""Crawl a site with Scrapy, as a program of its own: a reactor starts once in a process.
+"""Crawl a site with Scrapy, in a process of its own: a reactor starts once.
 
 Usage: ``python crawler.py SITE [NAME=VALUE ...]``. Prints the statistics as JSON.
 """

@@ -1,10 +1,11 @@
-"""Processes without the start of an interpreter, which takes 0.3 s.
+"""Processes without the start of an interpreter, which takes 0.3 s, and without imports, which take seconds.
 
-One process, started once, has imported what the command needs, and forks itself for each run. A run is a process of its
+One process, started once, has imported what the runs need, and forks itself for each run. A run is a process of its
 own in every way that a test can see: its descriptors, limits, signals, exit and death.
 """
 
 import atexit
+import importlib
 import json
 import os
 import signal
@@ -17,11 +18,24 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+COMMAND = ("pyarrow.parquet", "tqdm", "zstandard", "lately.cli.options")
+
 
 class Forked:
-    """What ``subprocess.Popen([sys.executable, "-c", code, *arguments])`` gives, of it what tests use."""
+    """What ``subprocess.Popen([sys.executable, "-c", code, *arguments])`` gives, of it what tests use.
 
-    def __init__(self, code: str, *arguments: object, stdin: Any = None, stdout: Any = None, stderr: Any = None):
+    The process has imported the modules `imports`, by default those of the command.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        *arguments: object,
+        imports: tuple[str, ...] = COMMAND,
+        stdin: Any = None,
+        stdout: Any = None,
+        stderr: Any = None,
+    ):
         theirs, ours = [], []
         for given, reads in ((stdin, True), (stdout, False), (stderr, False)):
             if given is None:
@@ -36,7 +50,7 @@ class Forked:
         self._status = os.fdopen(reading, "r")
         self.returncode: int | None = None
         message = json.dumps([code, str(Path.cwd()), *map(str, arguments)]).encode()
-        socket.send_fds(_server(), [message], [*theirs, writing])
+        socket.send_fds(_server(imports), [message], [*theirs, writing])
         for descriptor in (*theirs, writing):
             os.close(descriptor)
         self.pid = int(self._status.readline())
@@ -80,11 +94,12 @@ class Forked:
 
 
 @cache
-def _server() -> socket.socket:
-    """Start the process that forks; it forks when a byte is sent here."""
+def _server(imports: tuple[str, ...]) -> socket.socket:
+    """Start the process that forks; it forks when a message is sent here."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
-        process = subprocess.Popen([sys.executable, __file__, str(theirs.fileno())], pass_fds=[theirs.fileno()])
+        command = [sys.executable, __file__, str(theirs.fileno()), *imports]
+        process = subprocess.Popen(command, pass_fds=[theirs.fileno()])
     atexit.register(process.wait)
     atexit.register(ours.close)  # first
     return ours
@@ -120,13 +135,8 @@ def _serve(channel: socket.socket) -> tuple[str, list[str]]:
 
 
 if __name__ == "__main__":
-    import pyarrow.parquet
-    import tqdm
-    import zstandard
-
-    import lately.cli.options
-
-    assert all((pyarrow.parquet, tqdm, zstandard, lately.cli.options))
+    for _module in sys.argv[2:]:
+        importlib.import_module(_module)
     _code, _arguments = _serve(socket.socket(fileno=int(sys.argv[1])))
     sys.argv = ["-c", *_arguments]
     exec(_code, {"__name__": "__main__"})
