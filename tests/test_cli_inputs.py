@@ -250,7 +250,8 @@ def test_the_longest_record(tmp_path, dedupe, extension, good, long):
 @pytest.mark.parametrize("extension", ["txt", "csv", "tsv", "jsonl"])
 @pytest.mark.parametrize("mebibytes", [3, 17])
 def test_one_limit_holds_for_records_of_every_format_and_for_their_fields(tmp_path, dedupe, extension, mebibytes):
-    document = "line\n" * (mebibytes << 20 >> 3), "line " * (mebibytes << 20 >> 3)
+    half = mebibytes << 19
+    document = ("words " * 20 + "\n") * (half // 121 + 1), "line " * (half // 5 + 1)
     long = {
         "txt": document[1] * 2,
         "csv": '"' + "".join(document) + '",1',

@@ -326,19 +326,16 @@ LIES = {
 }
 
 
-@pytest.mark.parametrize("lie", LIES)
 @pytest.mark.parametrize("name", HONEST)
-def test_lying_structures_are_errors_or_as_good_as_true(name, lie, capfd):
-    part, field, value = LIES[lie]
-    arrow = HONEST[name]()
-    setattr(getattr(arrow, part), field, value)
-    length = arrow.array.length
-    try:
-        assert len(lately.hash_keys(arrow)) == length
-    except (TypeError, ValueError, MemoryError) as error:
-        assert error  # noqa: PT017
-    # Nor is a panic caught and called an error.
-    assert capfd.readouterr().err == ""
+def test_lying_structures_are_errors_or_as_good_as_true(name, capfd):
+    for lie, (part, field, value) in LIES.items():
+        arrow = HONEST[name]()
+        setattr(getattr(arrow, part), field, value)
+        length = arrow.array.length
+        with contextlib.suppress(TypeError, ValueError, MemoryError):
+            assert len(lately.hash_keys(arrow)) == length, lie
+        # Nor is a panic caught and called an error.
+        assert capfd.readouterr().err == "", lie
 
 
 @pytest.mark.parametrize("name", HONEST)
