@@ -269,23 +269,12 @@ fn in_a_burst_the_rate_of_false_positives_follows_from_the_live_slices() {
 }
 
 #[test]
-fn windows_of_insertions_and_sizes_out_of_range_are_rejected() {
-    for (k, l, bits, window, words) in [
-        (3, 5, 512, Window::Count { insertions: 5 }, "window must be a span of time"),
-        (3, 5, 511, window(SPAN, 0), "slice_bits must be a multiple of 64"),
-        (3, 5, 520, window(SPAN, 0), "slice_bits must be a multiple of 64"),
-        (3, 5, 448, window(SPAN, 0), "slice_bits must be a multiple of 64"),
-        (3, 5, (1 << 60) + 64, window(SPAN, 0), "slice_bits must be a multiple of 64"),
-        (3, 5, 512, window(0, 0), "window must be longer than 0"),
-        (0, 5, 512, window(SPAN, 0), "k must be at least 1"),
-        (5, 0, 512, window(SPAN, 0), "l must be at least 1"),
-        (100, 29, 512, window(SPAN, 0), "k + l must be at most 128"),
+fn windows_of_insertions_and_empty_windows_are_rejected() {
+    for (window, words) in [
+        (Window::Count { insertions: 5 }, "window must be a span of time"),
+        (window(0, 0), "window must be longer than 0"),
     ] {
-        let error = TimeLimitedShape::new(k, l, bits)
-            .and_then(|shape| AnyFilter::new(shape, window, 0))
-            .err()
-            .unwrap()
-            .to_string();
+        let error = AnyFilter::new(TimeLimitedShape::new(3, 5, 512).unwrap(), window, 0).err().unwrap().to_string();
         assert!(error.contains(words), "{error}");
     }
 }

@@ -17,29 +17,6 @@ fn sizes_are_whole_words() {
     assert_eq!(RingShape::age_partitioned(3, 4, BLOCKS).unwrap().bits_per_key(100), 7.0 * 5.0 * 512.0 / 100.0);
 }
 
-#[test]
-fn parameters_out_of_range_are_named() {
-    let slice = |bits| Segment::Bits { bits, parts: 1 };
-    let blocks = |blocks, block_bits, parts| Segment::Blocks { blocks, block_bits, parts };
-    for (k, l, segment, words) in [
-        (0, 4, slice(64), "k must be at least 1, got 0"),
-        (3, 0, slice(64), "l must be at least 1, got 0"),
-        (100, 29, slice(64), "k=100, l=29"),
-        (u32::MAX, 1, slice(64), "k=4294967295, l=1"),
-        (3, 4, slice(0), "slice_bits must be at least 1, got 0"),
-        (3, 4, blocks(0, 64, 4), "blocks must be at least 1, got 0"),
-        (3, 4, blocks(1, 96, 4), "block_bits must be 64 or 512, got 96"),
-        (3, 4, blocks(1, 64, 3), "parts must be 1, 2, 4 or 8, got 3"),
-        (3, 4, slice(u64::MAX), "2**60"),
-        (3, 4, blocks(u64::MAX, 512, 8), "2**60"),
-        (3, 4, blocks(u64::MAX / 8, 512, 8), "2**60"),
-    ] {
-        let error = RingShape::age_partitioned(k, l, segment).unwrap_err().to_string();
-        assert!(error.contains(words), "{error}");
-    }
-    assert!(RingShape::age_partitioned(1, 127, blocks(1 << 47, 512, 8)).is_ok());
-}
-
 /// Shifts generations as in section 5.1 of paper 1, but counts keys instead of setting bits.
 #[test]
 fn fills_are_those_of_the_keys_in_each_segment() {

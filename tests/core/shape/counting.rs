@@ -26,8 +26,6 @@ fn a_number_of_bytes_is_for_queue_and_counters() {
         let CountingShape { slices } = choose(count(100), Budget::Bytes(bytes)).unwrap();
         assert!((slices.words(BITS) + 100) * 8 <= bytes && slices.total() + 128 > 16 * (bytes / 8 - 100));
     }
-    assert!(choose(count(100), Budget::Bytes(807)).unwrap_err().to_string().contains("at least 808"));
-    assert!(choose(count(100), Budget::Bytes(u64::MAX)).unwrap_err().to_string().contains("at most 2**60"));
 }
 
 /// Compares with every way that keys can fall: those in which the 15th key of the window is the 15th in cell 0.

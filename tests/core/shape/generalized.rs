@@ -116,22 +116,3 @@ fn a_choice_keeps_rate_and_window_and_no_other_shape_takes_less() {
         }
     }
 }
-
-#[test]
-fn parameters_out_of_range_are_named() {
-    for (bits, k1, k0, words) in [
-        (1, 1, 1, "bits must lie in 2 .. 2**60, got 1"),
-        (1 << 61, 1, 1, "bits must"),
-        (9, 0, 1, "k1 must lie in 1 .. 64, got 0"),
-        (9, 1, 65, "k0 must lie in 1 .. 64, got 65"),
-    ] {
-        assert!(GeneralizedShape::new(bits, k1, k0).unwrap_err().to_string().contains(words));
-    }
-    for (budget, words) in
-        [(Budget::Rate(0.0), "fpr"), (Budget::Rate(1e-30), "32 hashes"), (Budget::Bytes(0), "nbytes=0")]
-    {
-        assert!(choose(count(1000), budget).unwrap_err().to_string().contains(words));
-    }
-    let time = Window::Time { span: 5, lateness: 0, capacity: 5 };
-    assert!(choose(time, Budget::Rate(0.1)).unwrap_err().to_string().contains("number of insertions"));
-}

@@ -2,7 +2,6 @@
 
 use lately::shape::ring::{RingShape, Segment};
 use lately::shape::runs;
-use lately::shape::transposed::Transposed;
 
 fn bloom(bits: u64, k: u32) -> Segment {
     Segment::Bits { bits, parts: k }
@@ -18,39 +17,6 @@ fn sizes_are_whole_words() {
     assert_eq!([bytes(bloom(3, 3)), bytes(bloom(64, 3)), bytes(bloom(65, 3))], [4 * 8, 4 * 8, 4 * 16]);
     assert_eq!(bytes(blocks(5, 512, 4)), 4 * 5 * 64);
     assert_eq!(RingShape::guarded_epoch(3, bloom(128, 2)).unwrap().bits_per_key(100), 4.0 * 128.0 / 100.0);
-}
-
-#[test]
-fn parameters_out_of_range_are_named() {
-    for (r, segment, words) in [
-        (0, bloom(64, 4), "r must lie in 1..=127, got 0"),
-        (128, bloom(64, 4), "r must lie in 1..=127, got 128"),
-        (u32::MAX, bloom(64, 4), "r must lie in 1..=127"),
-        (3, bloom(64, 0), "k must lie in 1..=64, got 0"),
-        (3, bloom(1000, 65), "k must lie in 1..=64, got 65"),
-        (3, bloom(3, 4), "segment_bits must be at least k=4, got 3"),
-        (3, blocks(0, 64, 4), "blocks must be at least 1, got 0"),
-        (3, blocks(1, 96, 4), "block_bits must be 64 or 512, got 96"),
-        (3, blocks(1, 64, 3), "parts must be 1, 2, 4 or 8, got 3"),
-        (3, bloom(u64::MAX, 4), "2**60"),
-        (3, blocks(u64::MAX, 512, 8), "2**60"),
-    ] {
-        let error = RingShape::guarded_epoch(r, segment).unwrap_err().to_string();
-        assert!(error.contains(words), "{error}");
-    }
-    assert!(RingShape::guarded_epoch(127, blocks(1 << 47, 512, 8)).is_ok());
-    for (r, k, positions, words) in [
-        (6, 4, 64, "r must be 7, 15, 31 or 63 in the transposed layout, got 6"),
-        (u32::MAX, 4, 64, "r must be 7, 15, 31 or 63"),
-        (7, 4, 3, "positions must be at least k=4, got 3"),
-        (7, 0, 64, "k must lie in 1..=64, got 0"),
-        (7, 65, 64, "k must lie in 1..=64, got 65"),
-        (63, 4, u64::MAX, "2**60"),
-    ] {
-        let error = Transposed::new(r, k, positions).unwrap_err().to_string();
-        assert!(error.contains(words), "{error}");
-    }
-    assert!(Transposed::new(63, 64, 64).is_ok());
 }
 
 /// Returns the share of all ways that `keys` keys of `parts` parts can fall into a segment, all equally likely, in

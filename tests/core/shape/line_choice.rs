@@ -92,31 +92,3 @@ fn the_requested_slack_is_kept() {
         }
     }
 }
-
-#[track_caller]
-fn refused(window: Window, budget: Budget, slack: Option<u64>, words: &str) {
-    for paper in PAPERS {
-        let error = choose(window, budget, slack, paper).unwrap_err().to_string();
-        assert!(error.contains(words), "{error}");
-    }
-}
-
-#[test]
-fn what_cannot_be_had_is_said() {
-    refused(count(1000), Budget::Rate(0.0), None, "fpr must lie between 0 and 1, both excluded, got 0");
-    refused(count(0), Budget::Rate(0.1), None, "window must be at least 1");
-    refused(count(1 << 45), Budget::Rate(0.01), None, "takes more than 134217727 pages");
-    refused(count(1 << 62), Budget::Rate(0.1), None, "fpr must be above ");
-    refused(count(1000), Budget::Bytes(u64::MAX), None, "nbytes must be at most 2**60");
-    refused(count(1000), Budget::Bytes(4095), None, "nbytes must be at least 4096 in the line layout, got 4095");
-    refused(count(1000), Budget::Rate(0.1), Some(7), "slack must be at least 56 insertions for this window, got 7");
-    // One page would have it, but two of this window take steps of a whole insertion.
-    refused(
-        count(1449),
-        Budget::Rate(0.01),
-        Some(72),
-        "fpr=0.01 for this window takes a slack of 87 insertions, got 72",
-    );
-    assert!(choose(count(1000), Budget::Bytes(4096), None, Paper::GuardedEpoch).is_ok());
-    assert!(choose(count(1000), Budget::Rate(0.1), Some(56), Paper::GuardedEpoch).is_ok());
-}

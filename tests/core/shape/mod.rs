@@ -5,6 +5,7 @@ mod age_partitioned_choice;
 mod bloom;
 mod counting;
 mod equal_timers;
+mod errors;
 mod fill;
 mod fingerprint_buffer;
 mod generalized;

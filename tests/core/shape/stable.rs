@@ -75,18 +75,3 @@ fn a_choice_keeps_rate_and_memory_of_the_window_and_bytes() {
         }
     }
 }
-
-#[test]
-fn parameters_out_of_range_are_named() {
-    let slices = Slices::new(2, 10).unwrap();
-    for (bits, decrements, words) in
-        [(3, 1, "bits must be"), (4, 0, "decrements must lie in 1 .. slice_cells = 10, got 0"), (1, 11, "got 11")]
-    {
-        assert!(StableShape::new(slices, bits, decrements).unwrap_err().to_string().contains(words));
-    }
-    for (budget, words) in
-        [(Budget::Rate(0.0), "fpr"), (Budget::Bytes(0), "nbytes=0"), (Budget::Bytes(u64::MAX), "nbytes must")]
-    {
-        assert!(choose(count(1000), budget).unwrap_err().to_string().contains(words));
-    }
-}

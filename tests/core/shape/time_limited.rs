@@ -134,11 +134,4 @@ fn the_choice_is_what_trying_everything_gives() {
     }
     let shape = |fpr| choose(minutes(10, 0), fpr, None).map(|shape| (shape.k, shape.l)).unwrap();
     assert_eq!((shape(0.01), shape(0.001)), ((10, 20), (14, 29)));
-    for fpr in [0.0, 1.0, -1.0, f64::NAN] {
-        assert!(choose(minutes(10, 0), fpr, None).unwrap_err().to_string().contains("fpr must lie between 0 and 1"));
-    }
-    assert!(
-        choose(minutes(10, 0), 1e-30, None).unwrap_err().to_string().contains("fpr=0.000000000000000000000000000001")
-    );
-    assert!(choose(minutes(10, 0), 0.01, Some(5)).unwrap_err().to_string().contains("slack must be at least"));
 }

@@ -9,21 +9,7 @@ const fn count(insertions: u64) -> Window {
 }
 
 #[test]
-fn parameters_out_of_range_are_named() {
-    for ((k, bpt, blocks, pages, lines), words) in [
-        ((0, 4, 3, 10, 1), "k must lie in 1..=8 in lines, got 0"),
-        ((9, 4, 3, 10, 1), "k must lie in 1..=8 in lines, got 9"),
-        ((1, 4, 3, 10, 2), "k must lie in 2..=16 in lines, got 1"),
-        ((17, 4, 3, 10, 2), "k must lie in 2..=16 in lines, got 17"),
-        ((3, 4, 3, 10, 0), "lines must lie in 1..=2 in lines, got 0"),
-        ((3, 4, 3, 10, u32::MAX), "lines must lie in 1..=2 in lines, got 4294967295"),
-        ((3, 4, 3, 0, 1), "pages must lie in 1..=134217727 in lines, got 0"),
-        ((3, 1, 3, 10, 1), "bpt must lie in 2..=32, got 1"),
-        ((3, 4, 15, 10, 1), "blocks must lie in 1..=14 at bpt=4, got 15"),
-    ] {
-        let error = TimingLineShape::new(k, bpt, blocks, pages, lines).unwrap_err().to_string();
-        assert!(error.contains(words), "{error}");
-    }
+fn the_largest_shape_has_rates() {
     let largest = TimingLineShape::new(16, 2, 2, MAX_PAGES, 2).unwrap();
     assert!((0.0..1e-9).contains(&largest.false_positive_rate(count(1 << 20))));
     assert!((largest.false_positive_rate(count(1 << 62)) - 1.0).abs() < 1e-9);

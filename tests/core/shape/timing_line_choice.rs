@@ -48,19 +48,3 @@ fn a_rate_gives_what_trying_everything_gives() {
         assert!(same.nbytes() == chosen.nbytes() && rate(same) <= 4.0 * rate(chosen));
     }
 }
-
-#[test]
-fn what_cannot_be_had_is_said() {
-    let refused = |window, budget, slack, words: &str| {
-        let error = choose(window, budget, slack).unwrap_err().to_string();
-        assert!(error.contains(words), "{error}");
-    };
-    refused(count(1000), Budget::Rate(0.0), None, "fpr must lie between 0 and 1, both excluded, got 0");
-    refused(count(0), Budget::Rate(0.1), None, "window must be at least 1");
-    refused(count(1 << 45), Budget::Rate(0.01), None, "takes more than 134217727 pages");
-    refused(count(1 << 62), Budget::Rate(0.1), None, "fpr must be above ");
-    refused(count(1000), Budget::Bytes(u64::MAX), None, "nbytes must be at most 2**60");
-    refused(count(1000), Budget::Bytes(4095), None, "nbytes must be at least 4096 in the line layout, got 4095");
-    refused(count(1 << 40), Budget::Rate(0.1), Some(7), "slack must be at least 65536 insertions");
-    assert!(choose(count(1000), Budget::Bytes(4096), Some(0)).is_ok());
-}
