@@ -370,12 +370,6 @@ impl Filter {
         &self.core
     }
 
-    /// Returns the filter of the core, for the binding.
-    #[doc(hidden)]
-    pub fn into_core(self) -> filter::AnyFilter {
-        self.core
-    }
-
     /// Wraps a filter of the core.
     #[doc(hidden)]
     pub fn from_core(core: filter::AnyFilter) -> Self {

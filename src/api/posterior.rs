@@ -33,9 +33,9 @@ impl Filter {
             Ok(())
         })?;
         let mut posteriors = vec![0.0; hashes.len()];
-        let (at, mut memo) = (self.now(), PosteriorCache::new(hashes.len()));
+        let (at, mut cache) = (self.now(), PosteriorCache::new(hashes.len()));
         let inference = Inference::new(core.engine())?;
-        inference.posterior(&hashes, at, PerKey::All(prior), window, &mut memo, &mut posteriors)?;
+        inference.posterior(&hashes, at, PerKey::All(prior), window, &mut cache, &mut posteriors)?;
         Ok(posteriors)
     }
 

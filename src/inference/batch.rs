@@ -111,7 +111,7 @@ impl<'a> Inference<'a> {
         let mut exact = |evidence, age, hazard| self.of(evidence, hazard, 0.0, f64::INFINITY, &mut spans).within(age);
         match prior {
             PerKey::All(p) => {
-                let (table, hazard) = (cache.shared(p), self.hazard(p));
+                let (table, hazard) = (cache.posteriors(p), self.hazard(p));
                 let mut exact = |evidence, age| exact(evidence, age, hazard);
                 self.evidence(hashes, |keys, evidence| {
                     for (key, (&evidence, posterior)) in keys.clone().zip(evidence.iter().zip(&mut posteriors[keys])) {
@@ -131,7 +131,7 @@ impl<'a> Inference<'a> {
                 });
             }
             PerKey::Each(priors) => {
-                let (table, by_insertion) = (cache.posterior_curve(), self.by_insertion());
+                let (table, by_insertion) = (cache.curves(), self.by_insertion());
                 let (mut curves, numbers) = ([PosteriorCurve::OTHER; KEYS], &std::array::from_fn(|key| key as u32));
                 let mut posterior_curve =
                     |evidence, age| self.likelihood.posterior_curve(evidence, age).unwrap_or(PosteriorCurve::OTHER);
@@ -158,7 +158,7 @@ impl<'a> Inference<'a> {
         cache: &mut PosteriorCache,
         posteriors: &mut [f64],
     ) -> bool {
-        let (Some(cache), Some(read)) = (cache.coded(age), self.engine.codes(&[], &mut [])) else { return false };
+        let (true, Some(read)) = (cache.pays_for_codes(), self.engine.codes(&[], &mut [])) else { return false };
         let (mut spans, mut codes) = (Vec::new(), [Code::default(); CODES]);
         let mut exact = |code: Code, hazard| self.of(read(code), hazard, 0.0, f64::INFINITY, &mut spans).within(age);
         let posterior_curve =
@@ -170,13 +170,13 @@ impl<'a> Inference<'a> {
             let posteriors = posteriors[block * CODES..][..codes.len()].chunks_mut(KEYS);
             match prior {
                 PerKey::All(p) => {
-                    let (known, hazard) = (cache.shared(p), self.hazard(p));
+                    let (known, hazard) = (cache.coded_posteriors(age, p), self.hazard(p));
                     for (codes, posteriors) in codes.chunks(KEYS).zip(posteriors) {
                         known.write(codes, posteriors, |code| exact(code, hazard));
                     }
                 }
                 PerKey::Each(priors) => {
-                    let (known, priors) = (cache.posterior_curve(), priors[block * CODES..].chunks(KEYS));
+                    let (known, priors) = (cache.coded_curves(age), priors[block * CODES..].chunks(KEYS));
                     for ((codes, priors), posteriors) in codes.chunks(KEYS).zip(priors).zip(posteriors) {
                         let (curves, numbers) = &known.of(codes, posterior_curve);
                         let priors = &priors[..codes.len()];

@@ -8,7 +8,7 @@
 //! age: the error is below 1e-4 for a key as old as a few times 1 / q, and 1e-2 for one long overdue, which is rare.
 //! The few keys with a chance above 1/8 are computed exactly, and so is a prior that all keys share.
 
-use super::code_cache::CodeCache;
+use super::code_cache::{CodeCurves, CodePosteriors};
 use super::posterior_curve::polynomial;
 use super::{Code, Evidence, PosteriorCurve};
 use crate::memory::fallible;
@@ -39,37 +39,48 @@ const NODES: [f64; TERMS] = {
 /// The cached posteriors of one state of a filter.
 pub struct PosteriorCache {
     keys: usize,
-    shared: Option<(f64, CacheTable<f64, 3>)>,
-    posterior_curve: Option<CacheTable<PosteriorCurve, 3>>,
+    posteriors: Option<(f64, CacheTable<f64, 3>)>,
+    curves: Option<CacheTable<PosteriorCurve, 3>>,
     polynomials: Option<CacheTable<Polynomial, 4>>,
-    coded: Option<CodeCache>,
+    coded_posteriors: Option<([f64; 2], CodePosteriors)>,
+    coded_curves: Option<(f64, CodeCurves)>,
+}
+
+/// Returns the table that was made for this question, or replaces it.
+fn made_for<Q: PartialEq + Copy, T>(cached: &mut Option<(Q, T)>, question: Q, make: impl FnOnce() -> T) -> &mut T {
+    *cached = cached.take().filter(|cached| cached.0 == question);
+    &mut cached.get_or_insert_with(|| (question, make())).1
 }
 
 impl PosteriorCache {
     /// Creates an empty cache for batches of `keys` keys.
     pub fn new(keys: usize) -> Self {
-        Self { keys, shared: None, posterior_curve: None, polynomials: None, coded: None }
+        Self { keys, posteriors: None, curves: None, polynomials: None, coded_posteriors: None, coded_curves: None }
     }
 
     /// Returns the posteriors of a prior that all keys share.
-    pub(crate) fn shared(&mut self, p: f64) -> &mut CacheTable<f64, 3> {
-        self.shared = self.shared.take().filter(|&(of, _)| of == p);
-        &mut self.shared.get_or_insert_with(|| (p, CacheTable::new(self.keys, SHARED_LOG2))).1
+    pub(crate) fn posteriors(&mut self, p: f64) -> &mut CacheTable<f64, 3> {
+        made_for(&mut self.posteriors, p, || CacheTable::new(self.keys, SHARED_LOG2))
     }
 
     /// Returns the posterior curves for keys with priors of their own.
-    pub(crate) fn posterior_curve(&mut self) -> &mut CacheTable<PosteriorCurve, 3> {
-        self.posterior_curve.get_or_insert_with(|| CacheTable::new(self.keys, BY_PRIOR_LOG2))
+    pub(crate) fn curves(&mut self) -> &mut CacheTable<PosteriorCurve, 3> {
+        self.curves.get_or_insert_with(|| CacheTable::new(self.keys, BY_PRIOR_LOG2))
     }
 
-    /// Returns the posteriors by code for keys that share one age; `None` if there are too few keys to pay for the
-    /// tables.
-    pub(crate) fn coded(&mut self, age: f64) -> Option<&mut CodeCache> {
-        if self.keys < Code::KINDS / 8 {
-            return None;
-        }
-        self.coded = self.coded.take().filter(|coded| coded.is_of(age));
-        Some(self.coded.get_or_insert_with(|| CodeCache::new(age)))
+    /// Returns whether there are enough keys to pay for tables with a place for every code.
+    pub(crate) fn pays_for_codes(&self) -> bool {
+        self.keys >= Code::KINDS / 8
+    }
+
+    /// Returns the posteriors by code for an age and a prior that all keys share.
+    pub(crate) fn coded_posteriors(&mut self, age: f64, p: f64) -> &mut CodePosteriors {
+        made_for(&mut self.coded_posteriors, [age, p], CodePosteriors::default)
+    }
+
+    /// Returns the posterior curves by code for keys that share one age.
+    pub(crate) fn coded_curves(&mut self, age: f64) -> &mut CodeCurves {
+        made_for(&mut self.coded_curves, age, CodeCurves::default)
     }
 
     /// Returns the posteriors interpolated between priors.

@@ -1,41 +1,16 @@
-//! Posteriors cached by [code](Code): tables with a place for every code, for one age.
+//! Tables of the [cache](super::cache) with a place for every [code](Code).
 
 use super::posterior_curve::KEYS;
 use super::{Code, PosteriorCurve};
 
-/// The cached posteriors of all codes for one age.
-pub(crate) struct CodeCache {
-    age: f64,
-    shared: Option<(f64, CodePosteriors)>,
-    posterior_curve: Option<CodeCurves>,
-}
-
-impl CodeCache {
-    /// Creates empty tables for this age.
-    pub fn new(age: f64) -> Self {
-        Self { age, shared: None, posterior_curve: None }
-    }
-
-    /// Returns whether the tables are for this age.
-    pub fn is_of(&self, age: f64) -> bool {
-        self.age == age
-    }
-
-    /// Returns the posteriors of a prior that all keys share.
-    pub fn shared(&mut self, p: f64) -> &mut CodePosteriors {
-        self.shared = self.shared.take().filter(|&(of, _)| of == p);
-        &mut self.shared.get_or_insert_with(|| (p, CodePosteriors(vec![f64::NAN; Code::KINDS]))).1
-    }
-
-    /// Returns the posterior curves for keys with priors of their own.
-    pub fn posterior_curve(&mut self) -> &mut CodeCurves {
-        self.posterior_curve
-            .get_or_insert_with(|| CodeCurves { numbers: vec![0; Code::KINDS], curves: vec![PosteriorCurve::OTHER] })
-    }
-}
-
-/// The posterior of each code for one prior; NaN if it is not known yet.
+/// The posterior of each code for one age and prior; NaN if it is not known yet.
 pub(crate) struct CodePosteriors(Vec<f64>);
+
+impl Default for CodePosteriors {
+    fn default() -> Self {
+        Self(vec![f64::NAN; Code::KINDS])
+    }
+}
 
 impl CodePosteriors {
     /// Writes the posteriors of some keys; `compute` computes those that are not known yet.
@@ -55,12 +30,18 @@ impl CodePosteriors {
     }
 }
 
-/// The posterior curves of codes, in the order in which the codes came. Curves of frequent codes lie together in the
-/// cache.
+/// The posterior curves of codes for one age, in the order in which the codes came. Curves of frequent codes lie
+/// together in the processor's cache.
 pub(crate) struct CodeCurves {
     /// The position of each code in `curves`; 0 if it is not known yet.
     numbers: Vec<u32>,
     curves: Vec<PosteriorCurve>,
+}
+
+impl Default for CodeCurves {
+    fn default() -> Self {
+        Self { numbers: vec![0; Code::KINDS], curves: vec![PosteriorCurve::OTHER] }
+    }
 }
 
 impl CodeCurves {

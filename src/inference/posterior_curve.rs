@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn they_are_what_the_odds_say_one_after_the_other_for_all_priors_on_all_processors() {
+    fn posteriors_are_those_of_the_odds_for_all_priors_on_all_processors() {
         let priors = priors();
         for by_insertion in [true, false] {
             let hazard = if by_insertion { Hazard::per_insertion } else { Hazard::per_second };
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn what_two_exponentials_do_not_tell_is_left_alone() {
+    fn ages_that_two_exponentials_do_not_express_have_no_curve() {
         assert_eq!(PosteriorCurve::of_stretch((10.0, 20.0), 9.0, 2.0, 20.0, 15.0), None);
         let other = evaluated(Instructions::best(), PosteriorCurve::OTHER, &priors(), true);
         assert!(other.into_iter().all(f64::is_nan));

@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn generations_begin_where_the_table_says() {
+    fn generations_begin_as_in_the_table() {
         // k = 2; generations of 3, 4, 5 and 6 keys, the newest first, of which the oldest has lost a slice.
         let steady = began(2, &[(3, 0.0), (7, 0.0), (9, 1.5), (11, 3.5), (6, 7.0)]);
         assert_eq!(steady, [(1.0, 1.25), (3.25, 2.25), (6.75, 3.5), (16.75, 10.0), (16.75, 0.0)]);

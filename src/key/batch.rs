@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_are_hashed_as_one_by_one() {
+    fn integers_are_hashed_in_a_batch_as_alone() {
         // Some full vectors, and a partial one.
         let many = if cfg!(miri) { 9 } else { 30 };
         for hasher in [hasher(), KeyHasher::new(Seed::Secret([7, 8]))] {
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_are_hashed_as_one_by_one() {
+    fn strings_are_hashed_in_a_batch_as_alone() {
         struct TestStrings(Vec<u8>);
         impl Strings for TestStrings {
             fn at(&self, i: usize) -> &[u8] {

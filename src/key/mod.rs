@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn many_integers_are_hashed_as_one_by_one() {
+    fn many_integers_are_hashed_as_alone() {
         for hasher in hashers() {
             let values = [0, 1, -1, i64::MIN, i64::MAX, 5, 1 << 40, -77, 12];
             let mut hashes = values.map(|value| value as u64);
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn many_strings_are_hashed_as_one_by_one() {
+    fn many_strings_are_hashed_as_alone() {
         for hasher in hashers() {
             let strings: Vec<String> = (0..21).map(|len| "abcdefghijklmnopqrstuvwxyz"[..len].into()).collect();
             let strings: Vec<&[u8]> = strings.iter().map(|string| string.as_bytes()).collect();

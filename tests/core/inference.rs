@@ -356,7 +356,7 @@ fn a_key_of_prior_zero_has_posterior_zero() {
 }
 
 #[test]
-fn a_posterior_from_the_memo_is_right_to_a_hundred_thousandth() {
+fn a_posterior_from_the_cache_is_right_to_a_hundred_thousandth() {
     for (name, mut filter) in small_filters() {
         let fading = name.starts_with("cells") || name.ends_with("zeros");
         insert(&mut filter, &(0..150).map(|i| key(0, i)).collect::<Vec<_>>());
@@ -364,12 +364,12 @@ fn a_posterior_from_the_memo_is_right_to_a_hundred_thousandth() {
         let keys: Vec<u64> = (60..160).map(|i| key(0, i)).collect();
         let mut uniform = uniform(1);
         for window in [5.0, 41.0] {
-            let mut memo = PosteriorCache::new(300);
+            let mut cache = PosteriorCache::new(300);
             for _ in 0..50 {
                 let priors: Vec<f64> = keys.iter().map(|_| 10f64.powf(-6.0 * uniform())).collect();
                 let mut posteriors = vec![f64::NAN; keys.len()];
                 let prior = PerKey::Each(&priors);
-                inference.posterior(&keys, Moments::Untimed, prior, window, &mut memo, &mut posteriors).unwrap();
+                inference.posterior(&keys, Moments::Untimed, prior, window, &mut cache, &mut posteriors).unwrap();
                 inference
                     .each(&keys, Moments::Untimed, prior, 150.0, |key, exact| {
                         let (exact, got) = (exact.within(window), posteriors[key]);
@@ -410,8 +410,8 @@ fn a_key_has_the_same_posterior_in_a_large_batch_and_alone() {
                 inference.posterior(queried, Moments::Untimed, prior, window, &mut large, &mut posteriors).unwrap();
                 for (i, (posterior, &key)) in posteriors.into_iter().zip(queried).enumerate() {
                     let (prior, mut alone) = (prior.slice(i..i + 1), [f64::NAN]);
-                    let mut memo = PosteriorCache::new(1);
-                    inference.posterior(&[key], Moments::Untimed, prior, window, &mut memo, &mut alone).unwrap();
+                    let mut cache = PosteriorCache::new(1);
+                    inference.posterior(&[key], Moments::Untimed, prior, window, &mut cache, &mut alone).unwrap();
                     assert_eq!(posterior.to_bits(), alone[0].to_bits(), "{name} {prior:?} {window} {i}");
                 }
             }

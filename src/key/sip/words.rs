@@ -36,7 +36,7 @@ mod tests {
     use crate::instructions::Instructions;
 
     #[test]
-    fn words_side_by_side_are_hashed_as_one_by_one() {
+    fn words_side_by_side_are_hashed_as_alone() {
         let key = SipKey([0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908]);
         for first in [0, 1, u64::MAX - 20, 1 << 63, 0x9e37_79b9_7f4a_7c15] {
             let words: [u64; 21] = std::array::from_fn(|i| first.wrapping_add(i as u64).wrapping_mul(first | 1));

@@ -187,8 +187,8 @@ fn infer(filter: &AnyFilter, turn: Option<usize>) {
         for at in if timed { [Moments::At(later), Moments::Now(later)] } else { [Moments::Untimed; 2] } {
             for prior in of([PerKey::All(0.01), PerKey::All(most), PerKey::Each(&each)], turn.map(|turn| turn / 3)) {
                 for window in of([0.0, 1.0, 50.5, 1e18, f64::INFINITY], turn) {
-                    let mut memo = PosteriorCache::new(keys.len());
-                    inference.posterior(&keys, at, prior, window, &mut memo, &mut answers).unwrap();
+                    let mut cache = PosteriorCache::new(keys.len());
+                    inference.posterior(&keys, at, prior, window, &mut cache, &mut answers).unwrap();
                     assert!(answers.into_iter().all(share), "{answers:?} within {window} for {prior:?}");
                 }
                 let sound = |_, posterior: &Posterior<'_>| {

@@ -102,9 +102,9 @@ impl PyFilter {
         prior.check_len(batch.keys.len())?;
         let few = if batch.is_short() { Some(evidence_of(state.engine(), &batch.hashes(py)?)) } else { None };
         let inference = build(py, state.engine(), prior_given, numbers, ages, few.as_deref())?;
-        let memo = || PosteriorCache::new(batch.keys.len());
-        Ok(batch.run_with(py, threads.0, width, memo, |memo, hashes, keys, at, answers| {
-            act(&inference, memo, hashes, at, numbers.slice(keys), answers)
+        let cache = || PosteriorCache::new(batch.keys.len());
+        Ok(batch.run_with(py, threads.0, width, cache, |cache, hashes, keys, at, answers| {
+            act(&inference, cache, hashes, at, numbers.slice(keys), answers)
         })?)
     }
 
@@ -186,8 +186,8 @@ impl PyFilter {
             prior,
             (&[window], 1),
             threads,
-            |inference, memo, hashes, at, prior, posteriors| {
-                inference.posterior(hashes, at, prior, window, memo, posteriors)
+            |inference, cache, hashes, at, prior, posteriors| {
+                inference.posterior(hashes, at, prior, window, cache, posteriors)
             },
         )?;
         array_of(py, posteriors)
