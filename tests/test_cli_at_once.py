@@ -250,7 +250,7 @@ def json_lines(draw):
     return line
 
 
-FILES = {"suppress_health_check": [HealthCheck.function_scoped_fixture], "max_examples": 150}
+FILES = {"suppress_health_check": [HealthCheck.function_scoped_fixture]}
 
 
 @settings(**FILES)

@@ -231,8 +231,7 @@ WORKERS = """
 """
 
 
-@pytest.mark.parametrize("one_by_one", [False, True])
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize(("method", "one_by_one"), [("fork", False), ("fork", True), ("spawn", False)])
 def test_of_four_processes_exactly_one_sees_a_key_as_new(method, one_by_one, tmp_path):
     # No key leaves the window. By chance, 40,000 new keys at 1e-9 are reported in 4e-5 of all runs.
     lately.Filter(200_000, 1e-9, prefer="speed").save(tmp_path / "f.lately")
