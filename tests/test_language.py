@@ -145,7 +145,7 @@ def long_functions(sources: Sources) -> Iterator[str]:
 
 # What is counted, and the highest count that passes. Lower it with the count.
 LIMITS = {
-    phrases: 26,
+    phrases: 24,
     openings: 21,
     repeated_types: 0,
     many_parameters: 2,

@@ -45,7 +45,7 @@ def test_a_late_repeat_is_probably_one(name):
     f.insert(["b"], at=1180)
     for at in (1085, [1085]):
         assert f.query(["a"], at=at).all()
-        # Its generation may have begun before the window: then the filter cannot be sure.
+        # Its generation may have opened before the window; then the filter cannot be sure.
         assert f.posterior(["a"], PRIOR, at=at)[0] > 0.5
         assert f.decide(["a"], PRIOR, at=at).all()
         assert f.age_probability(["a"], PRIOR, [0, WINDOW], at=at)[0, 0] > 0.5
@@ -100,7 +100,7 @@ def test_a_late_question_is_the_one_about_the_longer_window_as_of_now(name):
 @pytest.mark.parametrize("seed", range(3))
 @EVERY
 def test_late_posteriors_are_calibrated(name, seed):
-    """Keys come as often as their prior says. Of those with a posterior of p, p came since the window began."""
+    """Keys come as often as their prior states. Of keys with a posterior of p, p came since the window opened."""
     rng = np.random.default_rng(seed)
     keys, seconds = 4000, 600
     rate = 10 / keys
