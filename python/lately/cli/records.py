@@ -219,7 +219,9 @@ class Lines:
 
     def forward(self) -> None:
         """Begin a record after the lines that were read."""
-        self.move(self.end, self.number + self.count)
+        self.start = self.end
+        self.number += self.count
+        self.count, self.escaped = 0, False
 
     def move(self, start: int, number: int) -> None:
         """Begin a record at `start`, in line `number`."""
@@ -296,6 +298,7 @@ class LineReader(ABC):
                     lines.move(batch.records.end, batch.records.line(len(batch.keys)))
                     if lines.at_end:
                         continue
+            block = lines.block
             try:
                 read = self._read(lines)
                 if read is not None:
@@ -305,6 +308,7 @@ class LineReader(ABC):
             except ValueError as error:
                 self._options.malformed(f"{name}, line {lines.number}", str(error))
             lines.forward()
+            worthwhile = worthwhile or lines.block is not block
 
     def _read_fast(self, lines: Lines, core: RecordReader, name: str) -> Batch | None:
         """Read records of this block by the core. Return None if it does not read the first."""
