@@ -299,9 +299,19 @@ fn timed_out(file: &File, timeout: Duration) -> IoError {
 }
 
 /// Returns the process that has the lock of a file, if the system lists locks.
+///
+/// The list is read in pieces, and while others take and release locks a line may fall between two: so pieces are large,
+/// and the list is read a few times where the lock is missing.
 #[cfg(target_os = "linux")]
 fn holder(file: &File) -> Option<u32> {
-    holder_in(&std::fs::read_to_string("/proc/locks").ok()?, &Identity::of(&file.metadata().ok()?))
+    use std::io::Read;
+
+    let file = Identity::of(&file.metadata().ok()?);
+    (0..4).find_map(|_| {
+        let mut locks = String::with_capacity(1 << 16);
+        File::open("/proc/locks").ok()?.read_to_string(&mut locks).ok()?;
+        holder_in(&locks, &file)
+    })
 }
 
 /// Returns the process that has the lock of a file by a list of the system.

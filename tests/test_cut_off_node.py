@@ -11,10 +11,15 @@ SUPPORT = Path(__file__).parent / "support"
 
 
 def cut_off(how):
-    """Run the script, in a cluster of its own, whose nodes are taken for lost after a few seconds of silence."""
+    """Run the script, in a cluster of its own, whose nodes are taken for lost after some seconds of silence.
+
+    Not so soon that a busy machine loses one that was not cut off. And processes that do not reach the cluster live on
+    until the test ends: by default they end after a minute, as if nothing had to be shown of them.
+    """
     pytest.importorskip("ray")
-    hasty = {"RAY_health_check_period_ms": "1000", "RAY_health_check_timeout_ms": "1000"}
-    environment = os.environ | hasty | {"PYTHONPATH": str(SUPPORT.parent)}
+    health = {"RAY_health_check_period_ms": "1000", "RAY_health_check_timeout_ms": "4000"}
+    environment = os.environ | health | {"RAY_gcs_rpc_server_reconnect_timeout_s": "600"}
+    environment |= {"PYTHONPATH": str(SUPPORT.parent)}
     command = [sys.executable, SUPPORT / "cut_off_node.py", how]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment)
     print(done.stdout)
@@ -22,11 +27,7 @@ def cut_off(how):
     assert "nothing is lost, and nothing is new twice" in done.stdout
 
 
-def test_sites_that_are_cut_off_from_the_cluster_answer_nothing_and_replace_no_checkpoint():
-    cut_off("apart")
-
-
 @pytest.mark.campaign
-@pytest.mark.parametrize("how", ["alive", "still"])
-def test_sites_of_a_node_that_is_silent_answer_nothing_once_others_have_their_place(how):
+@pytest.mark.parametrize("how", ["apart", "alive", "still"])
+def test_sites_of_a_node_that_is_cut_off_answer_nothing_and_save_nothing_once_others_have_their_place(how):
     cut_off(how)

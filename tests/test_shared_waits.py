@@ -84,6 +84,33 @@ def test_a_call_names_the_stopped_process_that_has_the_lock(path):
     )
 
 
+def test_the_holder_is_named_while_other_processes_take_and_release_locks(path):
+    """The system lists locks in pieces, and each that is released moves the others up."""
+    stopped(
+        """
+    stop_with_the_lock()
+    def lock_and_unlock():
+        files = [open(f"{path}.{os.getpid()}.{i}", "w") for i in range(30)]
+        while True:
+            for how in (fcntl.LOCK_EX, fcntl.LOCK_UN):
+                for file in files:
+                    fcntl.flock(file, how)
+    others = []
+    for _ in range(3):
+        others.append(os.fork())
+        if others[-1] == 0:
+            lock_and_unlock()
+    f = lately.open(path, shared=True, timeout="1ms")
+    for i in range(500):
+        waits_in_vain(lambda: f.add(i))
+    for other in others:
+        os.kill(other, signal.SIGKILL)
+        os.waitpid(other, 0)
+    """,
+        path,
+    )
+
+
 def test_threads_query_and_fork_while_another_thread_waits_for_a_stopped_process(path):
     stopped(
         """
