@@ -111,7 +111,7 @@
 
 #![deny(unsafe_code)]
 // Layouts compute evidence for a module that is left out without the feature.
-#![cfg_attr(not(feature = "inference"), allow(dead_code))]
+#![cfg_attr(any(test, not(feature = "inference")), allow(dead_code))]
 // Links to modules that are left out without the feature. Documents are built with all features.
 #![cfg_attr(not(feature = "file"), allow(rustdoc::broken_intra_doc_links))]
 
@@ -124,6 +124,8 @@ compile_error!("lately needs a target with 32-bit or 64-bit pointers");
 #[cfg(all(feature = "file", target_family = "wasm", target_os = "unknown"))]
 compile_error!("the feature `file` of lately needs a target with files: disable it on wasm32-unknown-unknown");
 
+// What has `cfg(not(test))` is tested from outside, in tests/core. It has every family compiled, and unit tests need none.
+#[cfg(not(test))]
 mod api;
 #[doc(hidden)]
 pub mod error;
@@ -131,16 +133,20 @@ pub mod error;
 #[doc(hidden)]
 pub mod clock;
 #[doc(hidden)]
+#[cfg(not(test))]
 pub mod concurrent;
 #[doc(hidden)]
 pub mod engine;
 #[doc(hidden)]
 pub mod exact;
 #[doc(hidden)]
+#[cfg(not(test))]
 pub mod filter;
 #[doc(hidden)]
+#[cfg(not(test))]
 pub mod format;
 #[doc(hidden)]
+#[cfg(not(test))]
 pub mod guide;
 #[doc(hidden)]
 pub mod inference;
@@ -151,6 +157,9 @@ pub mod key;
 #[doc(hidden)]
 pub mod layout;
 #[doc(hidden)]
+#[cfg(feature = "file")]
+pub mod lock;
+#[doc(hidden)]
 pub mod memory;
 #[doc(hidden)]
 pub mod parallel;
@@ -160,15 +169,17 @@ pub mod prior;
 #[doc(hidden)]
 pub mod shape;
 #[doc(hidden)]
+#[cfg(not(test))]
 pub mod shard;
 #[doc(hidden)]
-#[cfg(feature = "file")]
+#[cfg(all(feature = "file", not(test)))]
 pub mod shared;
 
 #[cfg(doctest)]
 #[doc = include_str!("README.md")]
 struct Readme;
 
+#[cfg(not(test))]
 pub use api::{Builder, ConcurrentFilter, ExactWindow, Filter, Prefer, Window};
 pub use error::Error;
 pub use key::{Hashed, Key, KeyHasher};

@@ -50,26 +50,16 @@
 //! Memory is shared within one machine. When the machine fails, the system may have written back any part of the file:
 //! save the filter elsewhere now and then. A file that is truncated while it is mapped ends the process.
 
-use std::fs::{File, Metadata, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Error as IoError, ErrorKind, Result as IoResult};
 use std::path::{Path, PathBuf, absolute};
 use std::sync::{Mutex, MutexGuard, TryLockError as Busy};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::Error;
 use crate::filter::AnyFilter;
 use crate::format::{self, SaveError};
-
-/// Default time for which a call waits for another process. A block of keys takes some 0.1 ms; this is for clearing a
-/// large filter on a busy machine.
-pub const TIMEOUT: Duration = Duration::from_secs(10);
-
-/// First pause between two attempts, and the longest, to which pauses double.
-const PAUSES: [Duration; 2] = [Duration::from_micros(20), Duration::from_millis(2)];
-
-/// Time between two checks for signals.
-const LOOKS_EVERY: Duration = Duration::from_millis(50);
+use crate::lock::{Identity, TIMEOUT, lock, timed_out, wait};
 
 /// The file of a shared filter, in one process.
 pub struct SharedFile {
@@ -106,7 +96,7 @@ impl Drop for Locked<'_> {
 /// use lately::shape::Budget;
 /// use lately::shape::ring::{Paper, choose};
 /// use lately::filter::AnyFilter;
-/// use lately::{format, shared};
+/// use lately::{format, lock, shared};
 ///
 /// let path = std::env::temp_dir().join(format!("lately-{}.lately", std::process::id()));
 /// let window = Window::Count { insertions: 1000 };
@@ -115,7 +105,7 @@ impl Drop for Locked<'_> {
 ///
 /// let (mut ours, file) = shared::open(&path).unwrap();
 /// let (theirs, _) = shared::open(&path).unwrap();
-/// let locked = file.lock(shared::TIMEOUT).unwrap();
+/// let locked = file.lock(lock::TIMEOUT).unwrap();
 /// ours.engine_mut().insert(&[1, 2, 3], Moments::Untimed)?;
 /// drop(locked);
 /// let mut present = [false; 2];
@@ -247,326 +237,5 @@ impl SharedFile {
         if let Ok(mut open) = self.open.try_lock() {
             *open = None;
         }
-    }
-}
-
-/// Attempts an operation until it succeeds or `timeout` has passed, with growing pauses; returns `None` if it has.
-/// Nothing may be held between two attempts. Then `look` is called now and then; its error ends the wait.
-pub fn wait<T, E>(
-    timeout: Duration,
-    look: &mut dyn FnMut() -> Result<(), E>,
-    mut attempt: impl FnMut() -> Result<Option<T>, E>,
-) -> Result<Option<T>, E> {
-    if let Some(done) = attempt()? {
-        return Ok(Some(done));
-    }
-    let (began, mut looked, [mut pause, longest]) = (Instant::now(), Instant::now(), PAUSES);
-    loop {
-        let left = timeout.saturating_sub(began.elapsed());
-        if left.is_zero() {
-            return Ok(None);
-        }
-        sleep(pause.min(left));
-        if let Some(done) = attempt()? {
-            return Ok(Some(done));
-        }
-        pause = longest.min(2 * pause);
-        if looked.elapsed() >= LOOKS_EVERY {
-            look()?;
-            looked = Instant::now();
-        }
-    }
-}
-
-/// Waits for the lock of an open file; closing the file releases the lock.
-pub(crate) fn lock(file: &File, timeout: Duration, look: &mut dyn FnMut() -> IoResult<()>) -> IoResult<()> {
-    let attempt = || match file.try_lock() {
-        Ok(()) => Ok(Some(())),
-        Err(TryLockError::WouldBlock) => Ok(None),
-        Err(TryLockError::Error(error)) => Err(error),
-    };
-    wait(timeout, look, attempt)?.ok_or_else(|| timed_out(file, timeout))
-}
-
-fn timed_out(file: &File, timeout: Duration) -> IoError {
-    let holder = holder(file).map_or_else(|| "another process".into(), |process| format!("process {process}"));
-    let message = format!(
-        "{holder} has held the lock of the file for {} s, the timeout: resume or end that process, or pass a longer \
-         timeout",
-        timeout.as_secs_f64()
-    );
-    IoError::new(ErrorKind::TimedOut, message)
-}
-
-/// Returns the process that has the lock of a file, if the system lists locks.
-///
-/// The list is read in pieces, and while others take and release locks a line may fall between two: so pieces are large,
-/// and the list is read a few times where the lock is missing.
-#[cfg(target_os = "linux")]
-fn holder(file: &File) -> Option<u32> {
-    use std::io::Read;
-
-    let file = Identity::of(&file.metadata().ok()?);
-    (0..4).find_map(|_| {
-        let mut locks = String::with_capacity(1 << 16);
-        File::open("/proc/locks").ok()?.read_to_string(&mut locks).ok()?;
-        holder_in(&locks, &file)
-    })
-}
-
-/// Returns the process that has the lock of a file by a list of the system.
-///
-/// Files on two devices may have the same number. A file system that lists its devices by other numbers than those of
-/// its files, such as Btrfs, is searched by the number of the file alone.
-#[cfg(target_os = "linux")]
-fn holder_in(locks: &str, file: &Identity) -> Option<u32> {
-    use rustix::fs::{major, minor};
-
-    // Lines such as "1: FLOCK  ADVISORY  WRITE 4321 08:01:1234 0 EOF"; of a waiting process "->" follows the number.
-    let holds = |place: &str| {
-        locks.lines().find_map(|line| {
-            let mut fields = line.split_whitespace().skip(1);
-            let is_lock = fields.next() == Some("FLOCK");
-            let process = fields.nth(2)?.parse().ok();
-            process.filter(|_| is_lock && fields.next().is_some_and(|listed| listed.ends_with(place)))
-        })
-    };
-    let (major, minor) = (major(file.device), minor(file.device));
-    holds(&format!("{major:02x}:{minor:02x}:{}", file.inode)).or_else(|| holds(&format!(":{}", file.inode)))
-}
-
-#[cfg(not(target_os = "linux"))]
-fn holder(_: &File) -> Option<u32> {
-    None
-}
-
-/// The device and the number of a file, which stay its own whatever its names.
-#[derive(PartialEq)]
-struct Identity {
-    device: u64,
-    inode: u64,
-}
-
-impl Identity {
-    /// The identity of no file.
-    const NONE: Self = Self { device: u64::MAX, inode: u64::MAX };
-
-    fn at(path: &Path) -> IoResult<Self> {
-        Ok(Self::of(&std::fs::metadata(path)?))
-    }
-
-    #[cfg(unix)]
-    fn of(file: &Metadata) -> Self {
-        use std::os::unix::fs::MetadataExt;
-
-        Self { device: file.dev(), inode: file.ino() }
-    }
-
-    /// On this system a file that is open and mapped is neither replaced nor removed.
-    #[cfg(not(unix))]
-    fn of(_: &Metadata) -> Self {
-        Self { device: 0, inode: 0 }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::HashSet;
-    use std::panic::{AssertUnwindSafe, catch_unwind};
-
-    use super::*;
-    use crate::clock::{Moments, Window};
-    use crate::engine::Refresh;
-    use crate::filter::{Request, VARIANTS, Variant};
-    use crate::memory::mapped::tests::LIVES;
-    use crate::shape::Budget;
-
-    const WINDOW: u64 = 300;
-
-    fn mix(i: u64) -> u64 {
-        let i = (i ^ i >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        (i ^ i >> 27).wrapping_mul(0x94d0_49bb_1331_11eb)
-    }
-
-    fn planned(variant: &Variant, window: Window) -> Option<AnyFilter> {
-        let shape = variant.plan(window, &Request::from(Budget::Rate(0.01))).ok()?;
-        AnyFilter::of(shape, window, 7).ok()
-    }
-
-    /// Saves a filter of this variant in a folder of its own.
-    fn saved(name: &str, window: Window) -> (tempfile::TempDir, PathBuf) {
-        let variant = Variant::named(name).unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("seen.lately");
-        format::save(&planned(variant, window).unwrap(), &path).unwrap();
-        (folder, path)
-    }
-
-    fn held(filter: &AnyFilter, hashes: &[u64]) -> usize {
-        let at = match filter.window() {
-            Window::Count { .. } => Moments::Untimed,
-            Window::Time { .. } => Moments::At(filter.engine().clock().latest().unwrap_or(0)),
-        };
-        let mut present = vec![false; hashes.len()];
-        filter.engine().query(hashes, at, &mut present).unwrap();
-        present.into_iter().filter(|&present| present).count()
-    }
-
-    /// A writer is killed, or stopped, at every step; meanwhile processes open the file. None of them has the lock, so
-    /// none may change a byte: a writer that goes on later would lose what it had inserted.
-    #[test]
-    fn opening_a_file_never_changes_it_whatever_its_writer_does() {
-        std::panic::set_hook(Box::new(|_| {}));
-        for family in ["guarded-epoch-transposed", "age-partitioned-line"] {
-            let (_folder, path) = saved(family, Window::Count { insertions: WINDOW });
-            let (mut unopened, mut inserted) = (0, 0);
-            for lives in 0..400 {
-                let (mut filter, file) = open(&path).unwrap();
-                let batch: Vec<u64> = (0..90).map(|i| mix(lives << 20 | i)).collect();
-                LIVES.set(lives as u32 % 40);
-                let done = catch_unwind(AssertUnwindSafe(|| {
-                    let _locked = file.lock(TIMEOUT).unwrap();
-                    filter.engine_mut().insert(&batch, Moments::Untimed).unwrap();
-                }));
-                LIVES.set(u32::MAX);
-                let before = std::fs::read(&path).unwrap();
-                let [record @ .., pending] = filter.engine().words().live().unwrap().read();
-                unopened += u32::from(pending > 0);
-                inserted += u32::from(done.is_ok());
-                for _ in 0..2 {
-                    assert_eq!(format::open(&path).unwrap().engine().clock().inserted(), record[0]);
-                    assert_eq!(open(&path).unwrap().0.engine().clock().inserted(), record[0]);
-                }
-                assert!(before == std::fs::read(&path).unwrap(), "{family} {lives}");
-            }
-            assert!(unopened >= 15 && inserted >= 15, "{unopened} of 400 stopped while a generation was opened");
-        }
-        let _ = std::panic::take_hook();
-    }
-
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn the_holder_of_a_lock_is_found_by_the_device_and_the_number_of_the_file() {
-        let locks = "1: POSIX  ADVISORY  WRITE 10 08:01:77 0 EOF\n\
-                     2: FLOCK  ADVISORY  WRITE 20 00:1a:77 0 EOF\n\
-                     3: FLOCK  ADVISORY  WRITE 30 08:01:77 0 EOF\n\
-                     3: -> FLOCK  ADVISORY  WRITE 40 08:01:77 0 EOF\n\
-                     4: FLOCK  ADVISORY  WRITE 50 103:100:5 0 EOF\n";
-        let found =
-            |major, minor, inode| holder_in(locks, &Identity { device: rustix::fs::makedev(major, minor), inode });
-        assert_eq!([found(8, 1, 77), found(0, 0x1a, 77), found(0x103, 0x100, 5)], [Some(30), Some(20), Some(50)]);
-        assert_eq!(found(8, 1, 7), None);
-        assert_eq!(found(0, 0x33, 77), Some(20), "listed under another device");
-    }
-
-    /// A copy from front to back that begins before a step of a writer and ends after it.
-    #[test]
-    fn a_copy_made_during_a_write_is_rejected_and_one_of_a_killed_writer_opens() {
-        let (_folder, path) = saved("guarded-epoch-transposed", Window::Count { insertions: WINDOW });
-        let (mut filter, file) = open(&path).unwrap();
-        let copy = path.with_extension("copy");
-        for batch in 0..40 {
-            let before = std::fs::read(&path).unwrap();
-            let locked = file.lock(TIMEOUT).unwrap();
-            let hashes: Vec<u64> = (0..90).map(|i| mix(batch << 20 | i)).collect();
-            filter.engine_mut().insert(&hashes, Moments::Untimed).unwrap();
-            drop(locked);
-            let after = std::fs::read(&path).unwrap();
-            for cut in [400, before.len() / 2, before.len() - 64] {
-                std::fs::write(&copy, [&before[..cut], &after[cut..]].concat()).unwrap();
-                assert!(matches!(format::open(&copy), Err(SaveError::Filter(Error::Format(_)))));
-                assert!(matches!(open(&copy), Err(SaveError::Filter(Error::Format(_)))));
-            }
-            std::fs::write(&copy, &after).unwrap();
-            assert!(format::open(&copy).is_ok() && open(&copy).is_ok());
-            // Killed between the number at the front and the one at the end.
-            std::fs::write(&copy, [&after[..after.len() - 64], &before[before.len() - 64..]].concat()).unwrap();
-            assert!(format::open(&copy).is_ok() && open(&copy).is_ok());
-        }
-    }
-
-    /// Writers are killed at every step at which the clock is recorded, just before it and just after. A process that
-    /// looks or opens the file then finds every key that is in the window by the clock there. Keys that left the window
-    /// do not stay, at a rate of 1 % and what killed batches leave.
-    #[test]
-    fn no_key_of_the_window_is_missed_if_a_writer_is_killed_at_any_step() {
-        std::panic::set_hook(Box::new(|_| {}));
-        let count = Window::Count { insertions: WINDOW };
-        let shareable = |variant: &&Variant| planned(variant, count).is_some_and(|filter| filter.engine().shareable());
-        let variants: Vec<&Variant> =
-            VARIANTS.iter().filter(shareable).filter(|variant| variant.options.block_bits.is_none()).collect();
-        assert_eq!(variants.len(), 5);
-        for variant in variants {
-            let family = variant.name();
-            // In some of these windows the retained generations have room for the window and no key more.
-            let windows = (WINDOW..WINDOW + 6).map(|insertions| Window::Count { insertions });
-            for window in windows.chain([Window::Time { span: 10 * WINDOW, lateness: 0, capacity: WINDOW }]) {
-                let (_folder, path) = saved(&family, window);
-                let (mut ours, mut file) = open(&path).unwrap();
-                let reader = open(&path).unwrap().0;
-                let timed = matches!(window, Window::Time { .. });
-                let (mut all, mut cut_off) = (Vec::new(), HashSet::<u64>::new());
-                let (mut state, mut kills, mut stayed, mut queried) = (1, 0, 0, 0);
-                for round in 0..600 {
-                    state = mix(state + round);
-                    let batch: Vec<u64> = (0..1 + state % 90).map(|i| mix(round << 20 | i)).collect();
-                    // A key each 10 ns, and now and then a gap that opens generations at once.
-                    let gap = if state >> 40 & 7 == 0 { state >> 50 & 1023 } else { 0 };
-                    let began = all.last().map_or(0, |&(_, moment)| moment) + 10 + gap as i64;
-                    let moments: Vec<i64> = (0..batch.len() as i64).map(|i| began + 10 * i).collect();
-                    let at = if timed { Moments::of(&moments) } else { Moments::Untimed };
-                    let before = ours.engine().clock().inserted();
-                    assert_eq!(before, all.len() as u64);
-                    LIVES.set((state >> 32) as u32 % 24);
-                    let done = catch_unwind(AssertUnwindSafe(|| {
-                        let _locked = file.lock(TIMEOUT).unwrap();
-                        match round % 2 {
-                            0 => ours.engine_mut().insert(&batch, at).unwrap(),
-                            _ => {
-                                let mut seen = vec![false; batch.len()];
-                                ours.engine_mut().duplicated(&batch, at, Refresh::Always, &mut seen).unwrap();
-                            }
-                        }
-                    }));
-                    LIVES.set(u32::MAX);
-                    let clock = reader.engine().clock();
-                    let counted = (clock.inserted() - before) as usize;
-                    all.extend(batch[..counted].iter().copied().zip(moments));
-                    if done.is_ok() {
-                        assert_eq!(counted, batch.len());
-                    } else {
-                        kills += 1;
-                        // The last key that is counted may have opened a generation, and not be inserted.
-                        cut_off.extend(batch[..counted].last());
-                    }
-                    let latest = clock.latest().unwrap_or(0);
-                    let live = |&&(_, moment): &&(u64, i64)| moment >= latest - 10 * WINDOW as i64;
-                    let mut live: Vec<u64> = match timed {
-                        false => all.iter().rev().take(window.length() as usize).map(|&(hash, _)| hash).collect(),
-                        true => all.iter().rev().take_while(live).map(|&(hash, _)| hash).collect(),
-                    };
-                    live.retain(|hash| timed || !cut_off.contains(hash));
-                    let missed = |filter: &AnyFilter| live.len() - held(filter, &live);
-                    assert_eq!(missed(&reader), 0, "{family} {window:?} {round}: who looks without a lock");
-                    assert_eq!(missed(&format::open(&path).unwrap()), 0, "{family} {window:?} {round}: opened");
-                    if done.is_err() {
-                        (ours, file) = open(&path).unwrap();
-                    }
-                    assert_eq!(missed(&ours), 0, "{family} {window:?} {round}: the next");
-                    // They left the window and the slack just now: if their bits were not cleared, they are there.
-                    let gone = (WINDOW + reader.slack() / if timed { 10 } else { 1 } + 20) as usize;
-                    let left = |&&(_, moment): &&(u64, i64)| moment > latest - 10 * gone as i64;
-                    let gone_by: Vec<u64> = match timed {
-                        false => all.iter().rev().skip(gone).take(100).map(|&(hash, _)| hash).collect(),
-                        true => all.iter().rev().skip_while(left).take(100).map(|&(hash, _)| hash).collect(),
-                    };
-                    queried += gone_by.len();
-                    stayed += held(&ours, &gone_by);
-                }
-                assert!(kills > 100, "{family} {window:?}: {kills} kills");
-                assert!(stayed * 40 < queried, "{family} {window:?}: {stayed} of {queried} that left the window stay");
-            }
-        }
-        let _ = std::panic::take_hook();
     }
 }

@@ -8,8 +8,6 @@
 mod cells;
 mod clock;
 mod page;
-#[cfg(test)]
-mod tests;
 
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};

@@ -13,9 +13,9 @@ use super::{SaveError, lent};
 use crate::Error;
 use crate::filter::AnyFilter;
 use crate::key::Seed;
+use crate::lock::{TIMEOUT, lock};
 use crate::memory::Words;
 use crate::memory::mapped::{LIVE, Mapped, RECORD, TAIL, is_torn, place_of_record};
-use crate::shared::{self, TIMEOUT};
 
 /// Number of bytes written between two checks for signals: a third of a second.
 const PIECE: usize = 64 << 20;
@@ -120,7 +120,7 @@ pub fn open_within(
         }
     }
     // Closing the file releases the lock.
-    shared::lock(&file, timeout, look)?;
+    lock(&file, timeout, look)?;
     let (_, record) = clock_in(&file, &preamble)?;
     let words = cells_in(&file, &preamble)?;
     Ok(preamble.filter(words, Some(record))?)

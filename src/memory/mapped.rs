@@ -157,8 +157,6 @@ impl Live<'_> {
     /// Writes a record, under the lock of the file. Cells that were written before are visible to every reader of the
     /// record; cells that are written later come later.
     pub fn write(self, record: [u64; RECORD]) {
-        #[cfg(test)]
-        tests::live_on();
         let number = self.words[0].load(Relaxed).wrapping_add(1);
         // The record must not be written before the number that led readers away from it.
         fence(SeqCst);
@@ -170,29 +168,14 @@ impl Live<'_> {
             end.store(number, Release);
         }
         fence(SeqCst);
-        #[cfg(test)]
-        tests::live_on();
     }
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use std::cell::Cell;
+mod tests {
     use std::io::Write;
 
     use super::*;
-
-    thread_local! {
-        /// The number of writes of a clock, counted before and after each, until this thread is killed.
-        pub static LIVES: Cell<u32> = const { Cell::new(u32::MAX) };
-    }
-
-    /// Panics, as a stand-in for a kill, when the thread has no more lives.
-    pub fn live_on() {
-        let left = LIVES.get();
-        LIVES.set(left.wrapping_sub(1));
-        assert!(left > 0, "killed by the test");
-    }
 
     #[test]
     fn readers_see_whole_records_while_they_are_written() {

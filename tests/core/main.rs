@@ -4,6 +4,7 @@ mod support;
 
 mod bloom;
 mod choose;
+mod concurrent;
 mod counting;
 mod crafted;
 mod exact;
@@ -23,6 +24,7 @@ mod line;
 mod paper1_tables;
 mod promise;
 mod shape;
+mod shared;
 mod stable;
 mod swamp;
 mod time_limited;

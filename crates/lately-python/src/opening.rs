@@ -22,8 +22,8 @@ use super::time::span::read_span;
 use crate::errors::raise;
 use lately::Error;
 use lately::format;
+use lately::lock::TIMEOUT;
 use lately::memory::{Lender, fallible};
-use lately::shared::TIMEOUT;
 
 /// Open a saved filter.
 ///

@@ -14,6 +14,7 @@ use pyo3::types::IntoPyDict;
 use super::calls::{ForkGuard, Lock, LockGuard, detached};
 use super::errors::file_error;
 use lately::filter::AnyFilter;
+use lately::lock::wait;
 use lately::shared::{self, Locked, SharedFile};
 
 /// The open file of a shared filter.
@@ -82,7 +83,7 @@ impl<'a> WriteGuard<'a> {
             let fork = ForkGuard::new();
             Ok(shared.file.try_lock()?.map(|file| (file, fork)))
         };
-        match shared::wait(timeout, &mut check_signals, attempt) {
+        match wait(timeout, &mut check_signals, attempt) {
             Ok(Some((file, fork))) => Ok(Self { _file: Some(file), filter: filter.write_without_fork(fork) }),
             Ok(None) => Err(shared.error(shared.file.timed_out(timeout))),
             Err(error) => Err(shared.error(error)),
