@@ -124,7 +124,7 @@ compile_error!("lately needs a target with 32-bit or 64-bit pointers");
 #[cfg(all(feature = "file", target_family = "wasm", target_os = "unknown"))]
 compile_error!("the feature `file` of lately needs a target with files: disable it on wasm32-unknown-unknown");
 
-// What has `cfg(not(test))` is tested from outside, in tests/core. It has every family compiled, and unit tests need none.
+// What has `cfg(not(test))` is tested from outside, in tests/core. It compiles every family; unit tests need none.
 #[cfg(not(test))]
 mod api;
 #[doc(hidden)]

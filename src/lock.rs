@@ -67,8 +67,8 @@ pub(crate) fn timed_out(file: &File, timeout: Duration) -> IoError {
 
 /// Returns the process that has the lock of a file, if the system lists locks.
 ///
-/// The list is read in pieces, and while others take and release locks a line may fall between two: so pieces are large,
-/// and the list is read a few times where the lock is missing.
+/// The list is read in pieces, and while others take and release locks a line may fall between two. So pieces are
+/// large, and the list is read a few times where the lock is missing.
 #[cfg(target_os = "linux")]
 fn holder(file: &File) -> Option<u32> {
     use std::io::Read;

@@ -103,8 +103,8 @@ impl SlicedShape {
     /// density : float
     ///     Share of the cells that are set and live, in [0, 1].
     /// on_failure : {"duplicate", "distinct"} or int, default "duplicate"
-    ///     What to answer for a key whose cells on working sites are all set. Or x, how many cells a duplicate must have
-    ///     there: 0 is "duplicate", k is "distinct".
+    ///     What to answer for a key whose cells on working sites are all set. Or x, how many cells a duplicate must
+    ///     have there: 0 is "duplicate", k is "distinct".
     ///
     /// Returns
     /// -------

@@ -109,9 +109,9 @@ impl Sites {
         Ok((reported.min(1.0), missed.min(1.0)))
     }
 
-    /// Returns how many sites a lookup reads, in expectation: all that have a cell of the key, at once, or one after the other up to
-    /// the first with an empty cell (section 3.2, "Parallelism & Pipelining"), where share `density` of the cells is
-    /// set and share `duplicates` of the keys is held.
+    /// Returns how many sites a lookup reads, in expectation: all that have a cell of the key at once, or one after the
+    /// other up to the first with an empty cell (section 3.2, "Parallelism & Pipelining"), where share `density` of the
+    /// cells is set and share `duplicates` of the keys is held.
     pub fn messages(&self, pipelined: bool, density: f64, duplicates: f64) -> Result<f64, Error> {
         share("density", density)?;
         share("duplicates", duplicates)?;
