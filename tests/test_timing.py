@@ -152,12 +152,12 @@ def test_attributes_of_a_growing_filter_agree(given_, grow):
 
 @pytest.mark.parametrize("grow", ["cardinality", "density"])
 def test_a_hundred_times_the_plan_costs_memory_for_a_while_and_no_key(grow):
-    f = lately.TimingBloomFilter("60s", 0.01, capacity=600, grow=grow)
-    rates = np.repeat([10.0, 1000.0, 10.0], [3000, 60_000, 3000])
+    f = lately.TimingBloomFilter("60s", 0.01, capacity=150, grow=grow)
+    rates = np.repeat([2.5, 250.0, 2.5], [750, 15_000, 750])
     at, parts = np.cumsum(1 / rates), []
-    for start in range(0, len(at), 500):
-        now = at[start : start + 500][-1]
-        f.insert(np.arange(start, min(start + 500, len(at))), at=at[start : start + 500])
+    for start in range(0, len(at), 125):
+        now = at[start : start + 125][-1]
+        f.insert(np.arange(start, min(start + 125, len(at))), at=at[start : start + 125])
         assert f.query(np.nonzero((at >= now - 60) & (at <= now))[0], at=now).all()
         assert f.false_positive_rate() <= 1.3 * (1 - (1 - f.fpr) ** f.parts)
         parts.append(f.parts)
