@@ -2,14 +2,14 @@
 
 import math
 from datetime import datetime, timedelta
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import lately
@@ -87,10 +87,16 @@ COUNTED = {name: family for name, family in FAMILIES.items() if family.windows i
 TIMED = {name: family for name, family in FAMILIES.items() if family.windows != "insertions"}
 
 
+@cache
+def rows():
+    """The planner's row of each family; its own window and rate do not matter."""
+    plans = lately.plan("77s", 0.3, capacity=77), lately.plan(77, 0.3)
+    return {row.name: row for plan in plans for row in plan.choices}
+
+
 def choice(name):
-    """The planner's row of a family, or else its name; the row's own window and rate do not matter."""
-    plans = lately.plan(77, 0.3), lately.plan("77s", 0.3, capacity=77)
-    return next((row for plan in plans for row in plan.choices if row.name == name), name)
+    """The planner's row of a family, or else its name."""
+    return rows().get(name, name)
 
 
 @pytest.mark.parametrize("refresh", [True, False, "delivered"])
@@ -142,7 +148,6 @@ def test_a_family_that_cannot_be_planned_so_is_named():
         Family(Without).make(5, fpr=0.1, seed=0)
 
 
-@settings(max_examples=100)
 @given(
     rows=st.lists(st.tuples(st.integers(0, 20), st.integers(0, 100)), max_size=60),
     window=st.integers(1, 60),

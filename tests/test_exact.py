@@ -9,7 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import lately
@@ -37,7 +37,7 @@ def stream(request):
 def test_real_streams_by_keys(stream):
     keys, _ = stream
     frame = pd.DataFrame(keys)
-    for window in (1, 2, 1000, len(keys) - 1, len(keys), 2**100):
+    for window in (1, 1000, len(keys)):
         for refresh in (True, False, "delivered"):
             mask = lately.duplicated(frame, window, refresh=refresh)
             assert mask.tolist() == expected(keys, window, refresh=refresh)
@@ -58,7 +58,6 @@ def test_a_real_stream_by_time():
     assert 0 < exact.sum() < marked.sum()
 
 
-@settings(max_examples=300)
 @given(
     rows=st.lists(st.tuples(st.integers(0, 8), st.integers(-20, 20)), max_size=40),
     window=st.integers(1, 45),
@@ -77,10 +76,10 @@ def test_any_keys_and_times_in_any_order(rows, window, refresh, threads):
 
 
 @pytest.mark.parametrize("refresh", [True, False, "delivered"])
-@pytest.mark.parametrize("window", [1, 50, 5000, 300_000])
+@pytest.mark.parametrize("window", [1, 50, 5000, 60_000])
 def test_long_columns_of_every_kind(window, refresh):
     rng = np.random.default_rng(4)
-    keys = rng.integers(0, 2 * min(window, 20_000), 300_000)
+    keys = rng.integers(0, 2 * min(window, 20_000), 60_000)
     mask = expected(keys.tolist(), window, refresh=refresh)
     assert 0.02 < np.mean(mask) < 0.98 or refresh == "delivered"
     texts = keys.astype(str)
