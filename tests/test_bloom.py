@@ -60,8 +60,3 @@ def test_a_union_is_the_filter_that_took_all_keys(size):
     other = lately.BloomFilter.from_parameters(1001, k=6, **size)
     with pytest.raises(ValueError, match="capacity is 1000 insertions here and 1001 insertions there"):
         here.union(other)
-
-
-def test_there_is_no_time():
-    with pytest.raises(ValueError, match="at is for windows of time; this filter has no window"):
-        lately.BloomFilter(100, 0.1).add("a", at=5)

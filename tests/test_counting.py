@@ -75,10 +75,3 @@ def test_attributes_agree_with_parameters_and_cells(given_):
     f.insert(np.arange(f.window))
     assert f.fill.shape == (1,)
     assert 0 < f.false_positive_rate() <= f.fill[0] ** p["k"] * 1.5 + 1e-12
-
-
-def test_at_is_for_windows_of_time():
-    f = lately.baselines.CountingBloomFilter(1000, 0.01)
-    with pytest.raises(ValueError, match="at is for windows of time"):
-        f.insert([1], at=5)
-    assert f.inserted == 0

@@ -237,6 +237,7 @@ def test_seeds_choose_the_mistakes():
         ({"window": None}, TypeError, "window"),
         ({"window": 0}, ValueError, "window must be at least 1"),
         ({"window": -1}, ValueError, "window must lie in 0"),
+        ({"window": -(2**200)}, ValueError, "window"),
         ({"window": "0s", "at": [1, 2, 3]}, ValueError, "window must be longer than 0"),
         ({"window": "ten", "at": [1, 2, 3]}, ValueError, "window"),
         ({"window": "1s", "at": [1, 2]}, ValueError, "at has 2 times for 3 keys"),
@@ -247,6 +248,10 @@ def test_seeds_choose_the_mistakes():
         ({"window": 5, "fpr": 1}, ValueError, "fpr"),
         ({"window": 5, "fpr": math.nan}, ValueError, "fpr"),
         ({"window": 5, "seed": -1}, ValueError, "seed"),
+        ({"window": 5, "missing": "none"}, ValueError, "missing must be 'same' or 'distinct', got 'none'"),
+        ({"window": 5, "missing": None}, TypeError, "missing must be 'same' or 'distinct', got None"),
+        ({"window": 5, "refresh": "never"}, ValueError, "refresh"),
+        ({"window": 5, "threads": 0}, ValueError, "threads must be at least 1"),
         ({"window": "1s", "at": [1, 2, 3], "filter": lately.Swamp}, ValueError, "Swamp has no windows of time"),
         ({"window": 5, "filter": lately.TimeLimitedBloomFilter}, TypeError, "window must be a span of time"),
         ({"window": 5, "filter": lately.Swamp(5, 0.1)}, TypeError, "got a filter: call its own method duplicated"),
@@ -254,11 +259,13 @@ def test_seeds_choose_the_mistakes():
         ({"window": 5, "filter": lately.plan(5, 0.1)}, TypeError, "a row of lately.plan; got Plan"),
         ({"window": 5, "filter": lately.Filter}, TypeError, "a class, such as lately.Swamp.*; got Filter"),
         ({"window": 5, "filter": lately.Swamp, "fpr": 2}, ValueError, "fpr"),
-        ({"window": 5, "keys": [1, 2j, 3]}, TypeError, "complex"),
+        ({"window": 5, "keys": [1, 2j, 3]}, TypeError, "key 1: complex"),
         ({"window": 5, "keys": "abc"}, TypeError, "keys must be"),
         ({"window": 5, "keys": {"a": 1}}, TypeError, "keys must be"),
     ],
 )
 def test_what_cannot_be_is_named(options, kind, words):
-    with pytest.raises(kind, match=words):
-        duplicated(**{"keys": [1, 2, 3]} | options)
+    """Of exact answers, and of those of a filter."""
+    for more in ({}, {"fpr": 0.01}):
+        with pytest.raises(kind, match=words):
+            duplicated(**{"keys": [1, 2, 3]} | more | options)

@@ -1,6 +1,5 @@
 """The exact one-liner beside a dictionary of when each key was last seen, on real streams and small ones."""
 
-import math
 import signal
 from itertools import accumulate
 
@@ -154,29 +153,3 @@ def test_too_much_memory_is_an_error():
         lately.duplicated(np.broadcast_to(np.int64(5), 1 << 50), 10)
     with pytest.raises(MemoryError):
         next(lately.unique([1], 2**62))
-
-
-@pytest.mark.parametrize(
-    ("options", "kind", "words"),
-    [
-        ({"window": "10min"}, TypeError, "a window of time needs at"),
-        ({"window": 10, "at": [1, 2, 3]}, TypeError, "window must be a span of time"),
-        ({"window": 0}, ValueError, "window must be at least 1"),
-        ({"window": -1}, ValueError, "window"),
-        ({"window": -(2**200)}, ValueError, "window"),
-        ({"window": None}, TypeError, "window"),
-        ({"window": "0s", "at": [1, 2, 3]}, ValueError, "window must be longer than 0"),
-        ({"window": "1s", "at": [1, 2]}, ValueError, "at has 2 times for 3 keys"),
-        ({"window": "1s", "at": [1, math.nan, 3]}, ValueError, r"at\[1\] is missing"),
-        ({"window": 5, "seed": -1}, ValueError, "seed"),
-        ({"window": 5, "missing": "none"}, ValueError, "missing must be 'same' or 'distinct', got 'none'"),
-        ({"window": 5, "missing": None}, TypeError, "missing must be 'same' or 'distinct', got None"),
-        ({"window": 5, "refresh": "never"}, ValueError, "refresh"),
-        ({"window": 5, "threads": 0}, ValueError, "threads must be at least 1"),
-        ({"window": 5, "keys": [1, 2j, 3]}, TypeError, "key 1: complex"),
-        ({"window": 5, "keys": "abc"}, TypeError, "keys must be"),
-    ],
-)
-def test_what_cannot_be_is_named(options, kind, words):
-    with pytest.raises(kind, match=words):
-        lately.duplicated(**{"keys": [1, 2, 3]} | options)

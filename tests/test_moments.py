@@ -105,12 +105,14 @@ def test_a_late_key_deep_in_a_batch_refuses_the_whole_batch():
     f.insert(np.arange(10_000), at=at)
 
 
-def test_at_is_for_windows_of_time():
-    f = COUNTED["plain"]()
+@pytest.mark.parametrize("name", COUNTED)
+def test_at_is_for_windows_of_time(name):
+    f = COUNTED[name]()
+    words = "at is for windows of time" + ("; this filter has no window" if f.window is None else "")
     for call in (f.insert, f.query, f.duplicated):
-        with pytest.raises(ValueError, match="at is for windows of time"):
+        with pytest.raises(ValueError, match=words):
             call(["a"], at=5)
-    with pytest.raises(ValueError, match="at is for windows of time"):
+    with pytest.raises(ValueError, match=words):
         f.add("a", at=5)
     assert f.inserted == 0
 
