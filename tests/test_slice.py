@@ -192,6 +192,35 @@ def test_ages_are_those_of_the_window_and_nothing_is_set(name):
     assert (old > 0) == (f.window is not None)
 
 
+@pytest.mark.parametrize("name", ["classical", "partitioned", *TIMED])
+def test_a_whole_filter_decides_keys_as_their_cells_do(name):
+    """In batches whose times step back, by more than is kept, too."""
+    f, rng = ROWS[name][0](), np.random.default_rng(1)
+    whole, by_cells, ranges = Slice(f), Slice(f), Ranges(f, 1)
+    rule = {"kept": f.kept}
+    for number in range(30):
+        hashes = lately.hash_keys(rng.integers(400, size=rng.integers(1, 60)), seed=f.seed)
+        generations = np.zeros(len(hashes), np.int64)
+        if name in TIMED:
+            generations += number // 2 + rng.integers(3, size=len(hashes)) - rng.integers(2, size=len(hashes)) * 12
+        scattered = ranges.scatter(hashes)
+        ((_, cells),), (places,) = scattered.shares(), scattered.places()
+        answers, rule["newest"] = [(*by_cells.ages(cells), NEVER)], by_cells.newest
+        oldest, _ = scattered.decide(answers, generations, "answered", **rule)
+        assert whole.oldest(hashes, generations).tolist() == oldest.tolist()
+        new = scattered.decide(answers, generations, "new", **rule)[0] == NEVER
+        if number % 3 == 0:
+            whole.insert(hashes, generations)
+            new[:] = True
+        else:
+            assert whole.duplicated(hashes, generations).tolist() == (~new).tolist()
+        for cell, key in zip(cells, places // f.parameters["k"], strict=True):
+            if new[key]:
+                by_cells.touch(np.array([cell]), int(generations[key]))
+        assert whole.newest == by_cells.newest
+        assert whole.words().tolist() == by_cells.words().tolist()
+
+
 def test_a_cell_that_a_key_has_twice_is_asked_for_once():
     """Else the key would see what it has set itself."""
     f = bits(10, k=6, bits=8)

@@ -9,6 +9,7 @@ mod ages;
 mod resolve;
 mod row;
 mod scatter;
+mod whole;
 
 use std::ops::Range;
 

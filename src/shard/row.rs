@@ -140,7 +140,7 @@ impl Row {
     }
 
     /// Cells of the whole filter.
-    fn len(&self) -> u64 {
+    pub(super) fn len(&self) -> u64 {
         match self.cells {
             Cells::Bits(parts) => parts.bits(),
             Cells::Timers { timers, .. } => timers.words() as u64 * timers.per_word(),

@@ -94,6 +94,11 @@ pub fn generations<'py>(
     array_of(py, detached(py, || row.generations(moments.of(0..n), n))?.map_err(raise)?)
 }
 
+fn read_keys(hashes: &Bound<'_, PyAny>, generations: &Bound<'_, PyAny>) -> PyResult<(Vec<u64>, Vec<i64>)> {
+    let hashes = Values::read("hashes", hashes)?.flat("hashes")?;
+    Ok((hashes, Values::read("generations", generations)?.flat("generations")?))
+}
+
 #[pymethods]
 impl Slice {
     #[new]
@@ -164,6 +169,38 @@ impl Slice {
             return Err(PyValueError::new_err(message));
         }
         to_python(detached(py, || self.inner.write().touch(&cells, newest, behind.as_deref()))?.map_err(raise)?, py)
+    }
+
+    /// Return when the oldest cell of each key was set, or the least int64 if the key is new as of its generation.
+    ///
+    /// Of a slice that is a whole filter. Keys are given by their hashes, of uint64, with generations of int64.
+    fn oldest<'py>(
+        &self,
+        py: Python<'py>,
+        hashes: &Bound<'_, PyAny>,
+        generations: &Bound<'_, PyAny>,
+    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let (hashes, generations) = read_keys(hashes, generations)?;
+        let oldest = detached(py, || self.inner.read().oldest(&hashes, &generations))?.map_err(raise)?;
+        Ok(oldest.into_pyarray(py))
+    }
+
+    /// Return for each key in order whether it was there, and set its cells in its generation if not; see `oldest`.
+    fn duplicated<'py>(
+        &self,
+        py: Python<'py>,
+        hashes: &Bound<'_, PyAny>,
+        generations: &Bound<'_, PyAny>,
+    ) -> PyResult<Bound<'py, PyArray1<bool>>> {
+        let (hashes, generations) = read_keys(hashes, generations)?;
+        let seen = detached(py, || self.inner.write().duplicated(&hashes, &generations))?.map_err(raise)?;
+        Ok(seen.into_pyarray(py))
+    }
+
+    /// Set the cells of keys, each in its generation; see `oldest`.
+    fn insert(&self, py: Python<'_>, hashes: &Bound<'_, PyAny>, generations: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (hashes, generations) = read_keys(hashes, generations)?;
+        detached(py, || self.inner.write().insert(&hashes, &generations))?.map_err(raise)
     }
 
     /// Return a copy of the words that hold the cells, for `from_words`.

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lately._core import FilterSpec, Ranges, Slice
+from lately._core import FilterSpec, Slice
 from lately.distributed._contents.blank import Blank
 from lately.distributed._sites.results import State
+from lately.distributed._sites.site import Contents
 
 # The generation of a cell that is not set.
 NEVER = int(np.iinfo(np.int64).min)
@@ -27,7 +28,7 @@ def behind(generations: NDArray[np.int64]) -> tuple[int, NDArray[Any] | None]:
     return now, late.astype(np.uint8 if late.max() <= np.iinfo(np.uint8).max else np.uint32)
 
 
-class CellStore:
+class CellStore(Contents):
     """Part number `part` of the `parts` of the cells of a filter, by their numbers."""
 
     def __init__(self, blank: Blank, part: int, parts: int) -> None:
@@ -42,22 +43,11 @@ class CellStore:
     def fill(self) -> float:
         return self._slice.fill
 
-    def overfull(self) -> str | None:
-        """Return None: cells are not counted as a warning needs."""
-        return None
-
     def state(self) -> State:
         return {"words": self._slice.words(), "newest": np.array(self._slice.newest)}
 
     def load(self, state: State) -> None:
         self._slice = Slice.from_words(self._like, state["words"], newest=int(state["newest"]), **self._cut)
-
-    def again(self, columns: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...]:
-        """Return the columns themselves, which have the generations."""
-        return columns
-
-    def lost(self) -> None:
-        """Do nothing: what a node has lost is missing, and the nodes above have it."""
 
 
 class Part(CellStore):
@@ -145,41 +135,29 @@ class Part(CellStore):
 
 
 class TreeNode(CellStore):
-    """A node of a Bloom tree: a whole filter, whose keys are given as hashes (paper 4, definition 5)."""
+    """A node of a Bloom tree: a whole filter, whose keys are given as hashes (paper 4, definition 5).
+
+    What it loses is missing, and the nodes above have it.
+    """
 
     writes = frozenset({"duplicated", "set"})
 
     def __init__(self, blank: Blank) -> None:
         super().__init__(blank, 0, 1)
-        self._ranges = Ranges(self._like, 1)
 
-    def test(
-        self, hashes: NDArray[np.uint64], generations: NDArray[np.int64], *, new: bool = False
-    ) -> NDArray[np.int64]:
-        """Return for each key, as of its generation, when the oldest of its cells was set, or `NEVER` if it is new.
-
-        With `new` the keys of the batch see the new ones before them.
-        """
-        scattered, newest = self._ranges.scatter(hashes), self._slice.newest
-        answers = [(*self._slice.ages(cells), NEVER) for _, cells in scattered.shares()]
-        kept = self._like.retained
-        return scattered.decide(answers, generations, "new" if new else "answered", newest=newest, kept=kept)[0]
+    def test(self, hashes: NDArray[np.uint64], generations: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return for each key, as of its generation, when the oldest of its cells was set, or `NEVER` if it is new."""
+        return self._slice.oldest(hashes, generations)
 
     def duplicated(self, hashes: NDArray[np.uint64], generations: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Test, then set what is new: in order, and as one act."""
-        seen: NDArray[np.bool_] = self.test(hashes, generations, new=True) != NEVER
-        if not seen.all():
-            self.set(hashes[~seen], generations[~seen], seen)
-        return seen
+        return self._slice.duplicated(hashes, generations)
 
     def set(
         self, hashes: NDArray[np.uint64], generations: NDArray[np.int64], verdicts: NDArray[np.bool_]
     ) -> NDArray[np.bool_]:
         """Set the cells of keys whose verdict was given elsewhere; the answer is the verdict."""
-        scattered = self._ranges.scatter(hashes)
-        for (_, cells), places in zip(scattered.shares(), scattered.places(), strict=True):
-            now, late = behind(generations)
-            self._slice.touch(cells, now, None if late is None else late[places // self._k])
+        self._slice.insert(hashes, generations)
         return verdicts
 
     def recall(self, hashes: NDArray[np.uint64]) -> None:

@@ -10,9 +10,10 @@ import lately
 from lately._core import Filter, overfull
 from lately.distributed._contents.blank import Blank, shared_seed
 from lately.distributed._sites.results import State
+from lately.distributed._sites.site import Contents
 
 
-class Whole:
+class Whole(Contents):
     """A filter whose keys are given as hashes."""
 
     writes = frozenset({"insert", "duplicated"})
@@ -61,9 +62,6 @@ class Whole:
             self._by_clock = True
             return None
         return *columns, np.full(len(columns[0]), time.time_ns())
-
-    def lost(self) -> None:
-        """Nothing to do: a filter does not know what else was inserted."""
 
     def _keys(self, hashes: NDArray[np.uint64]) -> "lately.Hashes":
         return lately.Hashes(hashes, seed=shared_seed(self._filter))

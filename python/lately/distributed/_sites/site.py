@@ -46,12 +46,15 @@ class Contents(Protocol):
 
     def lost(self) -> None:
         """Note that the latest writes may be missing."""
+        return
 
     def overfull(self) -> str | None:
         """Return a warning once it holds more than planned; cheap to call."""
+        return None
 
     def again(self, columns: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...] | None:
         """Return the columns by which a call can be made again later with the same effect, or None if none can."""
+        return columns
 
 
 class Site:
