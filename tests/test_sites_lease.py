@@ -9,7 +9,10 @@ from functools import partial
 import numpy as np
 import pytest
 
+from lately.distributed._sites import actors as _actors
 from lately.distributed._sites import lease as _lease
+from lately.distributed._sites.actors import LEASE_ACTOR, LeaseActor, Spec
+from lately.distributed._sites.errors import ReplacedError
 from lately.distributed._sites.interface import Failed, Message, Traffic
 from lately.distributed._sites.lease import LeaseServer
 from lately.distributed._sites.local import LocalSites
@@ -181,6 +184,40 @@ def test_a_batch_that_was_finished_meanwhile_is_not_announced(monkeypatch):
         server = LeaseServer(incarnation=2, seconds=0.1)
         assert await server.give(first, 5, True)
         assert (await taken(server))[1:] == (None, 5, False)
+
+    asyncio.run(asyncio.wait_for(story(), 20))
+
+
+class CutOff:
+    """The incarnation of a process that another replaces while a call waits."""
+
+    number, replaced = 1, False
+
+    def __init__(self, actor):
+        pass
+
+    def publish(self, port):
+        pass
+
+    def check(self):
+        if self.replaced:
+            raise ReplacedError
+
+
+def test_a_producer_that_waits_for_the_lease_does_not_get_it_from_an_actor_that_was_replaced(monkeypatch):
+    """Else two producers would write, as a successor may have granted one meanwhile."""
+    monkeypatch.setattr(_actors, "Incarnation", CutOff)
+
+    async def story():
+        actor = LeaseActor(Spec("f", b"", False, ()), LEASE_ACTOR)
+        (first, *_), _ = await actor.call("take")
+        waiting = asyncio.create_task(actor.call("take"))
+        await asyncio.sleep(0.02)
+        assert not waiting.done()
+        actor._incarnation.replaced = True
+        await actor._lease.give(first, None, True)
+        with pytest.raises(ReplacedError):
+            await waiting
 
     asyncio.run(asyncio.wait_for(story(), 20))
 

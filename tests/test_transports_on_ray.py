@@ -1,6 +1,7 @@
 """Sites on Ray fail alike whether messages travel by their ports or by calls of Ray."""
 
 import os
+import pickle
 import signal
 import socket
 import threading
@@ -103,8 +104,7 @@ def test_a_site_that_dies_while_it_is_asked(sliced, fresh):
 
 def test_a_site_that_hangs_is_an_error_once_and_none_when_it_is_back(sliced, fresh):
     other = copy(sliced.sites)
-    other._actors = copy(other._actors)
-    other._actors.deadline = 1.0
+    other._deadline = 1.0
     for policy, warning in (("raise", None), ("duplicate", FailedSitesWarning)):
         hasty = SlicedFilter.connect(other, on_failure=policy)
         keys = fresh if warning else fresh + 10_000
@@ -153,19 +153,34 @@ def test_where_a_port_fails_ray_carries_the_message(sliced, transport, by_ports,
         return
     handle = sliced.handle()
     sites = handle._exchange.sites
-    port = sites._actors.ports[0]
+    port = sites._ports[0]
     with socket.create_server(("127.0.0.1", 0)) as server:
         unused = server.getsockname()
     key = key_of(sites._spec.secret, how == "another's")
     listener = Listener("127.0.0.1", key, broken if how == "lost" else print)
-    sites._actors.ports[0] = unused if how == "closed" else listener.address
+    sites._ports[0] = unused if how == "closed" else listener.address
     assert not handle.duplicated(fresh).any()
     assert handle.duplicated(fresh).all()
     assert [type(call[0]).__name__ for call in by_ports[:1]] == ["LostError" if how == "lost" else "UnreachableError"]
     # Ray has returned the right one.
-    assert sites._actors.ports[0] == tuple(port)
+    assert sites._ports[0] == tuple(port)
     assert not isinstance(by_ports[-1][0], Exception)
     listener.close()
+
+
+def test_a_producer_keeps_its_lease_when_the_node_of_the_lease_falls_silent(sliced, transport):
+    """The renewals look for the actor elsewhere before the lease is another's, whatever the deadline."""
+    if transport == "ray":
+        # There are no ports.
+        return
+    sites = sliced.sites
+    other, over = pickle.loads(pickle.dumps(sites)), threading.Event()
+    silent = Listener("127.0.0.1", key_of(sites._spec.secret, LEASE_ACTOR), lambda request: over.wait(60))
+    with sites.lease():
+        sites._ports[LEASE_ACTOR] = silent.address
+        assert other._of_lease(60, "take")[0] == 0
+    over.set()
+    silent.close()
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
@@ -178,7 +193,7 @@ def test_where_the_port_of_the_lease_fails_ray_grants_it(sliced, transport, how)
         unused = server.getsockname()
     key = key_of(sites._spec.secret, 1 if how == "another's" else LEASE_ACTOR)
     listener = Listener("127.0.0.1", key, broken if how == "lost" else print)
-    ports, wrong = sites._actors.ports, unused if how == "closed" else listener.address
+    ports, wrong = sites._ports, unused if how == "closed" else listener.address
     port, ports[LEASE_ACTOR] = ports[LEASE_ACTOR], wrong
     for _ in range(3):
         with sites.lease(("p", 1)) as lease:
@@ -189,7 +204,7 @@ def test_where_the_port_of_the_lease_fails_ray_grants_it(sliced, transport, how)
     assert ports[LEASE_ACTOR] == port
     assert (port is None) == (transport == "ray")
     # One that cannot be reached is not tried again; a connection may be lost for other reasons.
-    assert (wrong in sites._actors._refused) == (how != "lost")
+    assert (wrong in sites._refused) == (how != "lost")
     for _ in range(2):
         # By Ray, and then by the port.
         with suppress(RuntimeError), sites.lease() as lease:

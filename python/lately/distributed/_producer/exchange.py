@@ -90,7 +90,8 @@ class Exchange:
         with self._lock:
             self.traffic.count(messages, answers)
             out = {answer.site: answer for answer in answers if isinstance(answer, Failed)}
-            new = [failed for site, failed in out.items() if self._since(site) != failed.since]
+            since = {site: failed.since for site, failed in self._out.items()}
+            new = [failed for site, failed in out.items() if since.get(site) != failed.since]
             answered = {message.site for message in messages} - out.keys()
             self._out = {site: failed for site, failed in self._out.items() if site not in answered} | out
             now = self.sites.incarnations
@@ -98,19 +99,11 @@ class Exchange:
             self._incarnations |= {site: now[site] for site in answered}
             self.restarts += len(again)
         for site in again:
-            warnings.warn(
-                f"site {site} has come back without what it wrote since its last checkpoint",
-                FailedSitesWarning,
-                stacklevel=_level(),
-            )
+            _warn(f"site {site} has come back without what it wrote since its last checkpoint")
         if out and self.strict:
             raise FailedSitesError(tuple(out.values()))
         for failed in new:
-            warnings.warn(
-                f"site {failed.site} does not answer ({failed.reason}): its keys are decided without it",
-                FailedSitesWarning,
-                stacklevel=_level(),
-            )
+            _warn(f"site {failed.site} does not answer ({failed.reason}): its keys are decided without it")
         return answers
 
     def send(self, requests: Sequence[Request]) -> list[Any]:
@@ -124,11 +117,9 @@ class Exchange:
         self._check()
         with self.sites.lease(record) as lease:
             if lease.doubtful:
-                warnings.warn(
+                _warn(
                     "the actor of the lease was restarted, and the producer that had the lease has not come back: keys "
-                    "of its last batch may be reported new once more",
-                    FailedSitesWarning,
-                    stacklevel=_level(),
+                    "of its last batch may be reported new once more"
                 )
             yield lease
 
@@ -136,7 +127,7 @@ class Exchange:
         """Warn once of each site that holds more than planned."""
         for site in sorted(self.sites.overfull.keys() - self._overfull):
             self._overfull.add(site)
-            warnings.warn(f"site {site}: {self.sites.overfull[site]}", OverfullWarning, stacklevel=_level())
+            _warn(f"site {site}: {self.sites.overfull[site]}", OverfullWarning)
 
     def close(self) -> None:
         """Send nothing any more; the sites stay."""
@@ -146,16 +137,13 @@ class Exchange:
         if self._closed:
             raise RuntimeError("this filter is closed")
 
-    def _since(self, site: int) -> float | None:
-        return self._out[site].since if site in self._out else None
 
-
-def _level() -> int:
-    """How many calls lie between its caller and the user's line, which a warning should show."""
-    frame, level = sys._getframe(1), 1
+def _warn(message: str, category: type[Warning] = FailedSitesWarning) -> None:
+    """Warn, and show the user's line."""
+    frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals["__name__"].startswith(("lately.distributed.", "contextlib")):
         frame, level = frame.f_back, level + 1
-    return level
+    warnings.warn(message, category, stacklevel=level)
 
 
 def until_done(act: Callable[[bool], _Done], *, again: bool) -> _Done:

@@ -23,8 +23,6 @@ GRACE = LEASE
 RENEW = 0.5
 # Seconds that a renewal waits for an answer. A holder must find the restarted actor within `GRACE`.
 TRY = 1.0
-# Seconds before a message is sent again to an actor that restarts, which takes about two.
-PAUSE = 0.1
 # Deadlines that a lease lasts at most: to read, to write, and one spare.
 LONGEST = 3
 
@@ -156,12 +154,8 @@ class LeaseClient:
                 return fence, left, newest, doubtful
 
     def _insist(self, seconds: float, method: str, *arguments: Any) -> Any:
-        """Call again while the actor restarts."""
-        end = time.monotonic() + seconds
-        while True:
-            try:
-                return self._call(seconds, method, *arguments)
-            except ConnectionError as error:
-                if time.monotonic() >= end:
-                    raise TimeoutError(f"no lease within {seconds:g} s: {error}") from None
-                time.sleep(PAUSE)
+        """Call, and raise a TimeoutError where the actor does not answer."""
+        try:
+            return self._call(seconds, method, *arguments)
+        except ConnectionError as error:
+            raise TimeoutError(f"no lease within {seconds:g} s: {error}") from None

@@ -1,18 +1,25 @@
-"""Sites on Ray: actors anywhere in the cluster hold them, and are restarted when they die."""
+"""Sites on Ray: actors anywhere in the cluster hold them, and are restarted when they die.
+
+Batches travel by the port of an actor where there is one, and all else by calls of Ray, which also carry batches while
+a port cannot be reached or a connection is lost.
+"""
 
 import hashlib
 import secrets
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 from lately.distributed._ray import imported
-from lately.distributed._sites.actors import LEASE_ACTOR, Actors, LeaseActor, Out, SiteActor, Spec
-from lately.distributed._sites.errors import raised
+from lately.distributed._sites.actors import LEASE_ACTOR, LeaseActor, SiteActor, Spec
+from lately.distributed._sites.errors import ReplacedError, raised
+from lately.distributed._sites.frames import framed
 from lately.distributed._sites.incarnation import forget
 from lately.distributed._sites.interface import Failed, Lease, Maker, Message, Record
 from lately.distributed._sites.lease import LeaseClient
+from lately.distributed._sites.port import Address, LostError, UnreachableError, fits, key_of, links
 
 # A site needs memory more than CPU. Ray must not retry messages: a site may have acted upon them (`RequestId`).
 OPTIONS: Mapping[str, Any] = {"num_cpus": 0.01, "max_restarts": -1, "scheduling_strategy": "SPREAD"}
@@ -20,6 +27,12 @@ OPTIONS: Mapping[str, Any] = {"num_cpus": 0.01, "max_restarts": -1, "scheduling_
 NAMESPACE = "lately"
 # Seconds for sites to start, to restart, and to save their last checkpoints: a cluster may have to grow.
 START = 300
+# Seconds after which failed actors are checked while others have yet to answer.
+LOOK = 1.0
+# Seconds for which a port that could not be reached is not tried again.
+REFUSED = 60.0
+# Seconds before a message is sent again to an actor that restarts, which takes about two.
+PAUSE = 0.1
 # Calls that may wait for the lease.
 PRODUCERS = 10_000
 
@@ -107,10 +120,10 @@ class RaySites:
             handles[actor] = started.remote(spec, actor, {site: makers[site] for site in share})
         lease = ray.remote(LeaseActor).options(**OPTIONS, max_concurrency=PRODUCERS, **_names(name, ""))
         handles[LEASE_ACTOR] = lease.remote(spec, LEASE_ACTOR)
-        self._setup(spec, Actors(handles, secret, deadline))
+        self._setup(spec, handles, deadline)
         self.connected = False
         try:
-            ray.get(handles[LEASE_ACTOR].spec.remote(), timeout=START)
+            ray.get(handles[LEASE_ACTOR].status.remote(), timeout=START)
             late = [site for site in self._status(START) if isinstance(site, Failed)]
             if late:
                 raise TimeoutError(f"{len(late)} of {len(makers)} sites did not start: {late[0].reason}")
@@ -132,27 +145,32 @@ class RaySites:
         lease = _named(name)
         if lease is None:
             raise ValueError(f"there are no sites named {name!r} in this cluster")
-        spec: Spec = imported().get(lease.spec.remote(), timeout=deadline)
+        spec: Spec = imported().get(lease.status.remote(), timeout=deadline)
         handles = {actor: _named(f"{name}/{actor}") for actor in range(len(spec.shares))} | {LEASE_ACTOR: lease}
         if None in handles.values():
             raise ValueError(f"the sites named {name!r} are closed")
         sites = cls.__new__(cls)
-        sites._setup(spec, Actors(handles, spec.secret, deadline))
+        sites._setup(spec, handles, deadline)
         sites.status()
         return sites
 
-    def _setup(self, spec: Spec, actors: Actors) -> None:
+    def _setup(self, spec: Spec, handles: Mapping[int, Any], deadline: float) -> None:
         self.connected = True
-        self._spec, self._actors = spec, actors
-        self._lease = LeaseClient(actors.of_lease, actors.deadline)
+        self._spec, self._handles, self._deadline = spec, handles, deadline
+        self._lease = LeaseClient(self._of_lease, deadline)
         self._actor_of = {site: actor for actor, share in enumerate(spec.shares) for site in share}
         self.incarnations: dict[int, int] = {}
         self.overfull: dict[int, str] = {}
         self._closed = False
+        self._ports: dict[int, Address | None] = {}
+        # Until when ports are not tried again, actors that have not answered with a probe each, and dead ones.
+        self._refused: dict[Address | None, float] = {}
+        self._outages: dict[int, tuple[Failed, Any]] = {}
+        self._dead: set[int] = set()
 
-    def __setstate__(self, state: Mapping[str, Any]) -> None:
-        vars(self).update(state)
-        self.connected = True
+    def __getstate__(self) -> dict[str, Any]:
+        # Another process reaches other ports and actors.
+        return vars(self) | {"connected": True, "_refused": {}, "_outages": {}, "_dead": set()}
 
     def __len__(self) -> int:
         return len(self._actor_of)
@@ -167,20 +185,20 @@ class RaySites:
         requests: dict[int, list[tuple[int, Any]]] = {}
         for site, its in places.items():
             requests.setdefault(self._actor_of[site], []).append((site, [messages[place].plain() for place in its]))
-        found = self._actors.call(requests, time.monotonic() + self._actors.deadline)
+        found = self._send(requests)
         answers: list[Any] = [None] * len(messages)
         errors = []
         for actor, request in requests.items():
             for i, (site, _) in enumerate(request):
-                its, answer = places[site], found[actor]
-                if isinstance(answer, Out):
-                    parts: list[Any] = [Failed(site, answer.reason, answer.since)] * len(its)
+                answer = found[actor]
+                if isinstance(answer, Failed):
+                    parts: list[Any] = [replace(answer, site=site)] * len(places[site])
                 elif "error" in answer[i]:
                     errors.append(raised(answer[i]["error"]))
                     continue
                 else:
                     parts = self._noted(site, answer[i])
-                for place, part in zip(its, parts, strict=True):
+                for place, part in zip(places[site], parts, strict=True):
                     answers[place] = part
         if errors:
             raise errors[0]
@@ -200,16 +218,16 @@ class RaySites:
 
     def status(self) -> list[dict[str, Any] | Failed]:
         """Return the state of each site (`Site.status`), and the ``node`` and the ``port`` of its actor."""
-        return self._status(self._actors.deadline)
+        return self._status(self._deadline)
 
     def _status(self, patience: float) -> list[dict[str, Any] | Failed]:
         self._check()
         requests = dict(enumerate(self._spec.shares))
         states: dict[int, dict[str, Any] | Failed] = {}
-        for actor, answer in self._actors.gather("status", requests, patience).items():
+        for actor, answer in self._gather("status", requests, patience).items():
             for i, site in enumerate(requests[actor]):
-                if isinstance(answer, Out):
-                    states[site] = Failed(site, answer.reason, answer.since)
+                if isinstance(answer, Failed):
+                    states[site] = replace(answer, site=site)
                 else:
                     states[site] = answer[i]
                     self.incarnations.setdefault(site, answer[i]["incarnation"])
@@ -217,7 +235,7 @@ class RaySites:
 
     def kill(self, site: int) -> None:
         """Kill the actor that holds a site: what it has not saved is gone. Ray starts it again."""
-        imported().kill(self._actors.handles[self._actor_of[site]], no_restart=False)
+        imported().kill(self._handles[self._actor_of[site]], no_restart=False)
 
     def restart(self, site: int) -> None:
         """Wait until Ray has started a site again.
@@ -228,21 +246,21 @@ class RaySites:
             If that takes longer than five minutes.
         """
         actor = self._actor_of[site]
-        self._actors.retry(actor)
-        answer = self._actors.gather("status", {actor: (site,)}, START)[actor]
-        if isinstance(answer, Out):
+        self._outages.pop(actor, None)
+        answer = self._gather("status", {actor: (site,)}, START)[actor]
+        if isinstance(answer, Failed):
             raise TimeoutError(answer.reason)
 
     def close(self) -> None:
         """Let the sites write their last checkpoints, and end them, for all who use them."""
         self._check()
         try:
-            self._actors.gather("close", dict.fromkeys(range(len(self._spec.shares)), ()), START)
+            self._gather("close", dict.fromkeys(range(len(self._spec.shares)), ()), START)
         finally:
             self._end()
 
     def _end(self) -> None:
-        for actor in self._actors.handles.values():
+        for actor in self._handles.values():
             imported().kill(actor)
         forget(f"lately/{self._spec.filter}/")
         self._closed = True
@@ -250,6 +268,139 @@ class RaySites:
     def _check(self) -> None:
         if self._closed:
             raise RuntimeError("the sites are closed")
+
+    def _send(self, requests: Mapping[int, Sequence[tuple[int, Any]]]) -> dict[int, Any]:
+        """Send requests of sites to their actors; return what `SiteActor.call` answers, or `Failed`."""
+        end = time.monotonic() + self._deadline
+        sent = {actor: ("call", *request) for actor, request in requests.items() if actor not in self._outages}
+        answers = self._by_ports(sent, end)
+        for actor, answer in answers.items():
+            if isinstance(answer, TimeoutError):
+                answers[actor] = self._fail(actor, f"no answer within {self._deadline:g} s.")
+            elif isinstance(answer, dict):
+                # Of the request as a whole, not of a site.
+                answers[actor] = [answer] * len(requests[actor])
+        left = {actor: tuple(request) for actor, request in requests.items() if actor not in answers}
+        if left:
+            # An actor that keeps all waiting must not take the time of those whose connection was lost meanwhile.
+            answers |= self._gather("call", left, max(end - time.monotonic(), min(LOOK, self._deadline)))
+        return answers
+
+    def _of_lease(self, seconds: float, *request: Any) -> Any:
+        """Call a method of `LeaseServer`; a `ConnectionError` if its actor does not answer within some seconds."""
+        answer = self._by_ports({LEASE_ACTOR: request}, time.monotonic() + seconds).get(LEASE_ACTOR)
+        if isinstance(answer, dict):
+            raise raised(answer["error"])
+        if isinstance(answer, list):
+            return answer[0]
+        # Of a node that was cut off, and not closed. Ray finds the actor elsewhere.
+        self._ports[LEASE_ACTOR] = None
+        self._outages.pop(LEASE_ACTOR, None)
+        if not isinstance(answer, TimeoutError):
+            answer = self._gather("call", {LEASE_ACTOR: request}, seconds)[LEASE_ACTOR]
+        if isinstance(answer, TimeoutError | Failed):
+            raise ConnectionError(answer.reason if isinstance(answer, Failed) else f"no answer within {seconds:g} s.")
+        return answer
+
+    def _gather(self, method: str, requests: Mapping[int, tuple[Any, ...]], patience: float) -> dict[int, Any]:
+        """Call a method of actors by Ray, again while they restart; raise what a method raised, after all answers."""
+        ray = imported()
+        end = time.monotonic() + patience
+        answers: dict[int, Any] = {actor: self._outage(actor) for actor in requests}
+        again = {actor: "" for actor, outage in answers.items() if outage is None}
+        pending: dict[Any, int] = {}
+        errors = []
+        while again or pending:
+            pending |= {getattr(self._handles[actor], method).remote(*requests[actor]): actor for actor in again}
+            again = {}
+            left = end - time.monotonic()
+            ready, _ = ray.wait(list(pending), num_returns=len(pending), timeout=max(0, min(LOOK, left)))
+            for answer in ready:
+                actor = pending.pop(answer)
+                try:
+                    answers[actor] = ray.get(answer)
+                except ray.exceptions.RayTaskError as error:
+                    # Ray's error only looks like the actor's; the cause is the actor's.
+                    if isinstance(error.cause, ReplacedError):
+                        again[actor] = str(error.cause)
+                    else:
+                        errors.append(error.cause)
+                except ray.exceptions.RayError as error:
+                    if isinstance(error, ray.exceptions.ActorDiedError):
+                        self._died(actor, error)
+                    again[actor] = str(error).partition("\n")[0]
+                else:
+                    self._dead.discard(actor)
+                    if isinstance(answers[actor], tuple):
+                        answers[actor], self._ports[actor] = answers[actor]
+            if time.monotonic() >= end:
+                for actor, reason in (again | dict.fromkeys(pending.values(), "")).items():
+                    answers[actor] = self._fail(actor, f"no answer within {patience:g} s. {reason}".strip())
+                break
+            if again:
+                time.sleep(min(PAUSE, max(0, end - time.monotonic())))
+        if errors:
+            raise errors[0]
+        return answers
+
+    def _by_ports(self, requests: Mapping[int, tuple[Any, ...]], end: float) -> dict[int, Any]:
+        """Call actors by their ports; where that is impossible or the connection was lost, there is no answer."""
+        sent = {}
+        for actor, request in requests.items():
+            port = self._ports.get(actor)
+            if port is not None and self._refused.get(port, 0.0) < time.monotonic() and fits(frame := framed(request)):
+                sent[actor] = port, key_of(self._spec.secret, actor), frame
+        answers: dict[int, Any] = {}
+        for actor, answer in (links().exchange(sent, end) if sent else {}).items():
+            if isinstance(answer, UnreachableError):
+                self._refused[sent[actor][0]] = time.monotonic() + REFUSED
+            elif isinstance(answer, LostError) or _replaced(answer):
+                # What it did is unknown; Ray knows whether it is there, and starts it again.
+                self._ports[actor] = None
+            else:
+                answers[actor] = answer
+        return answers
+
+    def _died(self, actor: int, error: Exception) -> None:
+        """Raise a RuntimeError if an actor is dead for good: Ray may report one dead that is about to restart, once."""
+        if actor in self._dead:
+            name = "the actor of the lease" if actor == LEASE_ACTOR else f"actor {actor}"
+            reason = str(error).strip().rpartition("\n")[2]
+            raise RuntimeError(
+                f"{name} is gone, and with it the filter: it was closed, or its driver has ended ({reason})"
+            )
+        self._dead.add(actor)
+
+    def _fail(self, actor: int, reason: str) -> Failed:
+        failed = Failed(actor, reason, time.time())
+        self._outages[actor] = failed, self._handles[actor].status.remote()
+        return failed
+
+    def _outage(self, actor: int) -> Failed | None:
+        """Return the outage of an actor whose probe is unanswered, or None. Send another probe if the first failed."""
+        failed, probe = self._outages.get(actor, (None, None))
+        if failed is None:
+            return None
+        ray = imported()
+        for patience in (0, PAUSE):
+            if not ray.wait([probe], timeout=patience)[0]:
+                return failed
+            try:
+                ray.get(probe)
+            except (ray.exceptions.RayTaskError, ray.exceptions.ActorDiedError):
+                # It is there, and reports an error; or it is gone, as the next call finds out.
+                pass
+            except ray.exceptions.RayError:
+                probe = self._handles[actor].status.remote()
+                self._outages[actor] = failed, probe
+                continue
+            self._outages.pop(actor, None)
+            return None
+        return failed
+
+
+def _replaced(answer: Any) -> bool:
+    return isinstance(answer, dict) and answer["error"][0] == ReplacedError.__name__
 
 
 def _named(name: str) -> Any:

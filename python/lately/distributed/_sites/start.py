@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
@@ -21,25 +21,19 @@ VERSION: Mapping[str, Any] = {"format": "lately sites", "protocol": PROTOCOL}
 DEADLINE = 10.0
 
 
-@dataclass(frozen=True)
-class SiteMaker:
-    """Makes a site, wherever it is called."""
-
-    contents: Callable[[], Contents]
-    prefix: str
-    name: str
-    manifest: str
-    checkpoint: str | os.PathLike[str] | None
-    interval: float
-
-    def __call__(self) -> Site:
-        """Make the site, from its checkpoint if there is one."""
-        kept = None if self.checkpoint is None else store(self.checkpoint)
-        if kept is not None and kept.read(beside := f"{self.prefix}.json") is None:
-            raise CheckpointError(
-                f"{self.name} finds no {beside} in {self.checkpoint}: mount the folder, or restore it"
-            )
-        return Site(self.contents(), name=self.name, manifest=self.manifest, store=kept, interval=self.interval)
+def make_site(
+    contents: Callable[[], Contents],
+    prefix: str,
+    name: str,
+    manifest: str,
+    checkpoint: str | os.PathLike[str] | None,
+    interval: float,
+) -> Site:
+    """Make a site, wherever this is called, from its checkpoint if there is one."""
+    kept = None if checkpoint is None else store(checkpoint)
+    if kept is not None and kept.read(beside := f"{prefix}.json") is None:
+        raise CheckpointError(f"{name} finds no {beside} in {checkpoint}: mount the folder, or restore it")
+    return Site(contents(), name=name, manifest=manifest, store=kept, interval=interval)
 
 
 def start(
@@ -74,7 +68,7 @@ def start(
     prefix, versioned = name or "site", {**VERSION, **manifest}
     text = json.dumps(versioned)
     makers = [
-        SiteMaker(content, prefix, f"{prefix}-{i}-of-{len(contents)}", text, checkpoint, interval)
+        partial(make_site, content, prefix, f"{prefix}-{i}-of-{len(contents)}", text, checkpoint, interval)
         for i, content in enumerate(contents)
     ]
     if checkpoint is not None:
