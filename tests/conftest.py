@@ -7,6 +7,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import warnings
@@ -19,6 +20,11 @@ from xdist.scheduler import LoadScopeScheduling
 
 from lately.cli import main
 from support.command import Ended
+
+# With this variable, which many containers set, each of a thousand processes would compile all that it imports: pandas
+# takes two seconds then.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # Read when Ray is imported: under `uv run` it would start its workers by `uv run` too, in a copy of the folder.
 # They are as nice as the tests: by default they give way to whatever else the machine does, and wait for minutes.
