@@ -14,8 +14,9 @@ import lately
 from lately._core import RecordHashes, RecordReader
 from lately.cli.delimited import CsvReader
 from lately.cli.json_lines import JsonReader
+from lately.cli.line_reader import LineReader
 from lately.cli.lines import TextReader
-from lately.cli.records import LineReader, Malformed, ReaderOptions
+from lately.cli.records import Malformed, ReaderOptions
 from lately.cli.times import Times
 from support.parquet import parquet
 

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 
     import lately
     from lately.cli.annotate import Annotate
+    from lately.cli.line_reader import LineReader
     from lately.cli.parquet import ParquetReader
-    from lately.cli.records import Batch, LineReader, Marks
+    from lately.cli.records import Batch, Marks
     from lately.cli.state import State
     from lately.cli.times import Times
 

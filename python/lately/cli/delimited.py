@@ -6,14 +6,15 @@ import csv
 
 from lately._core import RecordReader
 from lately.cli.errors import CliError
-from lately.cli.records import LineReader, key_of
+from lately.cli.line_reader import LineReader, key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Literal
 
     from lately import Filter
-    from lately.cli.records import Lines, ReaderOptions
+    from lately.cli.line_reader import Lines
+    from lately.cli.records import ReaderOptions
 
 # The most that the module `csv` accepts on every system. Its default of 128 KiB rejects documents in a field; the limit
 # here is that of a record.

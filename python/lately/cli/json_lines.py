@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 
 from lately._core import RecordReader
+from lately.cli.line_reader import LineReader
 from lately.cli.lines import line_of
-from lately.cli.records import LineReader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from lately import Filter
-    from lately.cli.records import Lines, ReaderOptions
+    from lately.cli.line_reader import Lines
+    from lately.cli.records import ReaderOptions
 
 
 class JsonReader(LineReader):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from lately._core import RecordReader
-from lately.cli.records import LineReader, key_of
+from lately.cli.line_reader import LineReader, key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lately import Filter
-    from lately.cli.records import Lines
+    from lately.cli.line_reader import Lines
 
 
 class TextReader(LineReader):

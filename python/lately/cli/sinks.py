@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from lately.cli.annotate import Annotate
+    from lately.cli.line_reader import LineReader, LineWriter
     from lately.cli.parquet import ParquetReader, ParquetWriter
-    from lately.cli.records import Batch, LineReader, LineWriter, Marks
+    from lately.cli.records import Batch, Marks
 
 
 class Sink:

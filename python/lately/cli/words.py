@@ -5,15 +5,17 @@ from __future__ import annotations
 from contextlib import suppress
 
 from lately.cli.errors import UsageError
+from lately.cli.line_reader import LineReader
 from lately.cli.lines import line_of
-from lately.cli.records import BOM, LineReader
+from lately.cli.records import BOM
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from lately import Filter
-    from lately.cli.records import Lines, ReaderOptions
+    from lately.cli.line_reader import Lines
+    from lately.cli.records import ReaderOptions
 
 _BOM = BOM.encode()
 
