@@ -182,7 +182,7 @@ impl Slice {
     ) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let (hashes, generations) = read_keys(hashes, generations)?;
         let oldest = detached(py, || self.inner.read().oldest(&hashes, &generations))?.map_err(raise)?;
-        Ok(oldest.into_pyarray(py))
+        array_of(py, oldest)
     }
 
     /// Return for each key in order whether it was there, and set its cells in its generation if not; see `oldest`.
@@ -194,7 +194,7 @@ impl Slice {
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
         let (hashes, generations) = read_keys(hashes, generations)?;
         let seen = detached(py, || self.inner.write().duplicated(&hashes, &generations))?.map_err(raise)?;
-        Ok(seen.into_pyarray(py))
+        array_of(py, seen)
     }
 
     /// Set the cells of keys, each in its generation; see `oldest`.
