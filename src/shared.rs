@@ -8,7 +8,7 @@
 //! The filter keeps its promise at every instant, so a process may be killed at any time: *no key is missed whose
 //! insertion has returned, and that is among the last W by the clock of the file*. Only layouts with these properties
 //! can be shared ([`SETS_BITS`](crate::layout::Layout::SETS_BITS)): an insertion sets bits, and nothing else; a new
-//! generation clears bits that no key needs for its promise once that generation has begun, and nothing else; every
+//! generation clears bits that no key needs for its promise once that generation is open, and nothing else; every
 //! pattern of bits is legal. A batch is then a row of three kinds of steps, and a kill falls between two of them:
 //!
 //! 1. *Bits are set*, while the clock stands before them. Bits beyond the clock are keys that are reported early: no

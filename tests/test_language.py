@@ -145,8 +145,8 @@ def long_functions(sources: Sources) -> Iterator[str]:
 
 # What is counted, and the highest count that passes. Lower it with the count.
 LIMITS = {
-    phrases: 24,
-    openings: 21,
+    phrases: 3,
+    openings: 19,
     repeated_types: 0,
     many_parameters: 2,
     long_functions: 0,

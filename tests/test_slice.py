@@ -133,7 +133,7 @@ def test_verdicts_are_those_of_the_filter(name, refresh):
 
 
 WIDE = {"classical": ROWS["classical"], "partitioned": ROWS["partitioned"], **{name: ROWS[name] for name in TIMED}}
-# More generations than a byte tells apart.
+# More generations than a byte has values.
 WIDE["time, many generations"] = (lambda: minutes(k=4, bpt=10, blocks=700, slice_timers=400), None)
 WIDE["time, equal timers"] = (lambda: minutes(k=5, bpt=5, blocks=12, slice_timers=200, equal_timers=3), None)
 
@@ -309,8 +309,8 @@ def test_late_cells_keep_their_generation_and_lower_none(name):
                 lowered += own < model.get(cell, NEVER)
                 model[cell] = max(own, model.get(cell, NEVER))
         assert s.newest == newest
-        asked = rng.integers(s.stop, size=200).astype(np.uint64)
-        for cell, last in zip(asked.tolist(), read(s, asked).tolist(), strict=True):
+        chosen = rng.integers(s.stop, size=200).astype(np.uint64)
+        for cell, last in zip(chosen.tolist(), read(s, chosen).tolist(), strict=True):
             expected = model.get(cell, NEVER)
             gone += newest - expected > f.kept
             assert last == (expected if newest - expected <= f.kept else NEVER)

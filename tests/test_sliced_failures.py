@@ -170,7 +170,7 @@ def test_what_a_site_missed_is_not_missed_when_it_is_back(shape, refresh, on_fai
 @pytest.mark.parametrize("saved", [True, False])
 @pytest.mark.parametrize("who", ["same", "other", "fresh"])
 def test_what_a_site_lost_is_doubted_when_it_is_back(shape, who, saved, on_failure, tmp_path):
-    """What came after its last checkpoint, or all, is gone: told new once more, or, if so asked, taken for seen."""
+    """What came after its last checkpoint, or all, is gone: its keys are new once more, or seen, by `on_failure`."""
     kept = {"checkpoint": tmp_path, "interval": 3600} if saved else {}
     lost, fresh, later = np.arange(9000).reshape(3, 3000)
     with SlicedFilter(**shape, filter=wide(), on_failure=on_failure, **kept) as sliced:
@@ -216,7 +216,7 @@ def test_what_a_site_lost_is_doubted_when_it_is_back(shape, who, saved, on_failu
 def test_of_an_endless_filter_all_of_whose_sites_lost_something_no_key_is_lost_unasked(
     shape, on_failure, refresh, tmp_path
 ):
-    """There is no window after which a doubt would end; only who says "duplicate" prefers a loss to a repeat."""
+    """There is no window after which a doubt would end; only on_failure="duplicate" prefers a loss to a repeat."""
     saved, lost, *fresh = np.arange(5000).reshape(5, 1000)
     like = lately.BloomFilter(20_000, 1e-9)
     with SlicedFilter(**shape, filter=like, on_failure=on_failure, checkpoint=tmp_path, interval=3600) as sliced:

@@ -1,4 +1,4 @@
-"""Many producers share a sliced filter: of each key one is told that it is new, whoever stops half way."""
+"""Many producers share a sliced filter: each key is new to one of them, whichever stops half way."""
 
 import copy
 import pickle
@@ -36,7 +36,7 @@ def test_one_of_many_producers_is_told_that_a_key_is_new(shape):
 
 
 class Slow(LocalSites):
-    """Sites that take a turn away, before its producer has said what it writes or when it is about to write."""
+    """Sites that take a turn away, before its producer has sent what it writes, or when it is about to write."""
 
     meanwhile, before = None, "set"
 
@@ -70,7 +70,7 @@ def test_who_lost_the_turn_had_said_what_he_writes_or_reads_again(shape, before,
         sliced.sites.before = before
         sliced.sites.meanwhile = lambda: answers.append(other.duplicated(range(100), at=0, refresh=refresh))
         seen = sliced.duplicated(range(50, 150), at=0, refresh=refresh)
-        # Of the keys of both, 50 to 99, the one that said so first is told that they are new.
+        # Of the keys of both, 50 to 99, they are new to the one that wrote first.
         assert (answers[0] == (before != "hold") * (np.arange(100) >= 50)).all()
         assert (seen == (before == "hold") * (np.arange(50, 150) < 100)).all()
 
@@ -78,7 +78,7 @@ def test_who_lost_the_turn_had_said_what_he_writes_or_reads_again(shape, before,
 @cells_of_keys
 @pytest.mark.parametrize("refresh", [True, False])
 def test_a_producer_that_stops_half_way_and_another_are_not_both_told_that_a_key_is_new(shape, refresh):
-    """It died, or lost its turn, when half of the sites had its batch; the next one completes that, and goes on."""
+    """A producer died, or lost its turn, when half of the sites had its batch; the next completes that, and goes on."""
     keys = np.arange(1000)
     with SlicedFilter(**shape, filter=wide(), sites=Halting) as sliced:
         other = sliced.handle()
@@ -88,7 +88,7 @@ def test_a_producer_that_stops_half_way_and_another_are_not_both_told_that_a_key
         theirs = other.duplicated(keys, at=0, refresh=refresh)
         ours = sliced.duplicated(keys, at=0, refresh=refresh, number=1)
         assert (ours ^ theirs).all()
-        # What was begun stands, and is done with.
+        # The unfinished batch stands, and is complete.
         assert not ours.any()
         assert sliced.sites._left is None
         assert sliced.handle().duplicated(keys, at=0).all()

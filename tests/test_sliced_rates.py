@@ -36,7 +36,7 @@ def test_failed_sites_cost_what_the_formulas_say(name):
     with SlicedFilter(**shape, filter=bloom(filters)) as sliced:
         sliced.insert(held)
         fill = sliced.fill
-        # A key of one group asks all of its cells there, where the fill is as it is.
+        # A key of one group has all of its cells there, where the fill is as it is.
         density = float(np.mean(fill**K) ** (1 / K) if name in ("horizontal", "h-v") else np.mean(fill))
         least = [0, K] if name == "horizontal" else range(K + 1)
         handles = {x: _handle(replace(sliced._slicing, least=x, strict=False), sliced.sites, None) for x in least}

@@ -51,7 +51,7 @@ def test_without_numbers_of_ones_own_the_last_batch_can_be_sent_again(shape):
 
 @cells_of_keys
 def test_the_first_answers_stand_whatever_others_have_brought_since(shape):
-    """They are as of the time when the batch came first, and nothing of it is too late any more."""
+    """Answers are as of the time when the batch came first, and nothing of it is too late any more."""
     with SlicedFilter(**shape, filter=timers(lateness="90s")) as sliced:
         other = sliced.handle()
         sliced.insert(np.arange(100), at=0)
@@ -92,7 +92,7 @@ def test_a_batch_that_comes_again_in_another_way_is_refused(shape):
         sliced.duplicated(np.arange(9), at=0)
         with pytest.raises(ValueError, match="comes again with other keys"):
             sliced.duplicated(np.arange(20, 29), at=0, number=sliced.number)
-        # Nobody else has to wait for what is refused.
+        # No other producer has to wait for what is refused.
         assert sliced.handle().duplicated(np.arange(9), at=0).all()
 
 

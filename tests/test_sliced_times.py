@@ -23,7 +23,7 @@ def test_no_key_of_the_window_is_missed_at_the_worst_phase(shape):
             sliced.insert(-np.arange(1, 13), at=np.arange(first, last, window // 12).view("M8[ns]"))
             assert sliced.query([i], at=np.datetime64(last, "ns"))[0]
             assert sliced.duplicated([i], at=np.datetime64(last, "ns"))[0]
-            # Counted from the second sighting, and asked while nothing else comes.
+            # Counted from the second sighting, and queried while nothing else comes.
             assert sliced.query([i], at=np.datetime64(last + window, "ns"))[0]
 
 

@@ -74,7 +74,7 @@ def test_windows_end_as_in_a_single_filter(kind, slices, name):
         if slices == 1 and i % 50 == 0:
             assert nowhere_younger_than_above(tree)
     if slices == 1:
-        # The root has not heard of what was answered below; told the time, it is the single filter.
+        # The root has no record of what was answered below; with the time it is the single filter.
         root = contents(tree, 0)._slice
         root.touch(np.empty(0, np.uint64), int(single.generations(when[-1:], 1)[0]))
         np.testing.assert_array_equal(root.words(), words(single))
@@ -193,7 +193,7 @@ def test_late_keys_keep_their_own_time():
     for kind in KINDS:
         tree = BloomTree(kind, SHAPE, f)
         tree.at(4).duplicated(["early"], at=1_000)
-        # Late, but of this moment: seen by whoever comes within a window of it.
+        # Late, but of this moment: seen for a window from then on.
         assert not tree.at(4).duplicated(["late"], at=800)[0]
         assert tree.at(8).duplicated(["late", "early"], at=1_400).all()
         assert nowhere_younger_than_above(tree)

@@ -29,10 +29,10 @@ def test_a_node_that_fails_is_passed_by(kind, name, node):
             when = None if name == "bits" else when
             expected = single.duplicated(keys[rows], at=when, refresh=False)
             np.testing.assert_array_equal(at[leaf].duplicated(keys[rows], at=when), expected)
-    said = [str(warning.message).partition(" (")[0] for warning in caught]
-    # If nobody has asked it since, nobody knows that it began anew.
+    warned = [str(warning.message).partition(" (")[0] for warning in caught]
+    # Without a query since, its restart is not known.
     came_back = f"site {node} has come back without what it wrote since its last checkpoint"
-    assert said in ([f"site {node} does not answer"], [f"site {node} does not answer", came_back])
+    assert warned in ([f"site {node} does not answer"], [f"site {node} does not answer", came_back])
     assert tree.failures == 0
     assert tree.traffic.failures > 0
 

@@ -19,7 +19,7 @@ def test_on_ray_as_in_one_process(ray_cluster):
             expected = ours[leaf].duplicated(keys, at=8e8 + 100 * i)
             assert (theirs[leaf].duplicated(keys, at=8e8 + 100 * i) == expected).all()
             assert (theirs[leaf].duplicated(keys, at=8e8 + 100 * i, number=theirs[leaf].number) == expected).all()
-        # Handles that are sent to tasks are producers of their own, and one of them is told that a key is new.
+        # Handles that are sent to tasks are producers of their own, and a key is new to one of them.
         keys = np.arange(1_000, 1_300)
         produce = ray_cluster.remote(lambda leaf: leaf.duplicated(keys, at=8e8 + 800))
         seen = ray_cluster.get([produce.remote(theirs[leaf]) for leaf in (0, 1, 1)], timeout=120)

@@ -243,7 +243,7 @@ def main(how, folder):
     """Start a cluster of two nodes, and end it however that goes."""
     warnings.simplefilter("error")
     warnings.simplefilter("ignore", ResourceWarning)
-    # An actor that is started again cannot tell whether the producer that had the lease has died.
+    # An actor that is started again cannot find out whether the producer that had the lease has died.
     warnings.filterwarnings("ignore", "the actor of the lease was restarted", FailedSitesWarning)
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "resources": {"first": ROOM, "site": ROOM}})
     host, _, port = cluster.gcs_address.rpartition(":")

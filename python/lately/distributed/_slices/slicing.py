@@ -25,7 +25,7 @@ OnFailure = Literal["raise", "duplicate", "distinct"] | int
 class Slicing:
     """A filter, and how it is sliced.
 
-    There are as many filters like `blank` as `replicas`, each cut into so many `parts`. `least` is x: how many cells of
+    There are `replicas` filters like `blank`, each cut into `parts` parts. `least` is x: how many cells of
     a seen key must have an answer; if it is `strict`, a site that does not answer is an error, and that is for cells
     that a site has lost.
     """
