@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import lately
+from apart import small
 from support import stepped
 from support.layouts import LAYOUTS
 
@@ -31,17 +32,19 @@ def test_a_writer_is_killed_between_any_two_instructions(layout, window, call, t
     more = {"capacity": length, "max_ahead": None} if timed else {}
     LAYOUTS[layout](window, 0.05, **more).save(path)
     f, keys = lately.open(path, shared=True), np.arange(10_000)
-    before = END - 5
+    # The first key belongs to the old generation, one begins the next, and after a pause several have begun.
+    before, count = (END - 1, 3) if call == "seen" else (END - 5, 8)
     f.insert(keys[:before], **{"at": keys[:before].astype(float)} if timed else {})
-    batch = np.arange(before, before + 8)
+    batch = np.arange(before, before + count)
     at = np.where(batch > END, batch + PAUSE, batch).astype(float)
+    alone = [(key, {"at": moment} if timed else {}) for key, moment in zip(batch.tolist(), at.tolist(), strict=True)]
 
     def work():
         if call == "seen":
-            for key, moment in zip(batch.tolist(), at.tolist(), strict=True):
-                f.seen(key, **{"at": moment} if timed else {})
+            for key, options in alone:
+                f.seen(key, **options)
         else:
-            getattr(f, call)(batch, **{"at": at} if timed else {})
+            f.insert(batch, **{"at": at} if timed else {})
 
     states, gone = stepped.states(path, work), []
     assert len(states) > len(batch)
@@ -70,7 +73,7 @@ def test_a_writer_is_killed_between_any_two_instructions(layout, window, call, t
 
 
 def opened(path):
-    return lately.open(path, shared=True, timeout="50ms")
+    return lately.open(path, shared=True, timeout="20ms")
 
 
 # What a process does, and whether the file is shared before.
@@ -111,6 +114,7 @@ def act(calls, errors):
 
 
 @pytest.mark.parametrize("name", WORKS)
+@small
 def test_a_process_is_stopped_at_any_system_call_and_no_call_waits_longer_than_its_deadline(name, tmp_path):
     path, stops, named = tmp_path / "f.lately", 0, 0
     shared, work = WORKS[name]
@@ -131,7 +135,7 @@ def test_a_process_is_stopped_at_any_system_call_and_no_call_waits_longer_than_i
             lambda f=f: f.seen(1),
             f.copy,
             f.to_bytes,
-            lambda: lately.open(path, timeout="50ms"),
+            lambda: lately.open(path, timeout="20ms"),
             lambda: opened(path).insert([1]),
             lambda f=f: f.save(tmp_path / "mine.lately"),
             lambda: own.insert([1]),
@@ -151,6 +155,7 @@ def test_a_process_is_stopped_at_any_system_call_and_no_call_waits_longer_than_i
     assert (named > 0) == ("insert" in name or name == "opens a saved filter as shared")
 
 
+@small
 def test_a_key_that_is_acknowledged_stays_when_a_killed_process_left_the_file_half_converted(tmp_path):
     """A process was killed while it opened a saved file as shared. The next one is stopped anywhere in that step."""
     path, acknowledged, stops = tmp_path / "f.lately", 0, 0

@@ -135,6 +135,7 @@ def _serve(channel: socket.socket) -> tuple[str, list[str]]:
 
 
 if __name__ == "__main__":
+    sys.path.append(str(Path(__file__).parents[1]))
     for _module in sys.argv[2:]:
         importlib.import_module(_module)
     _code, _arguments = _serve(socket.socket(fileno=int(sys.argv[1])))
