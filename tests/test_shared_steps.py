@@ -32,7 +32,7 @@ def test_a_writer_is_killed_between_any_two_instructions(layout, window, call, t
     more = {"capacity": length, "max_ahead": None} if timed else {}
     LAYOUTS[layout](window, 0.05, **more).save(path)
     f, keys = lately.open(path, shared=True), np.arange(10_000)
-    # The first key belongs to the old generation, one begins the next, and after a pause several have begun.
+    # The first key belongs to the old generation, one opens the next, and a pause opens several.
     before, count = (END - 1, 3) if call == "seen" else (END - 5, 8)
     f.insert(keys[:before], **{"at": keys[:before].astype(float)} if timed else {})
     batch = np.arange(before, before + count)
