@@ -12,14 +12,13 @@ import pytest
 
 import lately
 from lately.distributed import deduplicate
-from lately.distributed._deduplicate import _Rows, repeated
+from lately.distributed._deduplicate import _Rows
 from support import real_streams
 from support.exact import ExactWindow
 
 ray = pytest.importorskip("ray")
 
 VISITOR = [*real_streams.VISITOR, "u"]
-SECOND = 10**9
 
 
 @pytest.fixture(scope="module")
@@ -41,9 +40,9 @@ def rows(dataset, names) -> list[tuple]:
     return sorted((tuple(row[name] for name in names) for row in dataset.iter_rows()), key=repr)
 
 
-def expected(table: pa.Table, window: int, refresh: bool) -> list[tuple]:
+def expected(table: pa.Table, names, window: int, refresh: bool) -> list[tuple]:
     """Key and time of the rows that an exact window in Python lets through, in order of time."""
-    keys = list(zip(*(table[name].to_pylist() for name in VISITOR), strict=True))
+    keys = list(zip(*(table[name].to_pylist() for name in names), strict=True))
     times = table["t"].to_pylist()
     order = sorted(range(len(times)), key=times.__getitem__)
     keys, times = [keys[i] for i in order], [times[i] for i in order]
@@ -75,7 +74,7 @@ def test_clicks_equal_the_exact_window(ray_cluster, clicks, window, refresh, cut
     )
     key = [*real_streams.VISITOR, "page"]
     left = deduplicate(dataset, key, window, at="t", refresh=refresh, num_partitions=pieces).materialize()
-    assert rows(left, [*key, "t"]) == expected(clicks, 600 if window else 2**40, refresh)
+    assert rows(left, [*key, "t"]) == expected(clicks, VISITOR, 600 if window else 2**40, refresh)
     assert set(left.schema().names) == {*VISITOR, "page", "t"}
 
 
@@ -112,10 +111,10 @@ def test_no_blocks(ray_cluster):
     assert deduplicate(ray.data.from_items([]), "key", "1s", at="t", num_partitions=1).count() == 0
 
 
-@pytest.mark.parametrize(("at", "span"), [(None, None), ("t", None), ("t", SECOND)])
-def test_blocks_that_are_empty(at, span):
+@pytest.mark.parametrize(("at", "window"), [(None, None), ("t", None), ("t", "1s")])
+def test_blocks_that_are_empty(at, window):
     """Of a dataset without blocks there is one without columns, with a window and without."""
-    work = _Rows(("key",), at, span, True, 0)
+    work = _Rows(("key",), at, window, True, 0)
     assert work.first_seen(work.hashed(NOTHING)) == NOTHING
     assert work.first_seen(work.hashed(pa.table({}))) == pa.table({})
 
@@ -131,7 +130,7 @@ def test_no_such_column(ray_cluster):
 
 
 def test_bad_times_say_so():
-    work = _Rows(("key",), "t", SECOND, True, 0)
+    work = _Rows(("key",), "t", "1s", True, 0)
     with pytest.raises(ValueError, match=r"column 't': at\[1\] is missing"):
         work.first_seen(work.hashed(pa.table({"key": [1, 1], "t": [1.0, None]})))
 
@@ -142,6 +141,7 @@ def test_bad_times_say_so():
         ({"key": "key", "window": 100}, TypeError, "share no count of rows"),
         ({"key": "key", "window": "1s"}, TypeError, "needs at"),
         ({"key": "key", "window": "1 parsec", "at": "t"}, ValueError, "1 parsec"),
+        ({"key": "key", "window": "0s", "at": "t"}, ValueError, "longer than 0"),
         ({"key": []}, ValueError, "names no column"),
         ({"key": [0]}, TypeError, "named by text, got 0"),
         ({"key": "key", "num_partitions": 0}, ValueError, "num_partitions must be at least 1, got 0"),
@@ -165,18 +165,12 @@ def test_not_a_dataset():
 
 
 @pytest.mark.parametrize("refresh", [True, False])
-@pytest.mark.parametrize("window", [0, 1, 7, 1000])
-def test_repeated_is_the_exact_window(window, refresh):
-    """Random keys and times, with many equal ones and chains longer than the window."""
+@pytest.mark.parametrize("window", [1, 7, 1000])
+def test_random_rows_equal_the_exact_window(window, refresh):
+    """In any order of time, with many equal times, and chains of a key that are longer than the window."""
     chance = random.Random(window)
-    keys = [chance.randrange(40) for _ in range(3000)]
-    times = sorted(chance.randrange(700) for _ in keys)
-    mask = ExactWindow(window).duplicated(keys, times) if refresh else first_sightings(keys, times, window)
-    found = repeated(lately.hash_keys(keys), np.array(times, dtype=np.int64) * SECOND, window * SECOND, refresh=refresh)
-    assert found.tolist() == mask
-
-
-def test_repeated_over_all_of_time():
-    """The ends of 64-bit nanoseconds are further apart than a signed difference holds."""
-    ends = np.array([-(2**63) + 1, 2**63 - 1], dtype=np.int64)
-    assert repeated(np.zeros(2, dtype=np.uint64), ends, 2**63 - 1, refresh=True).tolist() == [False, False]
+    table = pa.table({"key": [chance.randrange(40) for _ in range(3000)], "t": chance.choices(range(700), k=3000)})
+    work = _Rows(("key",), "t", f"{window}s", refresh, 0)
+    left = work.first_seen(work.hashed(table))
+    found = sorted(zip(*(left[name].to_pylist() for name in ("key", "t")), strict=True), key=repr)
+    assert found == expected(table, ["key"], window, refresh)

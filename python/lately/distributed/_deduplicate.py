@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lately
-from lately._core import read_moments, read_span
+from lately._core import read_moments
 from lately.distributed._ray import imported
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ def deduplicate(
     """Remove the rows from a Ray dataset whose key was seen lately.
 
     The blocks of a dataset are processed in any order and at once, so "seen before" has to come from the times of the
-    rows. They are shuffled by key, and each key's rows sorted by time. They then lie side by side, so no filter is
-    needed: the answer is exact, the limit of `duplicated` without mistakes and slack.
+    rows. They are shuffled by key, so that all rows of a key meet, and sorted by time. Then `duplicated` marks the
+    repeats: the answer is exact.
 
     Parameters
     ----------
@@ -107,7 +107,6 @@ def deduplicate(
         )
     if window is not None and at is None:
         raise TypeError("a window of time needs at: the column of times at which the rows were seen")
-    span = None if window is None else read_span(window, "window")
     if num_partitions is None:
         num_partitions = dataset.context.default_hash_shuffle_parallelism
     if num_partitions < 1:
@@ -117,8 +116,9 @@ def deduplicate(
         _check(columns, schema.names)
     # Drawn here, so that a task that runs again has the hashes of the first time.
     secret = token_bytes(16) if seed == "random" else seed
-    lately.hash_keys([], seed=secret)  # refuses a bad seed before anything runs
-    rows = _Rows(tuple(keys), at, span, refresh, secret)
+    # Rejects a bad seed or window before anything runs.
+    lately.duplicated([], 1 if window is None else window, at=None if window is None else [], seed=secret)
+    rows = _Rows(tuple(keys), at, window, refresh, secret)
     hashed = dataset.map_batches(rows.hashed, batch_size=None, batch_format="pyarrow")
     # What a groupby of Ray's does too, which then sorts: that fails where no row is left.
     met = hashed.repartition(num_partitions, keys=[_HASH])
@@ -132,7 +132,7 @@ class _Rows:
 
     keys: tuple[str, ...]
     at: str | None
-    span: int | None
+    window: Any
     refresh: bool
     seed: int | bytes
 
@@ -146,7 +146,7 @@ class _Rows:
         _check(self.columns, block.column_names)
         hashes = lately.hash_keys(block.select(self.keys), seed=self.seed)
         block = block.append_column(_HASH, pa.array(hashes.view(np.int64)))
-        return self._left(block) if self.span is None else block
+        return self._left(block) if self.window is None else block
 
     def first_seen(self, rows: _Table) -> _Table:
         """Remove the repeats from all rows of some keys; a partition that got none has no columns either."""
@@ -156,7 +156,15 @@ class _Rows:
         import pyarrow as pa
 
         hashes = rows[_HASH].to_numpy().view(np.uint64)
-        mask = repeated(hashes, self._moments(rows), self.span, refresh=self.refresh)
+        # Equally early rows stay in their order, and so do all without times.
+        moments = np.zeros(len(hashes), dtype=np.int64) if self.at is None else self._moments(rows, self.at)
+        order = np.argsort(moments, kind="stable")
+        keys, times = lately.Hashes(hashes[order]), moments[order].view("M8[ns]")
+        mask = np.empty(len(order), dtype=np.bool_)
+        if self.window is None:
+            mask[order] = lately.duplicated(keys, max(len(keys), 1))
+        else:
+            mask[order] = lately.duplicated(keys, self.window, at=times, refresh=self.refresh)
         # Filtering by a mask goes chunk by chunk; `take` joins the chunks of text, which fails from 2 GiB on.
         return rows.filter(pa.array(~mask))
 
@@ -165,49 +173,11 @@ class _Rows:
         """The columns that are read."""
         return self.keys if self.at is None else (*self.keys, self.at)
 
-    def _moments(self, rows: _Table) -> NDArray[np.int64] | None:
-        if self.at is None:
-            return None
+    def _moments(self, rows: _Table, at: str) -> NDArray[np.int64]:
         try:
-            return np.asarray(read_moments(rows[self.at]))
+            return np.asarray(read_moments(rows[at]))
         except (TypeError, ValueError) as error:
-            raise type(error)(f"column {self.at!r}: {error}") from None
-
-
-def repeated(
-    hashes: NDArray[np.uint64], moments: NDArray[np.int64] | None, span: int | None, *, refresh: bool
-) -> NDArray[np.bool_]:
-    """Return which keys were seen within `span` nanoseconds before, in order of time, exactly.
-
-    Equally early keys go in their order, and so do all without moments. Without a span the window never ends.
-    """
-    order = np.argsort(hashes, kind="stable") if moments is None else np.lexsort((moments, hashes))
-    sorted_hashes = hashes[order]
-    again = np.zeros(len(order), dtype=np.bool_)
-    again[1:] = sorted_hashes[1:] == sorted_hashes[:-1]
-    if span is not None and moments is not None:
-        # Unsigned, as moments may lie up to 2**64 apart.
-        times = moments[order].view(np.uint64)
-        again[1:] &= np.diff(times) <= np.uint64(span)
-        if not refresh:
-            _since_let_through(again, times, span)
-    mask = np.empty_like(again)
-    mask[order] = again
-    return mask
-
-
-def _since_let_through(again: NDArray[np.bool_], times: NDArray[np.uint64], span: int) -> None:
-    """Unmark repeats whose key was not let through within `span`."""
-    # Lists: a loop over elements of arrays takes five times as long.
-    stamps = times.tolist()
-    last, before = 0, -1
-    for i in np.flatnonzero(again).tolist():
-        if before != i - 1:
-            last = stamps[i - 1]
-        if stamps[i] - last > span:
-            again[i] = False
-            last = stamps[i]
-        before = i
+            raise type(error)(f"column {at!r}: {error}") from None
 
 
 def _check(columns: Sequence[str], there: Sequence[str]) -> None:
