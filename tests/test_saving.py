@@ -336,6 +336,7 @@ def read_all_ways(data, path):
     start = HEADER + struct.unpack_from("<Q", data, 24)[0] if len(data) >= HEADER else 0
     preamble, cells = bytes(data[:start]), bytes(data[start:])
     from_parts, _ = FILTERS["fresh"]().__reduce_ex__(5)
+    path.unlink(missing_ok=True)  # a file that is cut to nothing first goes to the disk when it is closed
     path.write_bytes(data)
     ways = (
         lambda: lately.from_bytes(bytes(data)),
