@@ -88,33 +88,3 @@ def test_one_key_fills_a_whole_window():
 def test_a_span_of_time_is_refused_with_the_way_out(cls):
     with pytest.raises(ValueError, match=r"this filter has room.* take AgePartitionedBloomFilter"):
         cls("10min", 0.01)
-
-
-@pytest.mark.parametrize("cls", BOTH)
-@pytest.mark.parametrize(
-    "given_",
-    [
-        {"window": 1, "fpr": 0.1},
-        {"window": np.int32(5000), "fpr": 0.001, "seed": 2**64 - 1},
-        {"window": 100_000, "fpr": 1e-9},
-        {"window": 1000, "nbytes": 5003},
-    ],
-    ids=str,
-)
-def test_attributes_agree_with_parameters_and_cells(cls, given_):
-    f = cls(**given_)
-    assert (f.window, f.capacity, f.slack, f.lateness, f.npws) == (given_["window"], given_["window"], 0, None, 0.0)
-    assert f.fpr <= given_.get("fpr", 0.1)
-    assert f.nbytes <= given_.get("nbytes", 2**60)
-    preamble, cells = f.__reduce_ex__(5)[1]
-    assert f.nbytes == memoryview(cells).nbytes == len(f.to_bytes()) - len(preamble)
-    assert f.bits_per_key == 8 * f.nbytes / f.window
-    assert f.cache_lines["insert"] >= 1
-    assert f.cache_lines["hit"] <= f.cache_lines["miss"]
-    assert (f.fill.tolist(), f.false_positive_rate(), f.inserted) == ([0.0], 0.0, 0)
-    assert repr(f).startswith(f"<{cls.__name__} window={f.window} fpr=")
-    again = cls.from_parameters(f.window, **f.parameters, seed=f.seed)
-    assert again.to_bytes() == f.to_bytes()
-    f.add("a")
-    assert f.fill[0] > 0
-    assert f.false_positive_rate() > 0

@@ -1,10 +1,9 @@
-"""The time-limited filter for its users: an unknown rate, its constructors.
+"""The time-limited filter for its users: an unknown rate, its memory.
 
 What it has in common with other filters is tested with them: it is one of those in support/plans.py.
 """
 
 import math
-from datetime import timedelta
 
 import numpy as np
 import pytest
@@ -54,33 +53,3 @@ def test_memory_is_what_is_saved():
         f.insert(np.arange(n), at=steady(100 + n, 10, n / 10))
         preamble, cells = f.__reduce_ex__(5)[1]
         assert f.nbytes == memoryview(cells).nbytes == len(f.to_bytes()) - len(preamble)
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"window": "10min", "fpr": 0.01},
-        {"window": "1s", "fpr": 0.3, "capacity": 5, "seed": 2**64 - 1},
-        {"window": timedelta(hours=1), "fpr": 1e-6, "capacity": 10**6, "slack": "50min"},
-        {"window": np.timedelta64(60, "s"), "fpr": 0.001, "lateness": "5min"},
-    ],
-)
-def test_attributes_agree_with_parameters_and_cells(given):
-    f = lately.TimeLimitedBloomFilter(**given)
-    p = f.parameters
-    lateness = {None: 0, "5min": 300}[given.get("lateness")]
-    generation = (f.window + f.slack) / (p["k"] + p["l"])
-    assert generation == pytest.approx((f.window + lateness) / p["l"], rel=1e-8)
-    assert f.slack <= {None: lateness + (f.window + lateness) / 2, "50min": 3000}[given.get("slack")]
-    assert f.capacity == given.get("capacity", 10_000)
-    assert (f.lateness, f.seed, f.inserted) == (lateness, given.get("seed", 0), 0)
-    assert 0 < f.fpr <= given["fpr"]
-    assert f.npws > 0
-    assert f.nbytes == 8 * (3 + 4 * p["k"]) + p["k"] * p["slice_bits"] // 8
-    assert f.fill.shape == (0,), "nothing is live"
-    how = {k: v for k, v in given.items() if k in ("window", "lateness", "seed")}
-    again = plan(**how, **p, capacity=f.capacity)
-    assert (again.to_bytes(), repr(again)) == (f.to_bytes(), repr(f))
-    f.add("a", at=1000)
-    assert f.fill.shape == (p["k"],)
-    assert (f.fill > 0).all()

@@ -1,4 +1,4 @@
-"""The timing filter for its users: what it states, an exact window, equal timers."""
+"""The timing filter for its users: its rate, an exact window, equal timers, growth."""
 
 import math
 from datetime import timedelta
@@ -10,61 +10,6 @@ import lately
 from support.plans import assert_rate_is_measured, bound
 
 timers = lately.TimingBloomFilter.from_parameters
-
-
-BUILT = [
-    {"window": 1, "fpr": 0.1},
-    {"window": 1000, "fpr": 0.001},
-    {"window": 1000, "fpr": 0.001, "slack": 0},
-    {"window": 5000, "fpr": 1e-6, "slack": 300, "seed": 5},
-    {"window": np.int32(5000), "fpr": np.float32(0.01), "seed": 2**64 - 1},
-    {"window": 5000, "nbytes": 10_001},
-    {"window": 5000, "nbytes": 60_000, "slack": 7},
-    {"window": "10min", "fpr": 0.01, "capacity": 3000},
-    {"window": timedelta(minutes=10), "fpr": 0.01, "capacity": 3000, "lateness": "90s", "slack": "2min"},
-    {"window": np.timedelta64(10, "m"), "nbytes": 5000, "capacity": 3000, "lateness": "1h"},
-    {"window": 1, "fpr": 0.1, "layout": "line"},
-    {"window": 20_000, "fpr": 0.01, "layout": "line", "seed": 5},
-    {"window": 20_000, "fpr": 1e-6, "layout": "line", "slack": 0},
-    {"window": 20_000, "nbytes": 100_000, "layout": "line"},
-    {"window": "10min", "fpr": 0.001, "capacity": 9000, "lateness": "90s", "slack": "2min", "layout": "line"},
-]
-
-
-@pytest.mark.parametrize("given_", BUILT, ids=lambda d: " ".join(f"{k}={v}" for k, v in d.items()))
-def test_attributes_agree_with_parameters_and_cells(given_):
-    f = lately.TimingBloomFilter(**given_)
-    p = f.parameters
-    timed = f.lateness is not None
-    block = (f.window + f.slack) / (p["blocks"] + 1)
-    assert block * p["blocks"] >= (f.window + f.lateness if timed else f.window - 1) * (1 - 1e-12)
-    assert p["blocks"] <= 2 ** p["bpt"] - 2
-    assert f.capacity == given_.get("capacity", f.window)
-    assert f.fpr <= given_.get("fpr", 1)
-    if timed:
-        allowed = {None: f.lateness + (600 + f.lateness) / 2, "2min": 120}[given_.get("slack")]
-    else:
-        allowed = given_.get("slack", max(64, f.window / 2))
-    assert f.slack <= allowed
-    assert f.npws == pytest.approx(f.slack / f.window, abs=1e-9)
-    read, parts = (p["lines"], 1) if "lines" in p else (p["k"], p["k"])
-    assert set(f.cache_lines.values()) == {read}
-    words = 512 * p["pages"] if "lines" in p else p["k"] * (p["slice_timers"] // (64 // p["bpt"]))
-    assert f.nbytes == 8 * words <= given_.get("nbytes", 2**60)
-    preamble, cells = f.__reduce_ex__(5)[1]
-    assert f.nbytes == memoryview(cells).nbytes == len(f.to_bytes()) - len(preamble)
-    assert f.false_negative_rates.tolist() == [0.0] * (p["blocks"] + 1)
-    assert (f.inserted, f.false_positive_rate(), f.fill.tolist()) == (0, 0.0, [0.0] * parts)
-    assert (f.parts, f.kept) == (1, p["blocks"])
-    assert repr(f).startswith(f"<TimingBloomFilter window={f.window}")
-
-    how = {k: v for k, v in given_.items() if k in ("window", "capacity", "lateness", "seed")}
-    again = timers(**how, **p)
-    assert again.to_bytes() == f.to_bytes()
-    assert (again.fpr, again.slack, repr(again)) == (f.fpr, f.slack, repr(f))
-
-    f.insert(np.arange(1), **({"at": 5.0} if timed else {}))
-    assert f.fill.tolist() == pytest.approx([p["k"] / (words * (64 // p["bpt"]))] * parts)
 
 
 @pytest.mark.parametrize("layout", ["sliced", "line"])

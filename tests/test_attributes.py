@@ -1,0 +1,285 @@
+"""What a filter states of itself agrees with its request, its parameters and its cells: one grid for all families."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lately
+from lately.baselines import CountingBloomFilter, FingerprintBuffer, GeneralizedBloomFilter, StableBloomFilter
+from support.planned import planned
+from support.plans import FAMILIES
+
+SPANS = {"1s": 1, "90s": 90, "2min": 120, "5min": 300, "10min": 600, "15min": 900, "50min": 3000, "1h": 3600}
+LARGEST = 2**64 - 1
+
+
+def rings(f, p):
+    """Check slices or segments in any layout, of which some are written to."""
+    written, full = (p["k"], p["l"]) if "l" in p else (1, p["r"])
+    kept = f.window - 1 if f.lateness is None else f.window + f.lateness
+    assert (f.window + f.slack) / (written + full) >= kept / full * (1 - 1e-12)
+    assert f.npws > 0
+    assert f.fill.tolist() == [0.0] * (written + full)
+
+
+def rings_later(f, p):
+    assert (f.fill[p["k"] if "l" in p else 1 :] == 0).all() or f.window <= 3
+
+
+def timers(f, p):
+    block = (f.window + f.slack) / (p["blocks"] + 1)
+    assert block * p["blocks"] >= (f.window - 1 if f.lateness is None else f.window + f.lateness) * (1 - 1e-12)
+    assert p["blocks"] <= 2 ** p["bpt"] - 2
+    assert f.npws == pytest.approx(f.slack / f.window, abs=1e-9)
+    assert set(f.cache_lines.values()) == {p["lines"] if "lines" in p else p["k"]}
+    assert f.nbytes == 8 * timer_words(p)
+    assert f.false_negative_rates.tolist() == [0.0] * (p["blocks"] + 1)
+    assert f.fill.tolist() == [0.0] * timer_parts(p)
+    assert (f.parts, f.kept) == (1, p["blocks"])
+
+
+def timer_parts(p):
+    return 1 if "lines" in p else p["k"]
+
+
+def timer_words(p):
+    return 512 * p["pages"] if "lines" in p else p["k"] * (p["slice_timers"] // (64 // p["bpt"]))
+
+
+def timers_later(f, p):
+    one = p["k"] / (timer_words(p) * (64 // p["bpt"]))
+    assert f.fill.tolist() == pytest.approx([one] * timer_parts(p))
+
+
+def limited(f, p):
+    assert (f.window + f.slack) / (p["k"] + p["l"]) == pytest.approx((f.window + f.lateness) / p["l"], rel=1e-8)
+    assert f.npws > 0
+    assert f.nbytes == 8 * (3 + 4 * p["k"]) + p["k"] * p["slice_bits"] // 8
+    assert f.fill.shape == (0,), "nothing is live"
+
+
+def limited_later(f, p):
+    assert f.fill.shape == (p["k"],)
+    assert (f.fill > 0).all()
+
+
+def fingerprints(f, p):
+    assert f.npws == 0
+    assert f.cache_lines["insert"] >= 1
+    assert f.cache_lines["hit"] <= f.cache_lines["miss"]
+    assert f.fill.tolist() == [0.0]
+
+
+def fingerprints_later(f, p):
+    assert f.false_positive_rate() > 0
+
+
+def counters(f, p):
+    assert f.npws == 0
+    assert f.nbytes == 8 * (-(-p["k"] * p["slice_cells"] // 16) + f.window)
+    assert f.fpr == pytest.approx((1 - (1 - 1 / p["slice_cells"]) ** f.window) ** p["k"])
+    assert f.cache_lines["hit"] == p["k"]
+
+
+def counters_later(f, p):
+    f.insert(np.arange(f.window))
+    assert f.fill.shape == (1,)
+    assert 0 < f.false_positive_rate() <= f.fill[0] ** p["k"] * 1.5 + 1e-12
+
+
+def bloom(f, p):
+    assert (f.window, f.npws) == (None, 0)
+    assert f.nbytes == 8 * -(-(p["k"] * p["slice_bits"] if "slice_bits" in p else p["bits"]) // 64)
+    assert f.cache_lines["hit"] == f.cache_lines["insert"] == p["k"]
+
+
+def bloom_later(f, p):
+    for keys in (f.capacity, 3 * f.capacity):
+        f.insert(np.arange(f.inserted, keys))
+        assert f.query(np.arange(keys)).all()
+        rate, trials = f.false_positive_rate(), 100_000
+        found = int(f.query(np.arange(10**6, 10**6 + trials)).sum())
+        assert abs(found - rate * trials) <= 6 * math.sqrt(rate * trials) + 6
+    assert f.inserted == 3 * f.capacity
+    assert rate >= f.fpr or f.capacity == 1
+    assert f.fill.shape == (1,)
+    if "bits" in p:
+        assert rate == pytest.approx(f.fill[0] ** p["k"], rel=1e-12)
+
+
+def generalized(f, p):
+    assert f.npws > 0
+    assert f.nbytes == 8 * -(-p["bits"] // 64)
+    assert f.cache_lines["hit"] == f.cache_lines["insert"] == p["k0"] + p["k1"]
+    assert f.false_negative_rates([f.window - 1])[0] <= 0.1
+
+
+def generalized_later(f, p):
+    n = 20 * f.window + 1000
+    f.insert(np.arange(n))
+    assert n - 1 in f
+    found = int(f.query(np.arange(n - f.window, n)).sum())
+    expected = f.window - f.false_negative_rates(np.arange(f.window)).sum()
+    # A bit that a later key changes rarely belongs to more than one key of the window, so misses are nearly coins.
+    assert abs(found - expected) <= 8 * math.sqrt(f.window - expected) + 8
+    rate = f.false_positive_rate()
+    assert f.query(np.arange(n, 2 * n)).sum() <= rate * n + 6 * math.sqrt(rate * n) + 6
+    assert rate <= 1.2 * f.fpr
+
+
+def stable(f, p):
+    assert f.npws >= 0
+    assert f.nbytes == 8 * -(-p["k"] * p["slice_cells"] * p["bits"] // 64)
+    assert f.cache_lines["hit"] == p["k"]
+
+
+def stable_later(f, p):
+    n = 20 * f.window + 1000
+    f.insert(np.arange(n))
+    assert n - 1 in f
+    # A tenth of the oldest at most is forgotten in expectation, fewer of all; six deviations of as many coins.
+    found = int(f.query(np.arange(n - f.window, n)).sum())
+    assert found >= 0.9 * f.window - 6 * math.sqrt(0.09 * f.window)
+    assert f.query(np.arange(n, 2 * n)).sum() <= f.fpr * n * 1.2 + 6 * math.sqrt(f.fpr * n) + 6
+
+
+@dataclass(frozen=True)
+class Family:
+    """A class, what its parameters state of a new filter and of one with keys, and its slack if that is fixed."""
+
+    cls: type[lately.Filter]
+    new: Callable[[Any, dict], None]
+    later: Callable[[Any, dict], None]
+    slack: float | None = None
+
+
+RINGS = [Family(cls, rings, rings_later) for cls in FAMILIES]
+EPOCHS = [family for family in RINGS if family.cls is lately.GuardedEpochBloomFilter]
+TIMERS = [Family(lately.TimingBloomFilter, timers, timers_later)]
+LIMITED = [Family(lately.TimeLimitedBloomFilter, limited, limited_later)]
+FINGERPRINTS = [Family(cls, fingerprints, fingerprints_later, 0) for cls in (FingerprintBuffer, lately.Swamp)]
+COUNTERS = [Family(CountingBloomFilter, counters, counters_later, 0)]
+BLOOM = [Family(lately.BloomFilter, bloom, bloom_later, 0)]
+FADING = [
+    Family(GeneralizedBloomFilter, generalized, generalized_later, math.inf),
+    Family(StableBloomFilter, stable, stable_later, math.inf),
+]
+TRANSPOSED, LINE = {"layout": "transposed"}, {"layout": "line"}
+SPAN, SPAN64 = timedelta(minutes=10), np.timedelta64(10, "m")
+GIVEN: list[tuple[list[Family], dict[str, Any]]] = [
+    (RINGS + FADING + COUNTERS + FINGERPRINTS, {"window": 1, "fpr": 0.1}),
+    (RINGS, {"window": 1000, "fpr": 0.001}),
+    (RINGS, {"window": 1000, "fpr": 0.001, "slack": 100}),
+    (RINGS, {"window": 5000, "fpr": 1e-6, "block_bits": 64, "seed": 5}),
+    (RINGS, {"window": np.int32(5000), "fpr": np.float32(0.01), "block_bits": np.int64(512), "seed": LARGEST}),
+    (RINGS, {"window": 5000, "nbytes": 10_001}),
+    (RINGS, {"window": 5000, "nbytes": 60_000, "block_bits": 512, "slack": 5000}),
+    (RINGS, LINE | {"window": 20_000, "fpr": 0.01, "seed": 3}),
+    (RINGS, LINE | {"window": 50_000, "nbytes": 131_071, "slack": 9000}),
+    (RINGS, LINE | {"window": "10min", "fpr": 0.01, "capacity": 30_000, "lateness": "90s"}),
+    (RINGS, {"window": "10min", "fpr": 0.01, "capacity": 3000}),
+    (RINGS, {"window": SPAN, "fpr": 0.01, "capacity": 3000, "lateness": "90s", "slack": "15min"}),
+    (RINGS, {"window": SPAN64, "nbytes": 5000, "capacity": 3000, "lateness": "1h", "block_bits": 64}),
+    (EPOCHS, TRANSPOSED | {"window": 1000, "fpr": 0.001, "slack": 100}),
+    (EPOCHS, TRANSPOSED | {"window": 5000, "nbytes": 10_001, "seed": LARGEST}),
+    (EPOCHS, TRANSPOSED | {"window": "10min", "fpr": 0.01, "capacity": 3000, "lateness": "90s", "slack": "15min"}),
+    (TIMERS, {"window": 1, "fpr": 0.1, "layout": "sliced"}),
+    (TIMERS, {"window": 1000, "fpr": 0.001}),
+    (TIMERS, {"window": 1000, "fpr": 0.001, "slack": 0}),
+    (TIMERS, {"window": 5000, "fpr": 1e-6, "slack": 300, "seed": 5}),
+    (TIMERS, {"window": np.int32(5000), "fpr": np.float32(0.01), "seed": LARGEST}),
+    (TIMERS, {"window": 5000, "nbytes": 10_001}),
+    (TIMERS, {"window": 5000, "nbytes": 60_000, "slack": 7}),
+    (TIMERS, {"window": "10min", "fpr": 0.01, "capacity": 3000}),
+    (TIMERS, {"window": SPAN, "fpr": 0.01, "capacity": 3000, "lateness": "90s", "slack": "2min"}),
+    (TIMERS, {"window": SPAN64, "nbytes": 5000, "capacity": 3000, "lateness": "1h"}),
+    (TIMERS, LINE | {"window": 1, "fpr": 0.1}),
+    (TIMERS, LINE | {"window": 20_000, "fpr": 0.01, "seed": 5}),
+    (TIMERS, LINE | {"window": 20_000, "fpr": 1e-6, "slack": 0}),
+    (TIMERS, LINE | {"window": 20_000, "nbytes": 100_000}),
+    (TIMERS, LINE | {"window": "10min", "fpr": 0.001, "capacity": 9000, "lateness": "90s", "slack": "2min"}),
+    (LIMITED, {"window": "10min", "fpr": 0.01}),
+    (LIMITED, {"window": "1s", "fpr": 0.3, "capacity": 5, "seed": LARGEST}),
+    (LIMITED, {"window": timedelta(hours=1), "fpr": 1e-6, "capacity": 10**6, "slack": "50min"}),
+    (LIMITED, {"window": np.timedelta64(60, "s"), "fpr": 0.001, "lateness": "5min"}),
+    (FINGERPRINTS, {"window": np.int32(5000), "fpr": 0.001, "seed": LARGEST}),
+    (FINGERPRINTS, {"window": 100_000, "fpr": 1e-9}),
+    (FINGERPRINTS, {"window": 1000, "nbytes": 5003}),
+    (COUNTERS, {"window": 1000, "fpr": 0.001, "seed": LARGEST}),
+    (COUNTERS, {"window": np.int32(5000), "fpr": 1e-9}),
+    (COUNTERS, {"window": 5000, "nbytes": 60_001}),
+    (COUNTERS, {"window": 5000, "nbytes": 40_008}),
+    (FADING, {"window": 3000, "fpr": 0.001, "seed": LARGEST}),
+    (FADING, {"window": np.int32(5000), "fpr": 1e-6}),
+    (FADING[:1], {"window": 500, "nbytes": 10_001}),
+    (FADING[:1], {"window": 500, "nbytes": 40_008}),
+    (FADING[1:], {"window": 5000, "nbytes": 10_001}),
+    (FADING[1:], {"window": 5000, "nbytes": 40_008}),
+    *(
+        (BLOOM, given | {"partitioned": partitioned})
+        for partitioned in (False, True)
+        for given in (
+            {"capacity": 1, "fpr": 0.1},
+            {"capacity": 3000, "fpr": 0.001, "seed": LARGEST},
+            {"capacity": np.int32(5000), "fpr": 1e-6},
+            {"capacity": 5000, "nbytes": 10_001},
+            {"capacity": 5000, "nbytes": 8},
+        )
+    ),
+]
+
+
+def seconds(span):
+    """Return a span in seconds, and a number of keys as it is."""
+    if isinstance(span, np.timedelta64):
+        span = span.item()
+    return span.total_seconds() if isinstance(span, timedelta) else SPANS.get(span, span)
+
+
+@pytest.mark.parametrize(
+    ("family", "given"),
+    [(family, given) for families, given in GIVEN for family in families],
+    ids=lambda x: x.cls.__name__ if isinstance(x, Family) else " ".join(f"{k}={v}" for k, v in x.items()),
+)
+def test_attributes_agree_with_the_request_the_parameters_and_the_cells(family, given):
+    f = planned(family.cls, **given) if family.new is rings else family.cls(**given)
+    p, window, timed = f.parameters, seconds(given.get("window")), f.lateness is not None
+    lateness = seconds(given.get("lateness", 0))
+    # What was requested.
+    assert (f.window, f.lateness) == (window, lateness if timed else None)
+    assert f.capacity == given.get("capacity", 10_000 if family.new is limited else f.window)
+    assert f.seed == given.get("seed", 0)
+    assert f.fpr <= given.get("fpr", 1)
+    assert f.nbytes <= given.get("nbytes", 2**60)
+    if family.slack is not None:
+        assert f.slack == family.slack
+    elif "slack" in given:
+        assert f.slack <= seconds(given["slack"])
+    else:
+        assert f.slack <= (lateness + (window + lateness) / 2 if timed else max(64, window / 2))
+    # Its cells.
+    preamble, cells = f.__reduce_ex__(5)[1]
+    assert f.nbytes == memoryview(cells).nbytes == len(f.to_bytes()) - len(preamble)
+    assert f.bits_per_key == 8 * f.nbytes / f.capacity
+    assert set(f.cache_lines) == {"insert", "hit", "miss"}
+    assert f.inserted == 0
+    assert (f.false_positive_rate() == 0) == (family.new is not generalized), "which has bits set at random"
+    size = "capacity" if window is None else "window"
+    assert repr(f).startswith(f"<{family.cls.__name__} {size}={given[size] if window is None else f.window}")
+    assert f"nbytes={f.nbytes} inserted=0>" in repr(f)
+    family.new(f, p)
+    # Its parameters make another.
+    how = {k: v for k, v in given.items() if k in ("window", "capacity", "lateness", "seed")}
+    again = family.cls.from_parameters(**({"capacity": f.capacity} if timed else {}) | how, **p)
+    assert again.to_bytes() == f.to_bytes()
+    assert (again.fpr, again.slack, repr(again)) == (f.fpr, f.slack, repr(f))
+    # With a key.
+    f.insert(np.arange(1), **({"at": 5.0} if timed else {}))
+    assert f.inserted == 1
+    assert f.fill[0] > 0
+    family.later(f, p)
