@@ -2,12 +2,14 @@
 
 import math
 from datetime import timedelta
+from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import lately
 from support.planned import planned
 from support.plans import EVERY_LAYOUT, PLANS, assert_rate_is_measured, bound, limited_plan, plan
 
@@ -64,10 +66,20 @@ def test_no_key_of_the_last_while_is_missed(window, lateness, shape, make, refre
                 assert f.query(kept, at=moment_of_query).all()
 
 
-@pytest.mark.parametrize(("family", "layout"), EVERY_LAYOUT)
-def test_keys_beyond_window_and_slack_are_reported_at_most_at_the_rate(family, layout):
+MAKERS = [
+    *(partial(planned, family, **layout) for family, layout in EVERY_LAYOUT),
+    *(
+        partial(lately.TimingBloomFilter, layout=layout, slack=slack)
+        for layout in ("sliced", "line")
+        for slack in (None, 100, 0)
+    ),
+]
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_keys_beyond_window_and_slack_are_reported_at_most_at_the_rate(make):
     for window, fpr in [(1000, 0.05), (20_000, 0.01)]:
-        f = planned(family, window, fpr, **layout)
+        f = make(window, fpr)
         n = 10 * window
         for start in range(0, n, window // 3):
             f.insert(np.arange(start, min(start + window // 3, n)))
@@ -94,7 +106,6 @@ def test_the_window_and_the_slack_are_exact(layout):
         assert ages == generation * (l + 1) <= f.window + f.slack == generation * (k + l)
 
 
-@pytest.mark.parametrize(("family", "layout"), EVERY_LAYOUT)
-def test_the_rate_by_the_bits_is_the_rate_that_is_measured(family, layout):
-    f = planned(family, 5000, 0.02, **layout)
-    assert_rate_is_measured(f)
+@pytest.mark.parametrize("make", MAKERS)
+def test_the_rate_by_the_cells_is_the_rate_that_is_measured(make):
+    assert_rate_is_measured(make(5000, 0.02))
