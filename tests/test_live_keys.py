@@ -254,7 +254,7 @@ def test_no_live_key_is_missed_on_any_path(path, folder):
     rng, looked_up = np.random.default_rng(1), Counter()
     for family in FAMILIES:
         for timed in (False, True):
-            for _ in range(3):
+            for _ in range(2):
                 n, missed = trial(family, path, timed, rng, folder, 10_000, 2000, 1000)
                 assert missed == 0, (family, path, timed)
                 looked_up[family] += n

@@ -310,17 +310,24 @@ for unit in ("s", "ms", "us", "ns"):
     HELD_AS[f"datetime64[{unit}]"] = lambda times, unit=unit: times.astype("M8[s]").astype(f"M8[{unit}]")
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("times", [IN_ORDER, STEPPING_BACK], ids=["in order", "stepping back"])
-@pytest.mark.parametrize("held", HELD_AS)
-def test_a_batch_is_as_single_calls(held, times, threads):
+@pytest.fixture(scope="module", params=[IN_ORDER, STEPPING_BACK], ids=["in order", "stepping back"])
+def single_calls(request):
+    """Times, keys, a new filter, and the answers of single calls with the filter that they leave."""
+    times = request.param
     keys = np.random.default_rng(4).integers(0, 2000, len(times))
-    made = [lately.AgePartitionedBloomFilter("60s", 0.01, capacity=400, lateness="5s", layout="line") for _ in range(2)]
-    at = HELD_AS[held](times)
-    one_by_one = [made[0].duplicated([key], at=int(time))[0] for key, time in zip(keys, times, strict=True)]
-    np.testing.assert_array_equal(made[1].duplicated(keys, at=at, threads=threads), one_by_one)
-    assert made[1].to_bytes() == made[0].to_bytes()
-    assert made[1].query(keys[-4:], at=at[-4:], threads=threads).all()
+    new = lately.AgePartitionedBloomFilter("60s", 0.01, capacity=400, lateness="5s", layout="line")
+    f = new.copy()
+    return times, keys, new, [f.duplicated([k], at=int(time))[0] for k, time in zip(keys, times, strict=True)], f
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("held", HELD_AS)
+def test_a_batch_is_as_single_calls(held, single_calls, threads):
+    times, keys, new, answers, left = single_calls
+    f, at = new.copy(), HELD_AS[held](times)
+    np.testing.assert_array_equal(f.duplicated(keys, at=at, threads=threads), answers)
+    assert f.to_bytes() == left.to_bytes()
+    assert f.query(keys[-4:], at=at[-4:], threads=threads).all()
 
 
 @pytest.mark.parametrize("position", [0, 5000, 19_999])
