@@ -49,6 +49,7 @@ def test_a_writer_is_killed_between_any_two_instructions(layout, window, call, t
     states, gone = stepped.states(path, work), []
     assert len(states) > len(batch)
     for state in states:
+        copy.unlink(missing_ok=True)
         copy.write_bytes(state)
         opened, ours = lately.open(copy), lately.open(copy, shared=True)
         # The writer may only stand still, and go on later: what a process does that opens the file would be a loss.
@@ -124,9 +125,9 @@ def test_a_process_is_stopped_at_any_system_call_and_no_call_waits_longer_than_i
             file.unlink()
         lately.GuardedEpochBloomFilter(20_000, 0.001).save(path)
         f = opened(path) if shared else own
-        child = stepped.start(lambda: work(path))
         stops += 1
-        if not all(stepped.step(child, stepped.SYSCALL) for _ in range(stops)):
+        child = stepped.stop_at(stops, lambda: work(path))
+        if child is None:
             break
         calls = [
             lambda f=f: f.query(np.arange(1000)),
@@ -163,14 +164,15 @@ def test_a_key_that_is_acknowledged_stays_when_a_killed_process_left_the_file_ha
         for file in tmp_path.iterdir():
             file.unlink()
         lately.GuardedEpochBloomFilter(20_000, 0.001).save(path)
-        killed = stepped.start(lambda: opened(path))
-        while len(list(tmp_path.iterdir())) == 1:
-            assert stepped.step(killed, stepped.SYSCALL)
+        with stepped.on_one_processor():
+            killed = stepped.start(lambda: opened(path))
+            while len(list(tmp_path.iterdir())) == 1:
+                assert stepped.step(killed, stepped.SYSCALL)
         os.kill(killed, signal.SIGKILL)
         os.waitpid(killed, 0)
         stops, in_time = stops + 1, False
-        child = stepped.start(lambda: opened(path))
-        if not all(stepped.step(child, stepped.SYSCALL) for _ in range(stops)):
+        child = stepped.stop_at(stops, lambda: opened(path))
+        if child is None:
             break
         with contextlib.suppress(TimeoutError):  # the child has the lock
             opened(path).add("a")

@@ -50,6 +50,13 @@ def step(child, request):
     return os.WIFSTOPPED(status)
 
 
+def stop_at(call, work):
+    """Start a child and stop it at its system call of this number; return it, or None if it has ended before."""
+    with on_one_processor():
+        child = start(work)
+        return child if all(step(child, SYSCALL) for _ in range(call)) else None
+
+
 def states(path, work):
     """Run `work` in a child, and return the contents of the file after every instruction that changes it."""
     with on_one_processor(), path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:
