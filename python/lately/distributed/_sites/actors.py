@@ -2,13 +2,14 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from lately.distributed._ray import imported
-from lately.distributed._sites.errors import refusal
+from lately.distributed._sites.errors import ReplacedError, refusal
 from lately.distributed._sites.incarnation import Incarnation
 from lately.distributed._sites.interface import Maker, Plain
 from lately.distributed._sites.lease import LeaseServer
@@ -18,6 +19,9 @@ from lately.distributed._sites.site import Site
 
 # Number of the actor that grants the lease.
 LEASE_ACTOR = -1
+# Seconds between two tries of a process that may have been replaced. A call of Ray waits in it until it reaches the
+# cluster again, or ends; then Ray calls its successor.
+PAUSE = 0.1
 
 
 @dataclass(frozen=True)
@@ -64,9 +68,12 @@ class SiteActor(_Actor):
                 self._site(site)
         self._listen(lambda request: self._call(*request))
 
-    def call(self, *requests: tuple[int, Sequence[Plain]]) -> tuple[Any, Address | None]:
+    def call(self, method: str, *requests: tuple[int, Sequence[Plain]]) -> tuple[list[Any], Address | None]:
         """Answer the messages of some sites; return the answer of each site, or its error, and the port."""
-        return self._call("call", *requests), self._port
+        while True:
+            with suppress(ReplacedError):
+                return self._call(method, *requests), self._port
+            time.sleep(PAUSE)
 
     def status(self, *sites: int) -> tuple[list[dict[str, Any]], Address | None]:
         """Report the states of sites (`Site.status`), and the port."""
@@ -124,18 +131,21 @@ class LeaseActor(_Actor):
         """Return what connects a producer to the filter."""
         return self._spec
 
-    async def call(self, method: str, *arguments: Any) -> tuple[Any, Address | None]:
-        """Call a method of `LeaseServer`; return its answer, and the port."""
+    async def call(self, method: str, *arguments: Any) -> tuple[list[Any], Address | None]:
+        """Call a method of `LeaseServer`; return its answer, as the one entry of a list, and the port."""
         if not self._open:
             self._open, loop = True, asyncio.get_running_loop()
-            self._listen(lambda request: [asyncio.run_coroutine_threadsafe(self._of(*request), loop).result()])
-        return await self._of(method, *arguments), self._port
+            self._listen(lambda request: asyncio.run_coroutine_threadsafe(self._of(*request), loop).result())
+        while True:
+            with suppress(ReplacedError):
+                return await self._of(method, *arguments), self._port
+            await asyncio.sleep(PAUSE)
 
-    async def _of(self, method: str, *arguments: Any) -> Any:
+    async def _of(self, method: str, *arguments: Any) -> list[Any]:
         if method not in ("take", "renew", "hold", "give"):
             raise ValueError(f"the lease has no {method!r}")
         self._incarnation.check()
         answer = await getattr(self._lease, method)(*arguments)
         # Again, since it may have waited until a successor grants the lease.
         self._incarnation.check()
-        return answer
+        return [answer]

@@ -142,7 +142,7 @@ class Sites(Protocol):
         """Send messages, all at once, and return the answer to each, or `Failed`.
 
         A site gets the messages of one call in order. An error that a site raises is raised here, once all have
-        answered; a RuntimeError at once, if the sites are closed, or one is gone that cannot come back.
+        answered; so is a RuntimeError if the sites are closed, or one is gone that cannot come back.
         """
 
     def lease(self, record: Record | None = None) -> AbstractContextManager[Lease]:

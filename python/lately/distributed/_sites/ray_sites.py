@@ -21,18 +21,22 @@ from lately.distributed._sites.interface import Failed, Lease, Maker, Message, R
 from lately.distributed._sites.lease import LeaseClient
 from lately.distributed._sites.port import Address, LostError, UnreachableError, fits, key_of, links
 
-# A site needs memory more than CPU. Ray must not retry messages: a site may have acted upon them (`RequestId`).
-OPTIONS: Mapping[str, Any] = {"num_cpus": 0.01, "max_restarts": -1, "scheduling_strategy": "SPREAD"}
+# A site needs memory more than CPU. Ray sends a call again when it has restarted the actor: a site that has acted upon
+# the first answers the second alike (`RequestId`).
+OPTIONS: Mapping[str, Any] = {
+    "num_cpus": 0.01,
+    "max_restarts": -1,
+    "max_task_retries": -1,
+    "scheduling_strategy": "SPREAD",
+}
 # Ray finds a name within a namespace; by default each driver has one of its own.
 NAMESPACE = "lately"
 # Seconds for sites to start, to restart, and to save their last checkpoints: a cluster may have to grow.
 START = 300
-# Seconds after which failed actors are checked while others have yet to answer.
-LOOK = 1.0
+# Least seconds for calls of Ray, where a connection was lost just before the deadline.
+LEAST = 1.0
 # Seconds for which a port that could not be reached is not tried again.
 REFUSED = 60.0
-# Seconds before a message is sent again to an actor that restarts, which takes about two.
-PAUSE = 0.1
 # Calls that may wait for the lease.
 PRODUCERS = 10_000
 
@@ -163,14 +167,13 @@ class RaySites:
         self.overfull: dict[int, str] = {}
         self._closed = False
         self._ports: dict[int, Address | None] = {}
-        # Until when ports are not tried again, actors that have not answered with a probe each, and dead ones.
+        # Until when ports are not tried again, and actors that have not answered, with a probe each.
         self._refused: dict[Address | None, float] = {}
         self._outages: dict[int, tuple[Failed, Any]] = {}
-        self._dead: set[int] = set()
 
     def __getstate__(self) -> dict[str, Any]:
         # Another process reaches other ports and actors.
-        return vars(self) | {"connected": True, "_refused": {}, "_outages": {}, "_dead": set()}
+        return vars(self) | {"connected": True, "_refused": {}, "_outages": {}}
 
     def __len__(self) -> int:
         return len(self._actor_of)
@@ -185,19 +188,20 @@ class RaySites:
         requests: dict[int, list[tuple[int, Any]]] = {}
         for site, its in places.items():
             requests.setdefault(self._actor_of[site], []).append((site, [messages[place].plain() for place in its]))
-        found = self._send(requests)
+        found = self._send({actor: ("call", *request) for actor, request in requests.items()}, self._deadline)
         answers: list[Any] = [None] * len(messages)
         errors = []
         for actor, request in requests.items():
             for i, (site, _) in enumerate(request):
-                answer = found[actor]
+                # What is no list is of the request as a whole.
+                answer = found[actor][i] if isinstance(found[actor], list) else found[actor]
                 if isinstance(answer, Failed):
                     parts: list[Any] = [replace(answer, site=site)] * len(places[site])
-                elif "error" in answer[i]:
-                    errors.append(raised(answer[i]["error"]))
+                elif "error" in answer:
+                    errors.append(raised(answer["error"]))
                     continue
                 else:
-                    parts = self._noted(site, answer[i])
+                    parts = self._noted(site, answer)
                 for place, part in zip(places[site], parts, strict=True):
                     answers[place] = part
         if errors:
@@ -269,76 +273,56 @@ class RaySites:
         if self._closed:
             raise RuntimeError("the sites are closed")
 
-    def _send(self, requests: Mapping[int, Sequence[tuple[int, Any]]]) -> dict[int, Any]:
-        """Send requests of sites to their actors; return what `SiteActor.call` answers, or `Failed`."""
-        end = time.monotonic() + self._deadline
-        sent = {actor: ("call", *request) for actor, request in requests.items() if actor not in self._outages}
-        answers = self._by_ports(sent, end)
-        for actor, answer in answers.items():
-            if isinstance(answer, TimeoutError):
-                answers[actor] = self._fail(actor, f"no answer within {self._deadline:g} s.")
-            elif isinstance(answer, dict):
-                # Of the request as a whole, not of a site.
-                answers[actor] = [answer] * len(requests[actor])
-        left = {actor: tuple(request) for actor, request in requests.items() if actor not in answers}
-        if left:
-            # An actor that keeps all waiting must not take the time of those whose connection was lost meanwhile.
-            answers |= self._gather("call", left, max(end - time.monotonic(), min(LOOK, self._deadline)))
-        return answers
-
     def _of_lease(self, seconds: float, *request: Any) -> Any:
         """Call a method of `LeaseServer`; a `ConnectionError` if its actor does not answer within some seconds."""
-        answer = self._by_ports({LEASE_ACTOR: request}, time.monotonic() + seconds).get(LEASE_ACTOR)
+        answer = self._send({LEASE_ACTOR: request}, seconds)[LEASE_ACTOR]
+        if isinstance(answer, Failed):
+            # Of a node that was cut off, and not closed. Ray finds the actor elsewhere.
+            self._ports[LEASE_ACTOR] = None
+            raise ConnectionError(answer.reason)
         if isinstance(answer, dict):
             raise raised(answer["error"])
-        if isinstance(answer, list):
-            return answer[0]
-        # Of a node that was cut off, and not closed. Ray finds the actor elsewhere.
-        self._ports[LEASE_ACTOR] = None
-        self._outages.pop(LEASE_ACTOR, None)
-        if not isinstance(answer, TimeoutError):
-            answer = self._gather("call", {LEASE_ACTOR: request}, seconds)[LEASE_ACTOR]
-        if isinstance(answer, TimeoutError | Failed):
-            raise ConnectionError(answer.reason if isinstance(answer, Failed) else f"no answer within {seconds:g} s.")
-        return answer
+        return answer[0]
+
+    def _send(self, requests: Mapping[int, tuple[Any, ...]], patience: float) -> dict[int, Any]:
+        """Call actors by their ports, or by Ray; return what `call` answers, an error of the whole, or `Failed`."""
+        end = time.monotonic() + patience
+        reached = {actor: request for actor, request in requests.items() if actor not in self._outages}
+        answers = self._by_ports(reached, end)
+        for actor, answer in answers.items():
+            if isinstance(answer, TimeoutError):
+                answers[actor] = self._fail(actor, f"no answer within {patience:g} s.")
+        if left := {actor: request for actor, request in requests.items() if actor not in answers}:
+            # An actor that keeps all waiting must not take the time of those whose connection was lost meanwhile.
+            answers |= self._gather("call", left, max(end - time.monotonic(), min(LEAST, patience)))
+        return answers
 
     def _gather(self, method: str, requests: Mapping[int, tuple[Any, ...]], patience: float) -> dict[int, Any]:
-        """Call a method of actors by Ray, again while they restart; raise what a method raised, after all answers."""
+        """Call a method of actors by Ray, which waits while they restart; raise what one raised, after all answers."""
         ray = imported()
-        end = time.monotonic() + patience
         answers: dict[int, Any] = {actor: self._outage(actor) for actor in requests}
-        again = {actor: "" for actor, outage in answers.items() if outage is None}
-        pending: dict[Any, int] = {}
-        errors = []
-        while again or pending:
-            pending |= {getattr(self._handles[actor], method).remote(*requests[actor]): actor for actor in again}
-            again = {}
-            left = end - time.monotonic()
-            ready, _ = ray.wait(list(pending), num_returns=len(pending), timeout=max(0, min(LOOK, left)))
-            for answer in ready:
-                actor = pending.pop(answer)
-                try:
-                    answers[actor] = ray.get(answer)
-                except ray.exceptions.RayTaskError as error:
-                    # Ray's error only looks like the actor's; the cause is the actor's.
-                    if isinstance(error.cause, ReplacedError):
-                        again[actor] = str(error.cause)
-                    else:
-                        errors.append(error.cause)
-                except ray.exceptions.RayError as error:
-                    if isinstance(error, ray.exceptions.ActorDiedError):
-                        self._died(actor, error)
-                    again[actor] = str(error).partition("\n")[0]
-                else:
-                    self._dead.discard(actor)
-                    if isinstance(answers[actor], tuple):
-                        answers[actor], self._ports[actor] = answers[actor]
-            if time.monotonic() >= end:
-                for actor, reason in (again | dict.fromkeys(pending.values(), "")).items():
-                    answers[actor] = self._fail(actor, f"no answer within {patience:g} s. {reason}".strip())
-                break
-            if again:
-                time.sleep(min(PAUSE, max(0, end - time.monotonic())))
+        called = {
+            getattr(self._handles[actor], method).remote(*requests[actor]): actor
+            for actor, outage in answers.items()
+            if outage is None
+        }
+        ready, late = ray.wait(list(called), num_returns=len(called), timeout=patience) if called else ([], [])
+        errors: list[Exception] = []
+        for answer in ready:
+            actor = called[answer]
+            try:
+                answers[actor] = ray.get(answer)
+            except ray.exceptions.RayTaskError as error:
+                # Ray's error only looks like the actor's; the cause is the actor's.
+                errors.append(error.cause)
+            except ray.exceptions.ActorDiedError as error:
+                errors.append(_gone(actor, error))
+            except ray.exceptions.RayError as error:
+                answers[actor] = self._fail(actor, str(error).partition("\n")[0])
+            else:
+                if isinstance(answers[actor], tuple):
+                    answers[actor], self._ports[actor] = answers[actor]
+        answers |= {called[answer]: self._fail(called[answer], f"no answer within {patience:g} s.") for answer in late}
         if errors:
             raise errors[0]
         return answers
@@ -361,42 +345,26 @@ class RaySites:
                 answers[actor] = answer
         return answers
 
-    def _died(self, actor: int, error: Exception) -> None:
-        """Raise a RuntimeError if an actor is dead for good: Ray may report one dead that is about to restart, once."""
-        if actor in self._dead:
-            name = "the actor of the lease" if actor == LEASE_ACTOR else f"actor {actor}"
-            reason = str(error).strip().rpartition("\n")[2]
-            raise RuntimeError(
-                f"{name} is gone, and with it the filter: it was closed, or its driver has ended ({reason})"
-            )
-        self._dead.add(actor)
-
     def _fail(self, actor: int, reason: str) -> Failed:
         failed = Failed(actor, reason, time.time())
-        self._outages[actor] = failed, self._handles[actor].status.remote()
+        # Each call for the lease may find its actor elsewhere.
+        if actor != LEASE_ACTOR:
+            self._outages[actor] = failed, self._handles[actor].status.remote()
         return failed
 
     def _outage(self, actor: int) -> Failed | None:
-        """Return the outage of an actor whose probe is unanswered, or None. Send another probe if the first failed."""
+        """Return the outage of an actor whose probe is unanswered, or None."""
         failed, probe = self._outages.get(actor, (None, None))
-        if failed is None:
-            return None
-        ray = imported()
-        for patience in (0, PAUSE):
-            if not ray.wait([probe], timeout=patience)[0]:
-                return failed
-            try:
-                ray.get(probe)
-            except (ray.exceptions.RayTaskError, ray.exceptions.ActorDiedError):
-                # It is there, and reports an error; or it is gone, as the next call finds out.
-                pass
-            except ray.exceptions.RayError:
-                probe = self._handles[actor].status.remote()
-                self._outages[actor] = failed, probe
-                continue
+        if failed is not None and imported().wait([probe], timeout=0)[0]:
             self._outages.pop(actor, None)
             return None
         return failed
+
+
+def _gone(actor: int, error: Exception) -> RuntimeError:
+    name = "the actor of the lease" if actor == LEASE_ACTOR else f"actor {actor}"
+    reason = str(error).strip().rpartition("\n")[2]
+    return RuntimeError(f"{name} is gone, and with it the filter: it was closed, or its driver has ended ({reason})")
 
 
 def _replaced(answer: Any) -> bool:
