@@ -158,9 +158,8 @@ def test_a_write_that_fails_leaves_the_old_bytes_and_nothing_else(tmp_path, monk
     assert names(tmp_path) == ["site"]
 
 
-@pytest.mark.parametrize("address", ["{folder}", "file://{folder}"])
-def test_a_crash_before_the_rename_leaves_the_old_checkpoint(tmp_path, address):
-    address = address.format(folder=tmp_path)
+def test_a_crash_before_the_rename_leaves_the_old_checkpoint(tmp_path):
+    address = str(tmp_path)
     site = Site(bloom(), name="site", store=store(address), interval=0)
     duplicated(site, HASHES[:10])
     crash = f"""

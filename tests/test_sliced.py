@@ -2,9 +2,6 @@
 
 import doctest
 import importlib
-import pickle
-import subprocess
-import sys
 from collections import Counter
 from itertools import pairwise
 
@@ -14,7 +11,6 @@ import pytest
 import lately
 from lately._core import Slice, part_of
 from lately.distributed import SlicedFilter
-from lately.distributed._contents.blank import Blank
 from support.planned import planned
 from support.sliced import sites_of_cells, timers
 
@@ -79,14 +75,6 @@ def parts(sliced):
 
 
 # --- routing
-
-
-@pytest.mark.parametrize("make", [*TIMED.values(), *CELLS.values()], ids=[*TIMED, *CELLS])
-def test_an_empty_filter_travels_in_a_few_numbers(make):
-    filter = make()
-    blank = pickle.loads(pickle.dumps(Blank.of(filter)))
-    assert blank.make().to_bytes() == filter.to_bytes()
-    assert len(pickle.dumps(blank)) < 1000
 
 
 @pytest.mark.parametrize("parts", [2, 7, 40])
@@ -281,12 +269,3 @@ def test_the_examples_of_the_room(name):
     tried = doctest.testmod(module, extraglobs={"lately": lately, "np": np}, optionflags=doctest.ELLIPSIS)
     assert tried.attempted
     assert not tried.failed
-
-
-def test_the_room_is_only_entered_when_it_is_wanted():
-    code = (
-        "import sys, lately; print('lately.distributed' in sys.modules); "
-        "import lately.distributed; print('ray' in sys.modules)"
-    )
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert answer.stdout.split() == ["False", "False"]

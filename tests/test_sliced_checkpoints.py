@@ -74,12 +74,6 @@ def test_sites_say_what_filter_they_hold():
         SlicedFilter.connect(sites)
 
 
-@pytest.mark.parametrize(("given", "what"), [({"deadline": 5}, "deadline"), ({"name": "clicks"}, "name")])
-def test_what_a_function_of_ones_own_would_ignore_is_refused(given, what):
-    with pytest.raises(ValueError, match=f"{what} is for sites='ray'"):
-        SlicedFilter("horizontal", 2, timers(), sites=LocalSites, **given)
-
-
 @every_kind
 def test_sites_start_again_from_checkpoints(shape, tmp_path):
     made = {**shape, "filter": timers(), "checkpoint": tmp_path, "interval": 0, "name": "seen"}

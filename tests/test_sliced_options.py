@@ -21,7 +21,10 @@ FAMILIES = {
         lately.AgedQuotientFilter,
         {"grow": [False, True], "counts": [None, 100], "distinct": [None, 500]},
     ),
-    "guarded epochs": (lately.GuardedEpochBloomFilter, {"layout": ["transposed", "line", "sliced"]}),
+    "guarded epochs": (
+        lately.GuardedEpochBloomFilter,
+        {"layout": ["transposed", "line", "sliced"], "block_bits": [None, 512]},
+    ),
     "time-limited": (lately.TimeLimitedBloomFilter, {"slack": [None, "3min"]}),
     "timing": (lately.TimingBloomFilter, {"layout": [None, "line", "sliced"]}),
     "timing that grows": (lately.TimingBloomFilter, {"grow": ["cardinality", "density"]}),
@@ -63,6 +66,7 @@ def test_a_filter_that_travels_without_its_cells_is_the_same_filter():
             assert type(made_again) is type(f), (name, given)
             assert made_again.to_bytes() == f.to_bytes(), (name, given)
             assert repr(again.outline()) == repr(blank.outline())
+        assert len(pickle.dumps(blank)) < 1000
     assert seen >= {"age-partitioned", "aged quotient", "guarded epochs", "time-limited", "timing", "bloom"}
 
 

@@ -4,35 +4,36 @@ import numpy as np
 import pytest
 
 import lately
-from lately.distributed import SlicedFilter
+from lately.distributed import LocalSites, SlicedFilter
 from support.sliced import every_kind, state, timers
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        (("sideways", 3), ValueError, "kind must be 'horizontal', 'vertical' or 'diced', got 'sideways'"),
-        (("vertical", 0), ValueError, "slices must be at least 1"),
-        (("vertical", 70_000), ValueError, "at most 65536"),
-        (("vertical", (2, 3)), TypeError, "slices of a vertical filter must be one number"),
-        (("vertical", 2.0), TypeError, "must be one number, got 2.0"),
-        (("diced", 6), ValueError, "dice must be 'h-v' or 'v-h', got None"),
-    ],
-)
-def test_bad_kinds_and_shapes(arguments, error, message):
-    with pytest.raises(error, match=message):
-        SlicedFilter(*arguments, timers())
+def holding():
+    """A filter that is not empty."""
+    full = timers()
+    full.insert(["a"], at=0)
+    return full
 
 
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
+        ({"kind": "sideways"}, ValueError, "kind must be 'horizontal', 'vertical' or 'diced', got 'sideways'"),
+        ({"slices": 0}, ValueError, "slices must be at least 1"),
+        ({"slices": 70_000}, ValueError, "at most 65536"),
+        ({"slices": (2, 3)}, TypeError, "slices of a vertical filter must be one number"),
+        ({"slices": 2.0}, TypeError, "must be one number, got 2.0"),
+        ({"kind": "diced", "slices": 6}, ValueError, "dice must be 'h-v' or 'v-h', got None"),
         ({"dice": "h-v"}, ValueError, "dice is for diced filters"),
+        ({"kind": "horizontal", "pipelined": True}, ValueError, "pipelined is for"),
         ({"on_failure": 7}, ValueError, r"on_failure must lie in 0 \.\. 6"),
         ({"on_failure": "forget"}, ValueError, "on_failure must be"),
         ({"sites": "moon"}, ValueError, "sites must be 'local', 'ray'"),
         ({"interval": -1}, ValueError, "interval must be at least 0"),
         ({"deadline": 0}, ValueError, "deadline must be above 0"),
+        ({"sites": LocalSites, "deadline": 5}, ValueError, "deadline is for sites='ray'"),
+        ({"sites": LocalSites, "name": "clicks"}, ValueError, "name is for sites='ray'"),
+        ({"filter": holding()}, ValueError, "filter must be empty, it holds 1 insertions"),
         ({"filter": None}, TypeError, "filter must be a filter of lately, got NoneType"),
         (
             {"filter": lately.TimingBloomFilter(1000, 0.01)},
@@ -49,13 +50,6 @@ def test_bad_options(options, error, message):
         SlicedFilter(**{"kind": "vertical", "slices": 3, "filter": timers(), **options})
 
 
-def test_a_filter_that_holds_keys_is_refused():
-    full = timers()
-    full.insert(["a"], at=0)
-    with pytest.raises(ValueError, match="filter must be empty, it holds 1 insertions"):
-        SlicedFilter("vertical", 3, full)
-
-
 def test_other_sites_than_asked_for_are_refused():
     with SlicedFilter("vertical", 3, timers()) as sliced:
         joined = SlicedFilter("vertical", 3, timers(), sites=lambda makers: sliced.sites)
@@ -63,11 +57,6 @@ def test_other_sites_than_asked_for_are_refused():
         assert sliced.query(["a"], at=0).all()
         with pytest.raises(ValueError, match="this filter has 4 sites, but 3 were given"):
             SlicedFilter("vertical", 4, timers(), sites=lambda makers: sliced.sites)
-
-
-def test_pipelined_is_not_for_horizontal_ones():
-    with pytest.raises(ValueError, match="pipelined is for"):
-        SlicedFilter("horizontal", 3, timers(), pipelined=True)
 
 
 @every_kind

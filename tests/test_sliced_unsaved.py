@@ -49,11 +49,20 @@ def crashed(made):
 
 
 @every_kind
-@pytest.mark.parametrize("torn", [False, True])
-@pytest.mark.parametrize("error", FAILURES.values(), ids=FAILURES)
+@pytest.mark.parametrize(
+    ("why", "torn", "crash"),
+    [
+        ("full", True, True),
+        ("full", True, False),
+        ("full", False, True),
+        ("read-only", False, False),
+        ("broken", True, False),
+    ],
+)
 def test_a_batch_that_could_not_be_saved_is_an_error_and_is_new_once_when_it_is_sent_again(
-    shape, error, torn, tmp_path, monkeypatch
+    shape, why, torn, crash, tmp_path, monkeypatch
 ):
+    error = FAILURES[why]
     with sliced(shape, tmp_path) as f:
         assert not f.duplicated(KEYS, number=1, at=0).any()
         with monkeypatch.context() as full:
@@ -64,25 +73,14 @@ def test_a_batch_that_could_not_be_saved_is_an_error_and_is_new_once_when_it_is_
                 assert "send it again with number=2" in "".join(caught.value.__notes__)
             # Nothing is forgotten meanwhile, and questions are answered.
             assert f.query(KEYS, at=1).all()
+        if crash:
+            crashed(f)
         # There is room again, and then all sites crash.
         assert not f.duplicated(KEYS + 1000, number=2, at=1).any()
         crashed(f)
         assert not f.duplicated(KEYS + 1000, number=2, at=1).any()
         assert f.query(np.concatenate([KEYS, KEYS + 1000]), at=1).all()
         assert f.restarts == 0
-
-
-@every_kind
-def test_a_crash_while_the_folder_is_full_loses_nothing_that_was_answered(shape, tmp_path, monkeypatch):
-    with sliced(shape, tmp_path) as f:
-        assert not f.duplicated(KEYS, number=1, at=0).any()
-        with monkeypatch.context() as full:
-            fails(full, FAILURES["full"], torn=True)
-            with pytest.raises(CheckpointError):
-                f.duplicated(KEYS + 1000, number=2, at=1)
-        crashed(f)
-        assert not f.duplicated(KEYS + 1000, number=2, at=1).any()
-        assert f.query(np.concatenate([KEYS, KEYS + 1000]), at=1).all()
 
 
 @every_kind

@@ -196,7 +196,8 @@ def test_who_listens_elsewhere_does_not_get_the_keys(listen):
     assert (len(got[0]), got[1]) == (2 * NONCE, b"")
 
 
-def test_strangers_are_not_heard_and_hold_up_nobody(listen):
+def test_strangers_are_not_heard_and_hold_up_nobody(listen, monkeypatch):
+    monkeypatch.setattr(_port, "PATIENCE", 1.0)
     heard = []
     address = listen(heard.append)
     with socket.create_connection(address) as silent, socket.create_connection(address) as loud:
@@ -306,9 +307,11 @@ def test_a_producer_may_be_silent_between_messages(listen, monkeypatch):
 def test_a_peer_that_does_not_read_its_answer_is_dropped(listen, monkeypatch):
     monkeypatch.setattr(_port, "PATIENCE", 0.5)
     monkeypatch.setattr(_port, "SLOWEST", 2**40)
+    before = set(threading.enumerate())
     with known(listen(lambda request: np.zeros(2**24))) as there:
         there.sendall(b"".join(framed("everything")))
-        time.sleep(3)
+        (serving,) = (thread for thread in set(threading.enumerate()) - before if thread.name == "connection")
+        serving.join(60)
         assert dropped(there)
 
 
