@@ -7,7 +7,6 @@ import socket
 import threading
 import time
 from contextlib import suppress
-from copy import copy
 
 import numpy as np
 import pytest
@@ -103,7 +102,7 @@ def test_a_site_that_dies_while_it_is_asked(sliced, fresh):
 
 
 def test_a_site_that_hangs_is_an_error_once_and_none_when_it_is_back(sliced, fresh):
-    other = copy(sliced.sites)
+    other = pickle.loads(pickle.dumps(sliced.sites))
     other._deadline = 1.0
     for policy, warning in (("raise", None), ("duplicate", FailedSitesWarning)):
         hasty = SlicedFilter.connect(other, on_failure=policy)
@@ -153,17 +152,17 @@ def test_where_a_port_fails_ray_carries_the_message(sliced, transport, by_ports,
         return
     handle = sliced.handle()
     sites = handle._exchange.sites
-    port = sites._ports[0]
+    port = sites._actors.ports[0]
     with socket.create_server(("127.0.0.1", 0)) as server:
         unused = server.getsockname()
-    key = key_of(sites._spec.secret, how == "another's")
+    key = key_of(sites._actors.spec.secret, how == "another's")
     listener = Listener("127.0.0.1", key, broken if how == "lost" else print)
-    sites._ports[0] = unused if how == "closed" else listener.address
+    sites._actors.ports[0] = unused if how == "closed" else listener.address
     assert not handle.duplicated(fresh).any()
     assert handle.duplicated(fresh).all()
     assert [type(call[0]).__name__ for call in by_ports[:1]] == ["LostError" if how == "lost" else "UnreachableError"]
     # Ray has returned the right one.
-    assert sites._ports[0] == tuple(port)
+    assert sites._actors.ports[0] == tuple(port)
     assert not isinstance(by_ports[-1][0], Exception)
     listener.close()
 
@@ -175,10 +174,10 @@ def test_a_producer_keeps_its_lease_when_the_node_of_the_lease_falls_silent(slic
         return
     sites = sliced.sites
     other, over = pickle.loads(pickle.dumps(sites)), threading.Event()
-    silent = Listener("127.0.0.1", key_of(sites._spec.secret, LEASE_ACTOR), lambda request: over.wait(60))
+    silent = Listener("127.0.0.1", key_of(sites._actors.spec.secret, LEASE_ACTOR), lambda request: over.wait(60))
     with sites.lease():
-        sites._ports[LEASE_ACTOR] = silent.address
-        assert other._of_lease(60, "take")[0] == 0
+        sites._actors.ports[LEASE_ACTOR] = silent.address
+        assert other._actors.of_lease(60, "take")[0] == 0
     over.set()
     silent.close()
 
@@ -191,9 +190,9 @@ def test_where_the_port_of_the_lease_fails_ray_grants_it(sliced, transport, how)
         fences = [lease.fence]
     with socket.create_server(("127.0.0.1", 0)) as server:
         unused = server.getsockname()
-    key = key_of(sites._spec.secret, 1 if how == "another's" else LEASE_ACTOR)
+    key = key_of(sites._actors.spec.secret, 1 if how == "another's" else LEASE_ACTOR)
     listener = Listener("127.0.0.1", key, broken if how == "lost" else print)
-    ports, wrong = sites._ports, unused if how == "closed" else listener.address
+    ports, wrong = sites._actors.ports, unused if how == "closed" else listener.address
     port, ports[LEASE_ACTOR] = ports[LEASE_ACTOR], wrong
     for _ in range(3):
         with sites.lease(("p", 1)) as lease:
@@ -204,7 +203,7 @@ def test_where_the_port_of_the_lease_fails_ray_grants_it(sliced, transport, how)
     assert ports[LEASE_ACTOR] == port
     assert (port is None) == (transport == "ray")
     # One that cannot be reached is not tried again; a connection may be lost for other reasons.
-    assert (wrong in sites._refused) == (how != "lost")
+    assert (wrong in sites._actors._refused) == (how != "lost")
     for _ in range(2):
         # By Ray, and then by the port.
         with suppress(RuntimeError), sites.lease() as lease:
