@@ -11,7 +11,6 @@ import lately
 from lately._core import SlicedShape
 from lately.distributed import FailedSitesWarning, SlicedFilter
 from lately.distributed._sites.interface import Failed
-from lately.distributed._slices.sliced import _handle
 
 K, SITES, FAILED, KEYS, CELLS = 8, 40, 8, 60_000, 40 * 64 * 270
 DRAWS, QUERIED = 60, 500
@@ -39,7 +38,9 @@ def test_failed_sites_cost_what_the_formulas_say(name):
         # A key of one group has all of its cells there, where the fill is as it is.
         density = float(np.mean(fill**K) ** (1 / K) if name in ("horizontal", "h-v") else np.mean(fill))
         least = [0, K] if name == "horizontal" else range(K + 1)
-        handles = {x: _handle(replace(sliced._slicing, least=x, strict=False), sliced.sites, None) for x in least}
+        handles = {
+            x: SlicedFilter._over(replace(sliced._slicing, least=x, strict=False), sliced.sites, None) for x in least
+        }
         mistakes = {x: [] for x in least}
         for draw in range(DRAWS):
             # Out of reach, and back with what they held.

@@ -221,8 +221,13 @@ class SlicedFilter(DistributedFilter):
             actors = import_module("lately.distributed._sites.ray_sites")
             to = cast("Sites", actors.RaySites.connect(to, deadline=deadline))
         slicing = Slicing.of_manifest(manifest_of(to), on_failure=on_failure, pipelined=pipelined)
+        return cls._over(slicing, to, producer)
+
+    @classmethod
+    def _over(cls, slicing: Slicing, sites: Sites, producer: str | None = None) -> Self:
+        """Make a producer over existing sites."""
         made = object.__new__(cls)
-        made._connect(slicing, to, producer, made=False)
+        made._connect(slicing, sites, producer, made=False)
         return made
 
     def _connect(self, slicing: Slicing, sites: Sites, producer: str | None, *, made: bool) -> None:
@@ -330,7 +335,7 @@ class SlicedFilter(DistributedFilter):
             raise
         return seen
 
-    def handle(self, producer: str | None = None) -> SlicedFilter:
+    def handle(self, producer: str | None = None) -> Self:
         """Give another producer over the same sites; closing it leaves them running.
 
         Parameters
@@ -351,10 +356,10 @@ class SlicedFilter(DistributedFilter):
         >>> f.query(["a", "b"])
         array([ True, False])
         """
-        return _handle(self._slicing, self._exchange.sites, producer)
+        return self._over(self._slicing, self._exchange.sites, producer)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _handle, (self._slicing, self._exchange.sites, None)
+        return self._over, (self._slicing, self._exchange.sites)
 
     @property
     def kind(self) -> Kind:
@@ -408,10 +413,3 @@ class SlicedFilter(DistributedFilter):
         slicing = self._slicing
         dice = "" if slicing.dice is None else f" {slicing.dice}"
         return f"<SlicedFilter {slicing.kind}{dice} slices={slicing.slices} of {self._like!r}>"
-
-
-def _handle(slicing: Slicing, sites: Sites, producer: str | None) -> SlicedFilter:
-    """Make a producer over existing sites."""
-    made = object.__new__(SlicedFilter)
-    made._connect(slicing, sites, producer, made=False)
-    return made

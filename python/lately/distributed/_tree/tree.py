@@ -234,8 +234,12 @@ class BloomTree(DistributedFilter):
         """int: bytes of the cells of all nodes."""
         return self._like.nbytes * len(self._layout.topology)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _elsewhere, (self._layout, self._exchange.sites)
+    def __getstate__(self) -> tuple[_Layout, Sites]:
+        return self._layout, self._exchange.sites
+
+    def __setstate__(self, state: tuple[_Layout, Sites]) -> None:
+        self._layout, sites = state
+        self._begin(sites, made=False)
 
     def __repr__(self) -> str:
         topology, rules = self._layout.topology, self._layout.rules
@@ -315,18 +319,7 @@ class Leaf:
         return Keys(batch.hashes, generations, request)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _leaf_elsewhere, (self._tree, self._leaf)
+        return Leaf, (self._tree, self._leaf, None)
 
     def __repr__(self) -> str:
         return f"<Leaf {self._tree._layout.topology.names[self._leaf]!r} of {self._tree!r}>"
-
-
-def _elsewhere(layout: _Layout, sites: Sites) -> BloomTree:
-    tree = BloomTree.__new__(BloomTree)
-    tree._layout = layout
-    tree._begin(sites, made=False)
-    return tree
-
-
-def _leaf_elsewhere(tree: BloomTree, leaf: int) -> Leaf:
-    return Leaf(tree, leaf, None)
