@@ -101,43 +101,48 @@ def test_a_site_that_dies_while_it_is_asked(sliced, fresh):
     assert sliced.query(fresh).all()
 
 
-def test_a_site_that_hangs_is_an_error_once_and_none_when_it_is_back(sliced, fresh):
+def test_a_site_that_hangs_is_an_error_or_a_guess_and_neither_when_it_is_back(sliced, fresh):
     other = pickle.loads(pickle.dumps(sliced.sites))
     other._deadline = 1.0
-    for policy, warning in (("raise", None), ("duplicate", FailedSitesWarning)):
-        hasty = SlicedFilter.connect(other, on_failure=policy)
-        keys = fresh if warning else fresh + 10_000
-        process = sliced.status()[1]["process"]
-        with stopped(process):
-            if warning:
-                with pytest.warns(warning, match=r"site 1 does not answer \(no answer within 1 s.\)"):
-                    hasty.duplicated(keys)
-                assert 0 < hasty.unanswered.sum() <= len(keys)
-            else:
-                with pytest.raises(FailedSitesError, match=r"site 1 \(no answer within 1 s.\)") as caught:
-                    hasty.duplicated(keys)
-                # The same error again costs no deadline.
-                began = time.monotonic()
-                for _ in range(20):
-                    with pytest.raises(FailedSitesError):
-                        hasty.duplicated(keys, number=caught.value.number)
-                assert time.monotonic() - began < 20
-        until = time.monotonic() + 60
-        while isinstance(other.call([Message(1, "fill", ())])[0], Failed):
-            assert time.monotonic() < until
-        if not warning:
-            assert not hasty.duplicated(keys, number=caught.value.number).any()
-        assert hasty.duplicated(keys).sum() >= len(keys) * (warning is None)
+    strict, guessing = (SlicedFilter.connect(other, on_failure=policy) for policy in ("raise", "duplicate"))
+    old, new = np.split(fresh, 2)
+    sliced.insert(old)
+    with stopped(sliced.status()[1]["process"]):
+        with pytest.raises(FailedSitesError, match=r"site 1 \(no answer within 1 s.\)") as caught:
+            strict.duplicated(new)
+        with pytest.warns(FailedSitesWarning, match=r"site 1 does not answer \(no answer within 1 s.\)"):
+            seen = guessing.query(fresh)
+        # Again they cost no deadline, and there is no second warning.
+        began = time.monotonic()
+        for _ in range(20):
+            with pytest.raises(FailedSitesError):
+                strict.duplicated(new, number=caught.value.number)
+            assert (guessing.query(fresh) == seen).all()
+        assert time.monotonic() - began < 20
+        assert seen[: len(old)].all()
+        assert 0 < guessing.unanswered.sum() == guessing.failures / 21
+    until = time.monotonic() + 60
+    while isinstance(other.call([Message(1, "fill", ())])[0], Failed):
+        assert time.monotonic() < until
+    assert not strict.duplicated(new, number=caught.value.number).any()
+    assert not guessing.query(fresh + 10_000).any()
+    assert guessing.query(fresh).all()
 
 
-def test_errors_are_those_of_the_site(sliced, fresh):
-    method, wrong = {
-        "horizontal": ("query", (fresh[:3].astype(np.uint64), fresh[:5])),
-        "vertical": ("read", (np.full(3, 2**60, np.uint64),)),
+def test_errors_are_those_of_the_site_once_the_others_have_answered(sliced, fresh):
+    hashes = fresh[:3].astype(np.uint64)
+    wrong, right = {
+        "horizontal": (("query", (hashes, fresh[:5])), ("insert", (hashes,))),
+        "vertical": (
+            ("read", (hashes + 2**60,)),
+            ("touch", ((hashes % 1000).astype(np.uint32),), {"before": 0, "now": 0}),
+        ),
     }[sliced.kind]
+    written = sliced.status()[1]["keys"]
     with pytest.raises(ValueError, match=r"times for 3 keys|cell \d+ is not of this slice") as caught:
-        sliced.sites.call([Message(0, method, wrong), Message(1, "fill", ())])
+        sliced.sites.call([Message(0, *wrong), Message(1, *right)])
     assert type(caught.value) is ValueError
+    assert sliced.status()[1]["keys"] == written + 3
 
 
 def broken(request):
