@@ -14,9 +14,8 @@ from apart import small
 from support import stepped
 from support.layouts import LAYOUTS
 
-# Whether 4, 5, 6, 7 or 10 generations are retained: they have room for the window and no key more, and one ends after
-# 1680 keys, or seconds. The pause opens several at once.
-WINDOWS, END, PAUSE = (421, "420s"), 1680, 300
+# In keys, or seconds: four windows after the start a generation ends. The pause opens several at once.
+WINDOWS, PAUSE = (421, "420s"), 300
 
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes run step by step")
@@ -32,11 +31,13 @@ def test_a_writer_is_killed_between_any_two_instructions(layout, window, call, t
     more = {"capacity": length, "max_ahead": None} if timed else {}
     LAYOUTS[layout](window, 0.05, **more).save(path)
     f, keys = lately.open(path, shared=True), np.arange(10_000)
+    retained = f.parameters["l" if "l" in f.parameters else "r"]
+    end = 4 * (length if timed else retained * -(-(length - 1) // retained))
     # The first key belongs to the old generation, one opens the next, and a pause opens several.
-    before, count = (END - 1, 3) if call == "seen" else (END - 5, 8)
+    before, count = (end - 1, 3) if call == "seen" else (end - 5, 8)
     f.insert(keys[:before], **{"at": keys[:before].astype(float)} if timed else {})
     batch = np.arange(before, before + count)
-    at = np.where(batch > END, batch + PAUSE, batch).astype(float)
+    at = np.where(batch > end, batch + PAUSE, batch).astype(float)
     alone = [(key, {"at": moment} if timed else {}) for key, moment in zip(batch.tolist(), at.tolist(), strict=True)]
 
     def work():
@@ -46,8 +47,11 @@ def test_a_writer_is_killed_between_any_two_instructions(layout, window, call, t
         else:
             f.insert(batch, **{"at": at} if timed else {})
 
-    states, gone = stepped.states(path, work), []
+    states, gone, fill = stepped.states(path, work), [], f.fill
     assert len(states) > len(batch)
+    copy.write_bytes(states[0])
+    written = f.parameters["k"] if "l" in f.parameters else 1
+    assert np.count_nonzero(lately.open(copy).fill != fill) > written, "a generation was opened"
     for state in states:
         copy.unlink(missing_ok=True)
         copy.write_bytes(state)
