@@ -1,5 +1,7 @@
 """Threads and signals in the middle of a batch: no key is lost, and the filter is that of one thread."""
 
+import subprocess
+import sys
 import threading
 from functools import partial
 
@@ -183,7 +185,6 @@ def test_a_signal_handler_may_use_the_filter_in_the_middle_of_its_batch():
             assert "handled" in f
             f.duplicated([1, 2]), f.to_bytes(), f.copy(), repr(f)
         many = np.broadcast_to(np.int64(7), 1 << 23)
-        f.query(many[:1])  # loads NumPy's interface, which a handler must not do while it is loaded
         signal.signal(signal.SIGALRM, handle)
         signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
         shared = functools.partial
@@ -195,6 +196,53 @@ def test_a_signal_handler_may_use_the_filter_in_the_middle_of_its_batch():
         assert f.inserted == 3 * len(many) + 3 * called
         """
     )
+
+
+FIRST_ARRAYS = """
+import datetime, sys, lately
+
+f, lines, done, errors = lately.AgePartitionedBloomFilter(1000, 0.01), 0, 0, set()
+
+def trace(frame, event, argument):
+    # At any line of Python code, as a signal handler runs. Python's own import waits for itself if it is interrupted.
+    global lines, done
+    if frame.f_code.co_filename.startswith("<frozen importlib"):
+        return trace
+    lines += 1
+    if lines % EVERY == 0:
+        sys.settrace(None)
+        try:
+            f.duplicated(["handled", datetime.date(2026, 11, 25)])
+            done += 1
+        except ImportError as error:
+            errors.add(str(error))
+        sys.settrace(trace)
+    return trace
+
+BEFORE
+sys.settrace(trace)
+f.duplicated([datetime.date(2026, 11, 24), "first"])
+f.query(["first"])
+sys.settrace(None)
+assert f.query([datetime.date(2026, 11, 24), "first"]).all()
+assert f.query(["handled"]).all() == (done > 0)
+print(*errors)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "every", "error"),
+    [
+        ("import numpy", 1, ""),
+        ("import numpy", 2, ""),
+        ("", 1000, "NumPy is being imported, in a call that this one interrupted"),
+    ],
+)
+def test_a_signal_handler_may_use_the_first_arrays_of_the_process(before, every, error):
+    code = FIRST_ARRAYS.replace("EVERY", str(every)).replace("BEFORE", before)
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert ended.stderr == ""
+    assert ended.stdout.startswith(error)
 
 
 def test_ctrl_c_stops_a_long_batch_and_leaves_a_filter():

@@ -1,10 +1,11 @@
 //! Copies NumPy arrays of one type. What is read detached from the interpreter must not change meanwhile.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use numpy::prelude::*;
 use numpy::{Element, IntoPyArray, PyArray1, PyArrayDyn, PyUntypedArray};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyImportError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::errors::raise;
@@ -19,14 +20,61 @@ pub struct Values<T> {
 /// Longest array that is copied into NumPy's memory. To hand over Rust's memory takes one more Python object.
 const SHORT: usize = 64;
 
-/// Imports NumPy, or returns the error of its import. Without this check, the first use of an array would panic.
+/// Imports NumPy and its C interface, or returns the error of the import. Without this check, the first use of an array
+/// would panic.
 pub fn import_numpy(py: Python<'_>) -> PyResult<()> {
     static IMPORTED: AtomicBool = AtomicBool::new(false);
     if !IMPORTED.load(Ordering::Relaxed) {
+        if is_importing_numpy(py)? {
+            return Err(PyImportError::new_err(
+                "NumPy is being imported, in a call that this one interrupted or is part of: import numpy before",
+            ));
+        }
         py.import("numpy")?;
+        load_interface(py)?;
         IMPORTED.store(true, Ordering::Relaxed);
     }
     Ok(())
+}
+
+/// Returns whether this thread is within its import of NumPy, as in a signal handler that runs meanwhile.
+///
+/// To import it again would wait for locks that the interrupted import holds. The import of another thread ends.
+fn is_importing_numpy(py: Python<'_>) -> PyResult<bool> {
+    let sys = py.import("sys")?;
+    let Ok(numpy) = sys.getattr("modules")?.get_item("numpy") else { return Ok(false) };
+    let Some(initializing) = numpy.getattr("__spec__")?.getattr_opt("_initializing")? else { return Ok(false) };
+    if !initializing.is_truthy()? {
+        return Ok(false);
+    }
+    let globals = numpy.getattr("__dict__")?;
+    let mut frame = sys.call_method0("_getframe")?;
+    while !frame.is_none() {
+        if frame.getattr("f_globals")?.is(&globals) {
+            return Ok(true);
+        }
+        frame = frame.getattr("f_back")?;
+    }
+    Ok(false)
+}
+
+/// Loads NumPy's C interface, in a thread of its own.
+///
+/// To load it runs Python code under a lock. In the main thread, a signal handler could run within that code, use an
+/// array, and wait for the lock for ever.
+fn load_interface(py: Python<'_>) -> PyResult<()> {
+    fn load(py: Python<'_>) {
+        PyArray1::<u8>::from_slice(py, &[]).readonly();
+    }
+    // A new thread gets no access to an interpreter that ends. No handler runs any more then.
+    let ending: bool = py.import("sys")?.call_method0("is_finalizing")?.extract()?;
+    match if ending { None } else { thread::Builder::new().spawn(|| Python::attach(load)).ok() } {
+        Some(loading) => py.detach(|| loading.join()).map_err(|_| PyImportError::new_err("NumPy has no C interface")),
+        None => {
+            load(py);
+            Ok(())
+        }
+    }
 }
 
 /// Returns a one-dimensional NumPy array of these values. An error if NumPy cannot be imported.

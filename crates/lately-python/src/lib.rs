@@ -19,6 +19,7 @@ mod filter_spec;
 mod hash_keys;
 mod inference;
 mod keys;
+mod lazy;
 mod learned;
 #[expect(unsafe_code, reason = "reads filters in the buffers of Python objects")]
 mod opening;

@@ -7,12 +7,13 @@ use pyo3::types::PyType;
 
 use super::PyFilter;
 use super::state::FilterState;
+use crate::lazy::get_or_make;
 use lately::filter::{AnyFilter, Family};
 
 /// Returns the Python class of a family.
 pub fn class_of<'py>(py: Python<'py>, family: &Family) -> PyResult<Bound<'py, PyType>> {
     static LATELY: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
-    let lately = LATELY.get_or_try_init(py, || py.import("lately").map(Bound::unbind))?.bind(py);
+    let lately = get_or_make(py, &LATELY, || py.import("lately").map(Bound::unbind))?.bind(py);
     let class = family.class.split('.').try_fold(lately.clone().into_any(), |parent, name| parent.getattr(name))?;
     Ok(class.cast_into()?)
 }

@@ -5,6 +5,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
+use crate::lazy::get_or_make;
 use lately::key::time::{Time, Unit};
 
 /// 1970-01-01 in Python's count of days, which starts with year 1.
@@ -23,7 +24,7 @@ impl Calendar {
     /// Returns the classes, imported once.
     pub fn get(py: Python<'_>) -> PyResult<&'static Self> {
         static CALENDAR: PyOnceLock<Calendar> = PyOnceLock::new();
-        CALENDAR.get_or_try_init(py, || {
+        get_or_make(py, &CALENDAR, || {
             let module = py.import("datetime")?;
             let datetime = module.getattr("datetime")?;
             let utc = module.getattr("timezone")?.getattr("utc")?;

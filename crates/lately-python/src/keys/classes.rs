@@ -6,6 +6,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
+use crate::lazy::get_or_make;
+
 /// Returns whether an object is an instance of a class of `module`. The module is not imported: before it is, no object
 /// has its classes.
 pub fn is_instance_of(object: &Bound<'_, PyAny>, module: &str, class: &str) -> PyResult<bool> {
@@ -25,7 +27,9 @@ pub fn is_numpy(object: &Bound<'_, PyAny>, class: &str) -> PyResult<bool> {
 /// Returns whether an object is a NumPy scalar.
 pub fn is_numpy_scalar(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     static GENERIC: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    object.is_instance(GENERIC.import(object.py(), "numpy", "generic")?)
+    let py = object.py();
+    let import = || Ok(py.import("numpy")?.getattr("generic")?.cast_into()?.unbind());
+    object.is_instance(get_or_make(py, &GENERIC, import)?.bind(py))
 }
 
 /// Returns a NumPy scalar, or an array without dimensions, as an array of one element.
