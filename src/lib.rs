@@ -39,7 +39,7 @@
 //! | [`Filter`] | 2.4 | 3.0 | 4.7 |
 //! | [`Filter`], [`Prefer::Speed`] | 2.6 | 3.4 | 7.3 |
 //! | [`Filter`], [`Prefer::Memory`] | 1.9 | 2.5 | 4.2 |
-//! | [`ConcurrentFilter`] | 2.6 | 3.4 | 7.3 |
+//! | [`ConcurrentFilter`] | 2.6 | 3.5 | 7.3 |
 //!
 //! A `seen` of a [`ConcurrentFilter`] waits for one cache line, and for two atomic exchanges if the key is new.
 //! `duplicated` is faster per key, because it prefetches the lines of later keys. `benchmarks/results/rust.md` in the

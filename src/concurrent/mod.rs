@@ -14,7 +14,6 @@ use crate::clock::{Clock, Moments, Window};
 use crate::filter::{AnyFilter, Family};
 use crate::key::Seed;
 use crate::memory::Words;
-use crate::shape::ring::Paper;
 use crate::shape::{Budget, Shape as _, line};
 use cells::{Moment, SharedCells, cells_of};
 pub(crate) use clock::system_now;
@@ -46,7 +45,7 @@ impl SharedFilter {
             }
             timed => (clock::LONGEST_LEASE, timed),
         };
-        let shape = line::choose(planned, budget, slack, Paper::AgePartitioned)?;
+        let shape = line::choose_for_threads(planned, budget, slack)?;
         let clock = Clock::new(planned, shape.retained()).with_max_ahead(max_ahead);
         let clock = SharedClock::new(&clock, shape.retained(), shape.pages, lease)?;
         Ok(Self { shape, seed, clock, cells: cells_of(&shape, None)? })

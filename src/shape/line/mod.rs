@@ -17,7 +17,7 @@
 
 mod choose;
 
-pub use choose::choose;
+pub use choose::{choose, choose_for_threads};
 
 use super::ring::Paper;
 use super::{CacheLines, Parameters, fill};

@@ -41,7 +41,15 @@ fn a_rate_gives_what_trying_everything_gives() {
                 .collect();
             let least = smallest.iter().map(|shape| shape.pages).min().unwrap();
             let best = smallest.iter().filter(|shape| shape.pages <= least + least / 3);
+            let for_threads = best.clone().min_by_key(|shape| (shape.lines, shape.k, shape.pages)).unwrap();
             let best = best.min_by_key(|shape| (shape.lines, shape.pages)).unwrap();
+            if paper == Paper::AgePartitioned {
+                let chosen = choose_for_threads(window, Budget::Rate(fpr), Some(slack)).unwrap();
+                assert_eq!(
+                    (chosen.lines, chosen.k, chosen.pages),
+                    (for_threads.lines, for_threads.k, for_threads.pages)
+                );
+            }
             let chosen = choose(window, Budget::Rate(fpr), Some(slack), paper).unwrap();
             assert_eq!((chosen.lines, chosen.pages), (best.lines, best.pages), "{insertions} {slack} {paper:?}");
             assert!(rate(window, chosen) <= fpr && chosen.slack(window) <= slack);
@@ -79,6 +87,9 @@ fn the_documented_choices() {
         assert_eq!((shape.k, shape.l(), shape.lines), (k, l, lines));
         assert!((bits - bits_per_key).abs() < 0.005, "{bits}");
     }
+    let shape = choose_for_threads(count(1_000_000), Budget::Rate(0.001), None).unwrap();
+    assert_eq!((shape.k, shape.l(), shape.lines), (1, 7, 2));
+    assert!((8.0 * shape.nbytes() as f64 / 1e6 - 27.89).abs() < 0.005);
 }
 
 #[test]
