@@ -41,10 +41,24 @@ const RUNS: u64 = 9;
 const THREADS: [u64; 3] = [1, 2, 8];
 const KINDS: [&str; 3] = ["new", "repeats", "half new"];
 
-/// The figures of a rival: ns per call for each number of threads and kind of call.
-struct Figures {
-    name: &'static str,
-    ns: [[f64; KINDS.len()]; THREADS.len()],
+/// Times that two rivals are measured in turn for their ratio.
+const VISITS: usize = 15;
+
+/// ns per call for each number of threads and kind of call.
+type Figures = [[f64; KINDS.len()]; THREADS.len()];
+
+/// A rival in its steady state.
+struct Filled<K> {
+    rival: Box<dyn Rival<K>>,
+    numbers: Numbers,
+}
+
+impl<K: Item> Filled<K> {
+    fn measure(&mut self) -> Figures {
+        THREADS.map(|threads| {
+            [1, 0, 2].map(|every| processor_time(&*self.rival, threads, self.numbers.calls(threads, CALLS, every)))
+        })
+    }
 }
 
 /// Calls of each thread, by the numbers of keys: the least mean over runs of what `of` makes of each thread's calls.
@@ -118,12 +132,12 @@ impl Numbers {
 }
 
 /// Prints the rows of the rivals whose names contain one of `names`, or of all if there are none.
-fn table<K: Item>(kind: &str, window: u64, fpr: f64, names: &[String]) -> Vec<Figures> {
+fn table<K: Item>(kind: &str, window: u64, fpr: f64, names: &[String]) {
     println!("\n## {kind}, a window of {window} keys at {} %\n", fpr * 100.0);
     let columns = THREADS.map(|threads| KINDS.map(|kind| format!("{kind}, {threads}")).join(" | ")).join(" | ");
     println!("| ns of processor time, threads | {columns} | bytes per key | live keys forgotten |");
     println!("|---|{}", "--:|".repeat(THREADS.len() * KINDS.len() + 2));
-    let mut rows = Vec::new();
+    let (mut ours, mut two) = (None, None);
     for (name, make) in all::<K>(window, fpr) {
         if !names.is_empty() && !names.iter().any(|part| name.contains(part.as_str())) {
             continue;
@@ -138,26 +152,42 @@ fn table<K: Item>(kind: &str, window: u64, fpr: f64, names: &[String]) -> Vec<Fi
         // The last 19 twentieths of the window. A key that is reported by chance is not inserted, so it does not count.
         let live: Vec<u64> = (2 * window + window / 20..3 * window).filter(|&i| new[i as usize]).collect();
         let forgotten = live.iter().filter(|&&i| !rival.contains(&K::number(i))).count() as f64;
-        let mut numbers = Numbers { next: 4 * window };
-        let ns = THREADS.map(|threads| {
-            [1, 0, 2].map(|every| processor_time(&*rival, threads, numbers.calls(threads, CALLS, every)))
-        });
+        let mut filled = Filled { rival, numbers: Numbers { next: 4 * window } };
+        let ns = filled.measure();
         let cells = ns.map(|ns| ns.map(|ns| format!("{ns:.0}")).join(" | ")).join(" | ");
         println!("| {name} | {cells} | {bytes:.2} | {:.2} % |", 100.0 * forgotten / live.len().max(1) as f64);
-        rows.push(Figures { name, ns });
+        match name {
+            OURS => ours = Some(filled),
+            TWO => two = Some(filled),
+            _ => {}
+        }
     }
-    let row = |name| rows.iter().find(|row: &&Figures| row.name == name);
-    if let (Some(ours), Some(two)) = (row(OURS), row(TWO)) {
-        let ratios = |part: &dyn Fn(usize) -> f64| [0, 1, 2].map(|kind| format!("{:.2}", part(kind))).join(", ");
-        println!(
-            "\n`ConcurrentFilter` takes {} of the time of two fastblooms for {}. Its call takes {} of the time of one \
-             thread when eight call.",
-            ratios(&|kind| ours.ns[0][kind] / two.ns[0][kind]),
-            KINDS.join(", "),
-            ratios(&|kind| ours.ns[2][kind] / ours.ns[0][kind]),
-        );
+    if let (Some(ours), Some(two)) = (ours, two) {
+        eprintln!("{kind}: in turn");
+        in_turn(ours, two);
     }
-    rows
+}
+
+/// Prints ratios of two rivals that are measured in turn.
+fn in_turn<K: Item>(mut ours: Filled<K>, mut two: Filled<K>) {
+    let visits: Vec<(Figures, Figures)> = (0..VISITS).map(|_| (ours.measure(), two.measure())).collect();
+    // The quartiles and the median over visits, for each kind of call.
+    let print = |ratio: &dyn Fn(&Figures, &Figures, usize) -> f64| {
+        let of_kind = |kind| {
+            let mut ratios: Vec<f64> = visits.iter().map(|(ours, two)| ratio(ours, two, kind)).collect();
+            ratios.sort_by(f64::total_cmp);
+            let [low, middle, high] = [1, 2, 3].map(|quarter| ratios[VISITS * quarter / 4]);
+            format!("{middle:.2} ({low:.2} to {high:.2}) for {}", KINDS[kind])
+        };
+        [0, 1, 2].map(of_kind).join(", ")
+    };
+    println!("\nMeasured in turn, {VISITS} times, medians and quartiles of the ratios:\n");
+    for (threads, count) in THREADS.iter().enumerate() {
+        let ratios = print(&|ours, two, kind| ours[threads][kind] / two[threads][kind]);
+        println!("- Threads that call: {count}. `ConcurrentFilter` takes of the time of two fastblooms {ratios}.");
+    }
+    let ratios = print(&|ours, _, kind| ours[2][kind] / ours[0][kind]);
+    println!("- When eight threads call, `ConcurrentFilter` takes of the time of one thread {ratios}.");
 }
 
 /// Prints million calls per second by wall clock.
