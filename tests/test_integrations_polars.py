@@ -1,5 +1,6 @@
 """The namespace of polars gives what the exact window gives, however polars runs the query."""
 
+import importlib
 import random
 import sys
 
@@ -111,3 +112,10 @@ def test_without_polars(monkeypatch):
     monkeypatch.delitem(sys.modules, "lately.integrations.polars")
     with pytest.raises(ImportError, match="pip install polars"):
         lately.integrations.__getattr__("polars")
+
+
+def test_an_earlier_polars_is_refused(monkeypatch):
+    """Within groups and in lazy queries, marks by an earlier polars are wrong."""
+    monkeypatch.setattr(pl, "__version__", "1.33.1")
+    with pytest.raises(ImportError, match=r"needs polars 1\.34 or later, got 1\.33\.1"):
+        importlib.reload(lately.integrations.polars)

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import lately
+from support.versions import decimal32, decimal64
 
 SECOND = dt.timedelta(seconds=1)
 WHEN = dt.datetime(2026, 1, 2, 3, 4, 5)
@@ -28,7 +29,7 @@ LEAVES = [
     (pa.binary(3), lambda i: bytes([i, i, 7])),
     *(
         (kind, lambda i: decimal.Decimal(i - 9) / 4)
-        for kind in (pa.decimal32(8, 2), pa.decimal64(9, 2), pa.decimal128(20, 2), pa.decimal256(50, 2))
+        for kind in (decimal32(8, 2), decimal64(9, 2), pa.decimal128(20, 2), pa.decimal256(50, 2))
     ),
     (pa.date32(), lambda i: WHEN.date() + i * 86400 * SECOND),
     (pa.date64(), lambda i: WHEN.date() + i * 86400 * SECOND),

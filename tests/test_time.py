@@ -11,6 +11,7 @@ import lately
 from lately._core import read_moment as moment
 from lately._core import read_moments as moments
 from lately._core import read_span as span
+from support.versions import STRINGS
 
 SECOND = 10**9
 
@@ -227,7 +228,7 @@ def test_text_dates_and_decimals():
         for many in (
             [text],
             np.array([text]),
-            np.array([text], "T"),
+            np.array([text], STRINGS),
             pd.Series([text]),
             pl.Series([text]),
             pa.array([text]),

@@ -10,6 +10,12 @@ try:
 except ModuleNotFoundError as _error:
     raise missing("polars", "polars") from _error
 
+if [int(part) for part in pl.__version__.split(".")[:2]] < [1, 34]:
+    raise ImportError(
+        f"lately.integrations.polars needs polars 1.34 or later, got {pl.__version__}: earlier ones pass the rows of "
+        "all groups at once, and move filters past the marks; pip install 'polars>=1.34'"
+    )
+
 __all__ = ["Lately"]
 
 
