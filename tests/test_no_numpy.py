@@ -57,3 +57,19 @@ print("a" in f, f.seen("b"), "a" in exact, timed.seen("a", at=9), exact.seen("b"
 """
     ended = run(tmp_path, code)
     assert (ended.stdout, ended.stderr) == ("True False True True False\n", "")
+
+
+def test_an_import_of_numpy_that_is_forbidden_is_an_import_error():
+    """As tests and sandboxes forbid it: None stands for the module."""
+    code = f"""
+import sys
+sys.modules["numpy"] = None
+{MADE}
+try:
+    f.query(["a"])
+except ImportError as error:
+    print(error, f.inserted)
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert ended.stderr == ""
+    assert ended.stdout == "import of numpy halted; None in sys.modules 0\n"

@@ -43,8 +43,10 @@ pub fn import_numpy(py: Python<'_>) -> PyResult<()> {
 fn is_importing_numpy(py: Python<'_>) -> PyResult<bool> {
     let sys = py.import("sys")?;
     let Ok(numpy) = sys.getattr("modules")?.get_item("numpy") else { return Ok(false) };
-    let Some(initializing) = numpy.getattr("__spec__")?.getattr_opt("_initializing")? else { return Ok(false) };
-    if !initializing.is_truthy()? {
+    // What stands there may be no module: None forbids the import.
+    let Some(spec) = numpy.getattr_opt("__spec__")? else { return Ok(false) };
+    let initializing = spec.getattr_opt("_initializing")?;
+    if !initializing.is_some_and(|initializing| initializing.is_truthy().unwrap_or(false)) {
         return Ok(false);
     }
     let globals = numpy.getattr("__dict__")?;
