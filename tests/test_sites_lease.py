@@ -244,7 +244,7 @@ def test_of_two_holders_of_before_the_later_one_has_the_lease(monkeypatch):
     asyncio.run(asyncio.wait_for(story(), 20))
 
 
-def test_the_room_is_not_entered_until_it_is_used_and_needs_no_ray_then():
+def test_the_distributed_part_is_not_imported_until_it_is_used_and_needs_no_ray_then():
     code = "import sys, lately; assert 'lately.distributed' not in sys.modules; import lately.distributed; "
     code += "assert not {'ray', 'fsspec'} & set(sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0

@@ -264,7 +264,7 @@ def test_the_replicas_of_ranges_are_chosen_independently():
 
 
 @pytest.mark.parametrize("name", ["_contents.blank", "_slices.horizontal", "_slices.sliced"])
-def test_the_examples_of_the_room(name):
+def test_the_examples_of_the_distributed_part(name):
     module = importlib.import_module(f"lately.distributed.{name}")
     tried = doctest.testmod(module, extraglobs={"lately": lately, "np": np}, optionflags=doctest.ELLIPSIS)
     assert tried.attempted
