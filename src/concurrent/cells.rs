@@ -95,7 +95,7 @@ impl<const LANES: usize, const LINES: usize> SharedLines<LANES, LINES> {
     }
 
     fn page(&self, page: usize) -> Page<'_, LANES> {
-        Page { state: &self.states[page], lines: &self.lines[page * PAGE..][..PAGE], k: self.k }
+        Page { state: &self.states[page], lines: &self.lines.as_chunks::<PAGE>().0[page], k: self.k }
     }
 
     /// Returns the page of a key, and its bits there.

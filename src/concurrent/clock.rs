@@ -66,7 +66,7 @@ pub(super) struct SharedClock {
     /// Insertions that threads have taken.
     taken: CachePadded<AtomicU64>,
     /// Insertions taken and not used yet, by threads.
-    stripes: Box<[CachePadded<AtomicU64>]>,
+    stripes: Box<[CachePadded<AtomicU64>; STRIPES]>,
     /// Time clock: the latest step.
     step: CachePadded<AtomicI64>,
     /// Time clock: whether a key has come without a time of its own.
@@ -90,7 +90,7 @@ impl SharedClock {
             max_ahead: clock.max_ahead(),
             lease,
             taken: CachePadded(AtomicU64::new(clock.inserted())),
-            stripes: (0..STRIPES).map(|_| CachePadded(AtomicU64::new(0))).collect(),
+            stripes: Box::new([const { CachePadded(AtomicU64::new(0)) }; STRIPES]),
             step: CachePadded(AtomicI64::new(step)),
             by_system: AtomicBool::new(clock.by_system()),
         })
@@ -206,7 +206,7 @@ impl SharedClock {
 
     /// Returns the bytes of memory, beside the pages.
     pub fn nbytes(&self) -> usize {
-        size_of::<Self>() + size_of_val(&self.stripes[..])
+        size_of::<Self>() + size_of_val(&*self.stripes)
     }
 
     /// Returns the moment as of which a lookup acts; none where nothing has been inserted.
@@ -228,13 +228,6 @@ impl SharedClock {
     #[inline(always)]
     fn begin_of(&self, step: i64) -> i64 {
         step.saturating_mul(self.length)
-    }
-
-    /// Returns whether a rotation of a page is over at this moment, or after this number of insertions.
-    #[inline(always)]
-    fn is_over(&self, page: i64, rotation: i64, now: i64) -> bool {
-        let end = self.begin_of((rotation + 1).saturating_mul(self.pages).saturating_add(page));
-        now >= end && end != i64::MAX
     }
 
     /// Returns the rotation of a page at this moment, or after this number of insertions. Page p begins rotation r with
@@ -286,21 +279,22 @@ impl Timing for Call<'_> {
     type Refusal = TooLate;
 
     #[inline(always)]
-    fn is_behind(&self, rotation: i64) -> bool {
-        self.clock.is_over(self.page, rotation, self.now(1))
-    }
-
-    fn rotation_to_read(&self) -> i64 {
-        self.clock.rotation_at(self.page, self.now(1))
+    fn end_of(&self, rotation: i64) -> i64 {
+        self.clock.begin_of((rotation + 1).saturating_mul(self.clock.pages).saturating_add(self.page))
     }
 
     #[inline(always)]
-    fn is_due(&self, rotation: i64) -> bool {
-        self.clock.is_over(self.page, rotation, self.now(0))
+    fn is_due(&self, end: i64) -> bool {
+        // An end beyond all moments never comes.
+        self.now(0) >= end && end != i64::MAX
     }
 
     fn rotation_to_write(&self) -> i64 {
         self.clock.rotation_at(self.page, self.now(0))
+    }
+
+    fn rotation_to_read(&self) -> i64 {
+        self.clock.rotation_at(self.page, self.now(1))
     }
 
     #[inline(always)]

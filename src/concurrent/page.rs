@@ -69,22 +69,22 @@ pub struct Probe<const LINES: usize> {
 /// What the words of a key's lines were when a thread loaded them.
 type Loaded<const LINES: usize> = [[u64; WORDS]; LINES];
 
-/// When a page rotates, as one call sees it. Each method may read a clock that goes on between two calls.
+/// When a page rotates, as one call sees it. Methods may read a clock that goes on between two calls.
 pub trait Timing {
     /// Why a call is refused.
     type Refusal;
 
-    /// Whether a lookup finds a page of this rotation behind the clock.
-    fn is_behind(&self, rotation: i64) -> bool;
+    /// The end of a rotation of the page, for [`is_due`](Self::is_due).
+    fn end_of(&self, rotation: i64) -> i64;
 
-    /// The rotation by which a lookup counts ages.
-    fn rotation_to_read(&self) -> i64;
-
-    /// Whether a page of this rotation has to rotate before an insertion.
-    fn is_due(&self, rotation: i64) -> bool;
+    /// Whether a page whose rotation has this end must rotate before an insertion. A lookup may find it behind then.
+    fn is_due(&self, end: i64) -> bool;
 
     /// The rotation into which an insertion writes.
     fn rotation_to_write(&self) -> i64;
+
+    /// The rotation by which a lookup counts ages, at most that of an insertion.
+    fn rotation_to_read(&self) -> i64;
 
     /// Refuses a call that came too late for what it loaded to be the whole truth.
     fn admit(&self) -> Result<(), Self::Refusal>;
@@ -113,7 +113,9 @@ impl<const LANES: usize> Page<'_, LANES> {
         timing: &T,
     ) -> Result<bool, T::Refusal> {
         let rotation = self.rotation();
-        let held = self.held(probe, &self.load(probe), rotation, timing);
+        let complete = Self::complete(probe, &self.load(probe), rotation);
+        let due = timing.is_due(timing.end_of(rotation));
+        let held = self.holds(if due { Self::counted(complete, rotation, timing) } else { complete });
         timing.admit()?;
         Ok(held)
     }
@@ -121,29 +123,47 @@ impl<const LANES: usize> Page<'_, LANES> {
     /// Whether the page held a key; inserts it if not. Of threads that race with one key exactly one gets `false`.
     #[inline(always)]
     pub fn seen<const LINES: usize, T: Timing>(&self, probe: &Probe<LINES>, timing: &T) -> Result<bool, T::Refusal> {
-        let mut rotation = self.rotation();
-        let mut loaded = self.load(probe);
-        let held = self.held(probe, &loaded, rotation, timing);
+        let rotation = self.rotation();
+        let loaded = self.load(probe);
+        let complete = Self::complete(probe, &loaded, rotation);
+        let end = timing.end_of(rotation);
+        let due = timing.is_due(end);
+        let held = self.holds(if due { Self::counted(complete, rotation, timing) } else { complete });
         timing.admit()?;
         if held {
             return Ok(true);
         }
-        let open = self.rotate_if_due(rotation, timing);
-        if open != rotation {
-            (rotation, loaded) = (open, self.load(probe));
-            if self.held(probe, &loaded, rotation, timing) {
-                return Ok(true);
-            }
+        if due {
+            return Ok(!self.is_first_after_rotation(probe, timing, NEVER));
         }
-        let mut decided_until = NEVER;
+        let first = self.write(probe, &loaded, rotation, NEVER);
+        if !first || self.is_open(rotation, end, timing) {
+            return Ok(!first);
+        }
+        Ok(!self.is_first_after_rotation(probe, timing, rotation))
+    }
+
+    /// Inserts a key that a thread has missed, once the page has rotated. Returns whether the thread is first with it.
+    /// Lanes up to `decided_until`, if any, have decided that it is.
+    #[cold]
+    fn is_first_after_rotation<const LINES: usize>(
+        &self,
+        probe: &Probe<LINES>,
+        timing: &impl Timing,
+        mut decided_until: i64,
+    ) -> bool {
         loop {
+            let rotation = self.settle(timing);
+            let loaded = self.load(probe);
+            let complete = Self::complete(probe, &loaded, rotation);
+            if decided_until == NEVER && self.holds(Self::counted(complete, rotation, timing)) {
+                return false;
+            }
             let first = self.write(probe, &loaded, rotation, decided_until);
-            if !first || self.is_open(rotation, timing) {
-                return Ok(!first);
+            if !first || self.is_open(rotation, timing.end_of(rotation), timing) {
+                return first;
             }
             decided_until = rotation;
-            rotation = self.settle(timing);
-            loaded = self.load(probe);
         }
     }
 
@@ -154,7 +174,7 @@ impl<const LANES: usize> Page<'_, LANES> {
         loop {
             let rotation = self.settle(timing);
             self.write(probe, &self.load(probe), rotation, NEVER);
-            if self.is_open(rotation, timing) {
+            if self.is_open(rotation, timing.end_of(rotation), timing) {
                 return Ok(());
             }
         }
@@ -185,12 +205,12 @@ impl<const LANES: usize> Page<'_, LANES> {
         state as i64 >> 1
     }
 
-    /// Whether the page is in this rotation, no thread rotates it, and no rotation is due.
+    /// Whether the page is in this rotation, which has this end, no thread rotates it, and no rotation is due.
     #[inline(always)]
-    fn is_open(&self, rotation: i64, timing: &impl Timing) -> bool {
+    fn is_open(&self, rotation: i64, end: i64, timing: &impl Timing) -> bool {
         #[cfg(loom)]
         fence(SeqCst);
-        self.state.0.load(SeqCst) == (rotation << 1) as u64 && !timing.is_due(rotation)
+        self.state.0.load(SeqCst) == (rotation << 1) as u64 && !timing.is_due(end)
     }
 
     /// The words of a key's lines.
@@ -206,15 +226,9 @@ impl<const LANES: usize> Page<'_, LANES> {
         loaded
     }
 
-    /// Whether k lanes in a row, by age, have all bits of the key in all its lines.
+    /// The lanes that have all bits of the key in all its lines, by age from the newest of a rotation.
     #[inline(always)]
-    fn held<const LINES: usize>(
-        &self,
-        probe: &Probe<LINES>,
-        loaded: &Loaded<LINES>,
-        rotation: i64,
-        timing: &impl Timing,
-    ) -> bool {
+    fn complete<const LINES: usize>(probe: &Probe<LINES>, loaded: &Loaded<LINES>, rotation: i64) -> u32 {
         let mut missing = [0; WORDS];
         for (mask, loaded) in probe.masks.iter().zip(loaded) {
             for i in 0..WORDS {
@@ -227,15 +241,23 @@ impl<const LANES: usize> Page<'_, LANES> {
             complete |= u32::from(missing[word] & bits == 0) << lane;
         }
         // Repeated as often as they fit, so that one rotation of the word rotates each copy.
-        let mut by_age = (complete * (u32::MAX / Self::ALL)).rotate_right(slot::<LANES>(rotation) as u32) & Self::ALL;
-        if timing.is_behind(rotation) {
-            let behind = timing.rotation_to_read().saturating_sub(rotation).max(0);
-            by_age &= Self::ALL.unbounded_shr(u32::try_from(behind).unwrap_or(u32::MAX));
-        }
+        (complete * (u32::MAX / Self::ALL)).rotate_right(slot::<LANES>(rotation) as u32) & Self::ALL
+    }
+
+    /// Those of the complete lanes that count for a lookup, though the page is behind the clock.
+    #[cold]
+    fn counted(complete: u32, rotation: i64, timing: &impl Timing) -> u32 {
+        let behind = timing.rotation_to_read().saturating_sub(rotation).max(0);
+        complete & Self::ALL.unbounded_shr(u32::try_from(behind).unwrap_or(u32::MAX))
+    }
+
+    /// Whether k lanes in a row are complete.
+    #[inline(always)]
+    fn holds(&self, mut complete: u32) -> bool {
         for _ in 1..self.k {
-            by_age &= by_age >> 1;
+            complete &= complete >> 1;
         }
-        by_age != 0
+        complete != 0
     }
 
     /// Writes the key's bits into the k newest lanes of a rotation, where they were missing. Returns whether this
@@ -268,7 +290,7 @@ impl<const LANES: usize> Page<'_, LANES> {
     /// The rotation for an insertion, of a page that was in this one.
     #[inline(always)]
     fn rotate_if_due(&self, rotation: i64, timing: &impl Timing) -> i64 {
-        if timing.is_due(rotation) { self.rotate_to(timing.rotation_to_write()) } else { rotation }
+        if timing.is_due(timing.end_of(rotation)) { self.rotate_to(timing.rotation_to_write()) } else { rotation }
     }
 
     /// The rotation for an insertion, when no thread rotates the page.
