@@ -136,7 +136,7 @@ impl<const LANES: usize> Page<'_, LANES> {
         if due {
             return Ok(!self.is_first_after_rotation(probe, timing, NEVER));
         }
-        let first = self.write(probe, &loaded, rotation, NEVER);
+        let first = self.write(probe, &loaded, rotation, self.k);
         if !first || self.is_open(rotation, end, timing) {
             return Ok(!first);
         }
@@ -159,7 +159,8 @@ impl<const LANES: usize> Page<'_, LANES> {
             if decided_until == NEVER && self.holds(Self::counted(complete, rotation, timing)) {
                 return false;
             }
-            let first = self.write(probe, &loaded, rotation, decided_until);
+            let deciding = u32::try_from(rotation.saturating_sub(decided_until)).unwrap_or(u32::MAX);
+            let first = self.write(probe, &loaded, rotation, deciding);
             if !first || self.is_open(rotation, timing.end_of(rotation), timing) {
                 return first;
             }
@@ -173,7 +174,7 @@ impl<const LANES: usize> Page<'_, LANES> {
         timing.admit()?;
         loop {
             let rotation = self.settle(timing);
-            self.write(probe, &self.load(probe), rotation, NEVER);
+            self.write(probe, &self.load(probe), rotation, self.k);
             if self.is_open(rotation, timing.end_of(rotation), timing) {
                 return Ok(());
             }
@@ -254,31 +255,34 @@ impl<const LANES: usize> Page<'_, LANES> {
     /// Whether k lanes in a row are complete.
     #[inline(always)]
     fn holds(&self, mut complete: u32) -> bool {
-        for _ in 1..self.k {
+        // No loop for the k that the planner takes.
+        if self.k > 1 {
+            complete &= complete >> 1;
+        }
+        for _ in 2..self.k {
             complete &= complete >> 1;
         }
         complete != 0
     }
 
     /// Writes the key's bits into the k newest lanes of a rotation, where they were missing. Returns whether this
-    /// thread is first with the key by the lanes younger than `decided_until`.
+    /// thread is first with the key by the newest lanes, as many as `deciding`.
     #[inline(always)]
     fn write<const LINES: usize>(
         &self,
         probe: &Probe<LINES>,
         loaded: &Loaded<LINES>,
         rotation: i64,
-        decided_until: i64,
+        deciding: u32,
     ) -> bool {
         let mut first = false;
-        for age in (0..i64::from(self.k)).rev() {
-            let written = rotation - age;
-            let (word, bits) = lane_bits::<LANES>(slot::<LANES>(written));
+        for age in (0..self.k).rev() {
+            let (word, bits) = lane_bits::<LANES>(slot::<LANES>(rotation - i64::from(age)));
             for (t, loaded) in loaded.iter().enumerate() {
                 let mask = probe.masks[t][word] & bits;
                 if loaded[word] & mask != mask {
                     let before = self.lines[probe.lines[t]].0[word].fetch_or(mask, SeqCst);
-                    if written > decided_until {
+                    if age < deciding {
                         first = before & mask != mask;
                     }
                 }

@@ -10,7 +10,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 PAGE = Path("src/concurrent/page.rs")
 DECIDES = "first = before & mask != mask;"
-LOOKS_AGAIN = "if !first || self.is_open(rotation, timing) {"
+LOOKS_AGAIN = "if !first || self.is_open(rotation, end, timing) {"
 MUTANTS = {
     "a thread is first if the key was absent when it looked": (DECIDES, "first = true;"),
     "a thread is first if any of its writes changed a word": (DECIDES, "first |= before & mask != mask;"),

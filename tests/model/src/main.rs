@@ -22,19 +22,19 @@ struct Due(i64);
 impl Timing for Due {
     type Refusal = std::convert::Infallible;
 
-    fn is_behind(&self, rotation: i64) -> bool {
-        rotation < self.0
+    fn end_of(&self, rotation: i64) -> i64 {
+        rotation
     }
 
-    fn rotation_to_read(&self) -> i64 {
-        self.0
-    }
-
-    fn is_due(&self, rotation: i64) -> bool {
-        rotation < self.0
+    fn is_due(&self, end: i64) -> bool {
+        end < self.0
     }
 
     fn rotation_to_write(&self) -> i64 {
+        self.0
+    }
+
+    fn rotation_to_read(&self) -> i64 {
         self.0
     }
 
