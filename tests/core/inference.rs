@@ -217,7 +217,7 @@ fn posteriors_of_time_are_the_shares_of_streams() {
 #[test]
 fn the_check_fails_for_a_prior_that_is_not_the_streams() {
     for (name, filter) in small_filters().into_iter().step_by(3) {
-        assert!(check_against_streams(name, &filter, (0.01, 0.013), 20_000, 41).is_err(), "{name}");
+        assert!(check_against_streams(name, &filter, (0.01, 0.015), 6_000, 41).is_err(), "{name}");
     }
 }
 
