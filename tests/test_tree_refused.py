@@ -48,8 +48,6 @@ def test_a_tree_of_one_node_is_a_filter():
         (lambda: BloomTree("dense", SHAPE, F, on_failure="maybe"), ValueError, "'maybe'"),
         (lambda: BloomTree("dense", SHAPE, F, top_down=0), ValueError, "from 1 to 2, got 0"),
         (lambda: BloomTree("dense", SHAPE, F, top_down=3), ValueError, "from 1 to 2, got 3"),
-        (lambda: BloomTree("dense", SHAPE, F, root_slices=0), ValueError, "root_slices"),
-        (lambda: BloomTree("dense", SHAPE, F, root_slices=100_000), ValueError, "parts"),
         (lambda: BloomTree("dense", SHAPE, "filter"), TypeError, "got str"),
         (lambda: BloomTree("dense", SHAPE, lately.Swamp(100, 0.01)), TypeError, "got Swamp"),
         (lambda: BloomTree("dense", SHAPE, lately.TimingBloomFilter(100, 0.01)), ValueError, "100 insertions"),

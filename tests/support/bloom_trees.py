@@ -50,15 +50,6 @@ def contents(tree, node):
     return tree._exchange.sites._sites[node]._contents
 
 
-def root_words(tree):
-    """The words of the root, of all its parts."""
-    root, nodes, slices = 0, len(tree._layout.topology), tree._layout.root_slices
-    if slices == 1:
-        return contents(tree, root)._slice.words()
-    sites = [root, *range(nodes, nodes + slices - 1)]
-    return np.concatenate([contents(tree, site)._slice.words() for site in sites])
-
-
 def nowhere_younger_than_above(tree):
     """Whether no cell of a node that counts was set later than that of its parent."""
     topology = tree._layout.topology

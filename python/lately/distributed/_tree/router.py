@@ -4,17 +4,21 @@ import threading
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Literal
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lately._core import FilterSpec
 from lately.distributed._contents.cells import NEVER
 from lately.distributed._producer.exchange import Exchange, FailedSitesError, until_done
-from lately.distributed._sites.interface import Failed, Lease
+from lately.distributed._producer.producer import Batch
+from lately.distributed._sites.interface import Failed, Lease, Message
 from lately.distributed._sites.results import UNKNOWN
-from lately.distributed._tree.place import Keys, Place
 from lately.distributed._tree.topology import Topology
+
+_Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -60,14 +64,16 @@ class Counters:
             raise FailedSitesError(self._exchange.failed)
 
 
-class _Found:
-    """What is known of n keys of a batch: the verdict, 0 for new, 1 for seen, or `UNKNOWN`.
+class _Climb:
+    """A batch on its way up, under a lease if `fence` is not 0, and what is known of its n keys.
 
-    `steps` has at which step of the path a key was found, `oldest` when the oldest of its cells was set there, or
-    `NEVER`.
+    `verdicts` are 0 for new, 1 for seen, or `UNKNOWN`. `steps` has at which step of the path a key was found, `oldest`
+    when the oldest of its cells was set there, or `NEVER`.
     """
 
-    def __init__(self, n: int) -> None:
+    def __init__(self, batch: Batch, like: FilterSpec) -> None:
+        n = len(batch)
+        self.batch, self.generations, self.fence = batch, like.generations(batch.moments, n), 0
         self.verdicts = np.full(n, UNKNOWN, dtype=np.int8)
         self.steps = np.zeros(n, dtype=np.int64)
         self.oldest = np.full(n, NEVER)
@@ -78,13 +84,18 @@ class _Found:
         answer: NDArray[np.bool_] = self.verdicts == 1
         return answer
 
-    def open(self) -> NDArray[np.int64]:
+    def open(self) -> _Rows:
         """Rows without a verdict."""
         return np.flatnonzero(self.verdicts == UNKNOWN)
 
-    def seen(self, rows: NDArray[np.int64], step: int, oldest: NDArray[np.int64]) -> None:
+    def seen(self, rows: _Rows, step: int, oldest: NDArray[np.int64]) -> None:
         """Record keys that were found."""
         self.verdicts[rows], self.steps[rows], self.oldest[rows] = 1, step, oldest
+
+    def message(self, node: int, method: str, rows: _Rows, *columns: NDArray[Any]) -> Message:
+        """Make a message to a node about some keys: their hashes, and other columns."""
+        request = None if method == "test" else self.batch.request(rows)
+        return Message(node, method, (self.batch.hashes[rows], *columns), request=request, fence=self.fence)
 
 
 class TreeRouter:
@@ -111,81 +122,70 @@ class TreeRouter:
     """
 
     def __init__(
-        self,
-        topology: Topology,
-        places: Sequence[Place],
-        rules: Rules,
-        leaf: int,
-        exchange: Exchange,
-        counters: Counters,
+        self, topology: Topology, like: FilterSpec, rules: Rules, leaf: int, exchange: Exchange, counters: Counters
     ) -> None:
-        self._topology, self._places, self._rules = topology, places, rules
+        self._topology, self._like, self._rules = topology, like, rules
         self._exchange, self._counters = exchange, counters
         self._path = topology.path(leaf)
         self._first = next(i for i, node in enumerate(self._path) if topology.levels[node] <= rules.threshold)
 
-    def query(self, keys: Keys) -> NDArray[np.bool_]:
+    def query(self, batch: Batch) -> NDArray[np.bool_]:
         """Return which keys were set within the window."""
-        found = _Found(len(keys))
-        decider = self._ascend(keys, found)
+        climb = _Climb(batch, self._like)
+        decider = self._ascend(climb)
         if decider is None:
-            self._undecided(found, found.open())
+            self._undecided(climb)
         else:
-            self._look_around(keys, found, decider)
-        return found.answer
+            self._look_around(climb, decider)
+        return climb.answer
 
-    def duplicated(self, keys: Keys, *, again: bool) -> NDArray[np.bool_]:
+    def duplicated(self, batch: Batch) -> NDArray[np.bool_]:
         """Return for each key in order whether it was there, and set it if not.
 
-        `again` means that the batch may have been sent before. Then the earlier answers of the nodes are read
-        first, which stand: another producer may have been answered "seen" because of them.
+        If the batch may have been sent before, the earlier answers of the nodes are read first, which stand: another
+        producer may have been answered "seen" because of them.
         """
         act = self._test_and_set if self._rules.test_and_set else self._first_test_then_set
-        return until_done(lambda again: act(keys, again=again), again=again)
+        return until_done(partial(act, batch), again=batch.again)
 
-    def _test_and_set(self, keys: Keys, *, again: bool) -> NDArray[np.bool_]:
+    def _test_and_set(self, batch: Batch, again: bool) -> NDArray[np.bool_]:
         """Algorithm 1, level by level."""
-        found = _Found(len(keys))
+        climb = _Climb(batch, self._like)
         if again:
-            self._recall(keys, found)
+            self._recall(climb)
         for step, node in enumerate(self._path):
-            if not len(rows := found.open()):
+            if not len(rows := climb.open()):
                 break
-            self._count(node, accesses=len(rows))
-            answer = self._places[node].duplicated(self._exchange, keys[rows])
+            answer = self._duplicated(climb, node, rows)
             if not isinstance(answer, Failed):
-                self._count(node, hits=int(answer.sum()))
-                found.verdicts[rows[answer]] = 1
+                climb.verdicts[rows[answer]] = 1
                 if step == len(self._path) - 1:
-                    found.verdicts[rows[~answer]] = 0
-        self._undecided(found, found.open())
-        return found.answer
+                    climb.verdicts[rows[~answer]] = 0
+        self._undecided(climb)
+        return climb.answer
 
-    def _first_test_then_set(self, keys: Keys, *, again: bool) -> NDArray[np.bool_]:
+    def _first_test_then_set(self, batch: Batch, again: bool) -> NDArray[np.bool_]:
         """Algorithm 2: test upwards, decide, set downwards."""
-        found = _Found(len(keys))
+        climb = _Climb(batch, self._like)
         if again:
-            self._recall(keys, found)
+            self._recall(climb)
             # Keys answered as new may not be set everywhere yet; they come before their repeats in the batch.
-            self._set(keys, found, np.flatnonzero(found.verdicts == 0), None)
-        decider = self._ascend(keys, found)
-        rows = found.open()
+            self._set(climb, np.flatnonzero(climb.verdicts == 0), None)
+        decider = self._ascend(climb)
+        rows = climb.open()
         with self._lease(decider if len(rows) else None) as lease:
-            fence = 0 if lease is None else lease.fence
+            climb.fence = 0 if lease is None else lease.fence
             if decider is not None:
-                self._look_around(keys, found, decider, fence)
-            rows = found.open()
+                self._look_around(climb, decider)
+            rows = climb.open()
             if decider is not None and len(rows):
-                node = self._path[decider]
-                self._count(node, accesses=len(rows))
-                answer = self._places[node].duplicated(self._exchange, keys[rows], fence)
+                answer = self._duplicated(climb, self._path[decider], rows)
                 if not isinstance(answer, Failed):
-                    self._count(node, hits=int(answer.sum()))
-                    found.verdicts[rows] = answer
-            self._undecided(found, found.open())
-            new = rows[found.verdicts[rows] == 0]
-            self._set(keys, found, new, len(self._path) - 1 if decider is None else decider, fence)
-        return found.answer
+                    climb.verdicts[rows] = answer
+            self._undecided(climb)
+            new = rows[climb.verdicts[rows] == 0]
+            self._set(climb, new, len(self._path) - 1 if decider is None else decider)
+        return climb.answer
 
     def _lease(self, decider: int | None) -> AbstractContextManager[Lease | None]:
         """Take the lease, if there is something above the deciding node to test."""
@@ -193,63 +193,76 @@ class TreeRouter:
             return nullcontext()
         return self._exchange.lease()
 
-    def _recall(self, keys: Keys, found: _Found) -> None:
+    def _test(self, climb: _Climb, tests: Sequence[tuple[int, _Rows]]) -> list[Any]:
+        """Read at some nodes when the oldest cell of some keys was set, or `NEVER` if a key is new there."""
+        for node, rows in tests:
+            self._count(node, accesses=len(rows))
+        return self._exchange.call([climb.message(node, "test", rows, climb.generations[rows]) for node, rows in tests])
+
+    def _duplicated(self, climb: _Climb, node: int, rows: _Rows) -> NDArray[np.bool_] | Failed:
+        """Test keys at a node, then set them; the site's own lock makes it one act."""
+        self._count(node, accesses=len(rows))
+        message = climb.message(node, "duplicated", rows, climb.generations[rows])
+        answer: NDArray[np.bool_] | Failed = self._exchange.call([message])[0]
+        if not isinstance(answer, Failed):
+            self._count(node, hits=int(answer.sum()))
+        return answer
+
+    def _recall(self, climb: _Climb) -> None:
         """Take the verdicts given when this batch came before."""
-        answers = self._exchange.send([self._places[node].recall(keys) for node in self._path])
-        for step, known in enumerate(answers):
-            if isinstance(known, Failed):
+        every = np.arange(len(climb.batch))
+        answers = self._exchange.call([climb.message(node, "recall", every) for node in self._path])
+        for step, answer in enumerate(answers):
+            if isinstance(answer, Failed):
                 continue
+            known = answer[1]
             if self._rules.test_and_set and step < len(self._path) - 1:
                 # A miss at a node below is not a verdict yet.
                 known = np.where(known == 0, UNKNOWN, known)
-            found.verdicts = np.where(known == UNKNOWN, found.verdicts, known)
+            climb.verdicts = np.where(known == UNKNOWN, climb.verdicts, known)
 
-    def _ascend(self, keys: Keys, found: _Found) -> int | None:
+    def _ascend(self, climb: _Climb) -> int | None:
         """Test from the leaf up to the deciding node; give its step, or None if no node that could decide has answered.
 
         A node that fails is skipped.
         """
         for step, node in enumerate(self._path):
-            if not len(rows := found.open()):
+            if not len(rows := climb.open()):
                 return self._first
-            self._count(node, accesses=len(rows))
-            answer = self._exchange.send([self._places[node].test(keys[rows])])[0]
+            answer = self._test(climb, [(node, rows)])[0]
             if isinstance(answer, Failed):
                 continue
             hit = answer != NEVER
             self._count(node, hits=int(hit.sum()))
-            found.seen(rows[hit], step, answer[hit])
+            climb.seen(rows[hit], step, answer[hit])
             if step >= self._first:
                 return step
         return None
 
-    def _look_around(self, keys: Keys, found: _Found, decider: int, fence: int = 0) -> None:
+    def _look_around(self, climb: _Climb, decider: int) -> None:
         """Test the nodes above the deciding one, and confirm from below what they match."""
         for step in range(decider + 1, len(self._path)):
-            if not len(rows := found.open()):
+            if not len(rows := climb.open()):
                 return
             node = self._path[step]
-            self._count(node, accesses=len(rows))
-            answer = self._exchange.send([self._places[node].test(keys[rows], fence)])[0]
+            answer = self._test(climb, [(node, rows)])[0]
             if isinstance(answer, Failed):
                 # Its children together know what it knew.
                 answer, suspects = np.full(len(rows), NEVER), rows
             else:
                 suspects = rows[answer != NEVER]
             others = [(child, suspects) for child in self._topology.children[node] if child != self._path[step - 1]]
-            seen = self._confirmed(keys, others, fence)[rows]
+            seen = self._confirmed(climb, others)[rows]
             self._count(node, hits=int(seen.sum()))
-            found.seen(rows[seen], step, answer[seen])
+            climb.seen(rows[seen], step, answer[seen])
 
-    def _confirmed(self, keys: Keys, tests: list[tuple[int, NDArray[np.int64]]], fence: int) -> NDArray[np.bool_]:
+    def _confirmed(self, climb: _Climb, tests: list[tuple[int, _Rows]]) -> NDArray[np.bool_]:
         """Test nodes, and after matches their children, down to the threshold; return which keys were found there."""
-        seen = np.zeros(len(keys), dtype=np.bool_)
+        seen = np.zeros(len(climb.batch), dtype=np.bool_)
         unanswered = seen.copy()
         while tests := [(node, left) for node, rows in tests if len(left := rows[~seen[rows]])]:
-            answers = self._exchange.send([self._places[node].test(keys[rows], fence) for node, rows in tests])
             deeper = []
-            for (node, rows), answer in zip(tests, answers, strict=True):
-                self._count(node, accesses=len(rows))
+            for (node, rows), answer in zip(tests, self._test(climb, tests), strict=True):
                 children, failed = self._topology.children[node], isinstance(answer, Failed)
                 hit = rows if failed else rows[answer != NEVER]
                 if failed and not children:
@@ -263,16 +276,16 @@ class TreeRouter:
         self._counters.fail(int(unanswered.sum()))
         return seen | unanswered if self._rules.unanswered else seen
 
-    def _set(self, keys: Keys, found: _Found, new: NDArray[np.int64], decided: int | None, fence: int = 0) -> None:
+    def _set(self, climb: _Climb, new: _Rows, decided: int | None) -> None:
         """Set new keys on the whole path, and in a dense tree the others below where they were found.
 
         `decided` is the step of the node that has already set the new keys in itself.
         """
-        length = np.where(found.oldest != NEVER, found.steps if self._rules.kind == "dense" else 0, 0)
+        length = np.where(climb.oldest != NEVER, climb.steps if self._rules.kind == "dense" else 0, 0)
         length[new] = len(self._path)
-        as_of = Keys(keys.hashes, found.oldest.copy(), keys.request)
-        as_of.generations[new] = keys.generations[new]
-        requests, at_root = [], 0
+        as_of = climb.oldest.copy()
+        as_of[new] = climb.generations[new]
+        messages, at_root = [], 0
         for step in reversed(range(len(self._path))):
             unset = length > step
             if step == decided:
@@ -281,16 +294,17 @@ class TreeRouter:
                 node = self._path[step]
                 at_root += len(rows) if node == self._topology.root else 0
                 self._count(node, accesses=len(rows))
-                requests.append(self._places[node].set(as_of[rows], found.verdicts[rows] == 1, fence))
-        answers = self._exchange.send(requests)
+                messages.append(climb.message(node, "set", rows, as_of[rows], climb.verdicts[rows] == 1))
+        answers = self._exchange.call(messages)
         # A node below that fails misses keys, which the root has.
         if at_root and isinstance(answers[0], Failed):
             self._counters.fail(at_root)
 
-    def _undecided(self, found: _Found, rows: NDArray[np.int64]) -> None:
-        """Give keys the verdict that replaces a missing answer."""
+    def _undecided(self, climb: _Climb) -> None:
+        """Give keys without a verdict the one that replaces a missing answer."""
+        rows = climb.open()
         self._counters.fail(len(rows))
-        found.verdicts[rows] = self._rules.unanswered
+        climb.verdicts[rows] = self._rules.unanswered
 
     def _count(self, node: int, *, accesses: int = 0, hits: int = 0) -> None:
         self._counters.count(self._topology.levels[node], accesses=accesses, hits=hits)
