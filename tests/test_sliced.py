@@ -229,7 +229,7 @@ class Replicas:
         self.like = make()
         self.sites = [{} for _ in range(ranges * replicas)]
         with SlicedFilter("diced", (ranges, replicas), self.like, dice="v-h") as sliced:
-            self.routes = sliced._slices._parts.ranges
+            self.routes = sliced._slices.ranges
         self.newest = -(2**62)
 
     def duplicated(self, key, time, *, refresh):

@@ -5,8 +5,6 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import islice
 from typing import Any, TypeVar
 
 from lately._core import OverfullWarning
@@ -44,18 +42,6 @@ class FailedSitesError(RuntimeError):
         sites = ", ".join(f"site {failed.site} ({failed.reason})" for failed in self.failed)
         again = "" if self.number is None else f": send the same keys again with number={self.number}"
         return f"no answer from {sites}{again}"
-
-
-@dataclass(frozen=True)
-class Request:
-    """Messages, and how to combine their answers."""
-
-    messages: Sequence[Message]
-    combine: Callable[[list[Any]], Any]
-
-    def then(self, act: Callable[[Any], Any]) -> "Request":
-        """Apply a function to the combined answers."""
-        return Request(self.messages, lambda answers: act(self.combine(answers)))
 
 
 class Exchange:
@@ -105,11 +91,6 @@ class Exchange:
         for failed in new:
             _warn(f"site {failed.site} does not answer ({failed.reason}): its keys are decided without it")
         return answers
-
-    def send(self, requests: Sequence[Request]) -> list[Any]:
-        """Send the messages of all requests at once, and return the combined answers of each."""
-        answers = iter(self.call([message for request in requests for message in request.messages]))
-        return [request.combine(list(islice(answers, len(request.messages)))) for request in requests]
 
     @contextmanager
     def lease(self, record: Record | None = None) -> Iterator[Lease]:

@@ -16,7 +16,7 @@ from lately.distributed._producer.producer import Batch, Verdicts
 from lately.distributed._sites.errors import ForgottenError, TooManyProducersError
 from lately.distributed._sites.interface import Failed, Lease, Message, Record
 from lately.distributed._sites.results import UNKNOWN, RequestId
-from lately.distributed._slices.parts import SILENT, Lookup, Parts
+from lately.distributed._slices.lookup import SILENT, Lookup
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,10 @@ class Cells:
         self._k, equal = int(like.parameters["k"]), like.parameters.get("equal_timers", 1)
         self._rule: dict[str, Any] = {"kept": like.retained, "least": least, "equal": equal}
         self._lateness = round((like.lateness or 0) * 1e9)
-        self._parts = Parts(ranges, self._k, np.arange(len(exchange.sites)))
-        self._missed = self._parts.missed
+        self.ranges = ranges
+        # For each site the newest generation written while it did not answer. While that is in the window, cells that
+        # the site shows unset may have been set.
+        self._missed = np.full(len(exchange.sites), NEVER)
 
     def query(self, batch: Batch) -> Verdicts:
         """Return which keys were inserted within the window. Nothing is set, so no lease is needed."""
@@ -115,7 +117,7 @@ class Cells:
         if batch.moments is not None:
             until = int(self._latest_for(batch.moments).min())
         writing = _Writing.of(batch, generations, until, refresh=True)
-        scattered = self._parts.ranges.scatter(batch.hashes)
+        scattered = self.ranges.scatter(batch.hashes)
 
         def act(_: bool) -> Verdicts:
             with self._exchange.lease(writing.record) as lease:
@@ -149,9 +151,9 @@ class Cells:
 
     def _read(self, batch: Batch, generations: NDArray[np.int64], fence: int = 0) -> Lookup:
         """Read the cells: all at once, or one site of each key after the other."""
-        found, request = self._parts.lookup(batch.hashes), batch.request()
+        found, request = self._lookup(batch.hashes), batch.request()
         if not self._pipelined or batch.again:
-            self._exchange.send([self._parts.read(found, request, fence)])
+            self._read_some(found, request, fence, [slice(None)] * len(found.shares))
             return found
         # A key is new if a cell is unset, unless an earlier key of the batch may set it; a query sets nothing.
         proves = found.first_of_key() if batch.number else [np.True_] * len(found.shares)
@@ -161,11 +163,21 @@ class Cells:
             rows = [np.flatnonzero((own == number) & open[keys]) for own, keys in zip(rounds, found.keys, strict=True)]
             if not any(map(len, rows)):
                 break
-            self._exchange.send([self._parts.read(found, request, fence, rows)])
+            self._read_some(found, request, fence, rows)
             for i, (keys, last) in enumerate(zip(found.keys, found.last, strict=True)):
                 unset = (np.maximum(last, found.missed[i]) < oldest[keys]) & (last != SILENT) & proves[i]
                 open[keys[rows[i]][unset[rows[i]]]] = False
         return found
+
+    def _read_some(self, found: Lookup, request: RequestId | None, fence: int, rows: list[Any]) -> None:
+        """Read the cells of these rows at each site of a lookup."""
+        some = [i for i, places in enumerate(found.places) if len(places[rows[i]])]
+        answers = self._exchange.call([found.message("read", i, rows[i], request, fence) for i in some])
+        for i, answer in zip(some, answers, strict=True):
+            found.put(i, rows[i], answer)
+
+    def _lookup(self, hashes: NDArray[np.uint64]) -> Lookup:
+        return Lookup(self.ranges.scatter(hashes), len(hashes), self._k, self._missed)
 
     def _complete(self, lease: Lease) -> None:
         """Write the batch of a lease that ended in the middle: with its own requests, so that no site does it twice."""
@@ -176,9 +188,9 @@ class Cells:
         if lease.left is not None:
             left = _Writing(*lease.left)
             if left.verdicts is not None:
-                self._set(left, self._parts.lookup(left.hashes), lease.fence)
+                self._set(left, self._lookup(left.hashes), lease.fence)
                 return
-            scattered = self._parts.ranges.scatter(left.hashes)
+            scattered = self.ranges.scatter(left.hashes)
             # An error that stays concerns its own producer, and must not stop the others.
             with suppress(ValueError, ForgottenError, TooManyProducersError):
                 if self._in_time(left, scattered, lease):
@@ -227,10 +239,22 @@ class Cells:
         return oldest != NEVER, unanswered
 
     def _set(self, writing: _Writing, found: Lookup, fence: int) -> NDArray[np.bool_]:
-        """Send the verdicts to the sites, which set the cells; return the keys of sites that did not answer."""
-        columns, options = (writing.verdicts, writing.behind), {"refresh": writing.refresh, "newest": writing.now}
-        failed: NDArray[np.bool_]
-        (failed,) = self._exchange.send([self._parts.set(found, columns, writing.keys, fence, **options)])
+        """Send the verdicts to the sites, which set the cells; return the keys of sites that did not answer.
+
+        Keys that were seen are sent too, though nothing is set. If only some sites get this and the batch is sent
+        again, each of its keys either is known to one of its sites, or finds all of its cells as they were.
+        """
+        columns = [column for column in (writing.verdicts, writing.behind) if column is not None]
+        options = {"refresh": writing.refresh, "newest": writing.now}
+        messages = [
+            found.message("set", i, slice(None), writing.keys, fence, columns, **options)
+            for i in range(len(found.shares))
+        ]
+        failed = np.zeros(len(writing.hashes), dtype=np.bool_)
+        for message, keys, answer in zip(messages, found.keys, self._exchange.call(messages), strict=True):
+            if isinstance(answer, Failed):
+                self._missed[message.site] = max(self._missed[message.site], writing.now)
+                failed[keys] = True
         return failed
 
     def _generations(self, batch: Batch) -> NDArray[np.int64]:

@@ -1,21 +1,17 @@
-"""A filter whose cells are cut among sites: the messages that read and set them, and what the sites answer."""
+"""Keys whose cells are on many sites: the messages that read and set their cells, and what the sites answer."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lately._core import Ranges, Scattered
+from lately._core import Scattered
 from lately.distributed._contents.cells import NEVER
-from lately.distributed._producer.exchange import Request
 from lately.distributed._sites.interface import Failed, Message
 from lately.distributed._sites.results import UNKNOWN, RequestId
 
 # In place of the generation of a cell whose site did not answer.
 SILENT = NEVER + 1
-# For each site of a lookup, which of its cells.
-Rows = Sequence[Any]
 
 
 class Lookup:
@@ -35,8 +31,6 @@ class Lookup:
         The verdict that a key was given when this batch was sent before.
     newest : ndarray of int64, shape (n,)
         The newest generation that a site of the key knows of without this batch.
-    answered : bool
-        Whether any site has answered.
     """
 
     def __init__(self, scattered: Scattered, n: int, k: int, missed: NDArray[np.int64]) -> None:
@@ -47,14 +41,20 @@ class Lookup:
         self.missed = [int(missed[site]) for site, _ in self.shares]
         self.known = np.full(n, UNKNOWN, dtype=np.int8)
         self.newest = np.full(n, NEVER)
-        self.answered = False
+
+    def message(
+        self, method: str, i: int, rows: Any, request: RequestId | None, fence: int, columns: Any = (), **options: Any
+    ) -> Message:
+        """Make a message to site number i of the list about some of its cells; columns and request are of keys."""
+        (site, cells), keys, places = self.shares[i], self.keys[i][rows], self.places[i][rows]
+        own = None if request is None else request.of_cells(places, self._k)
+        return Message(site, method, (cells[rows], *(column[keys] for column in columns)), options, own, fence)
 
     def put(self, i: int, rows: Any, answer: Any) -> None:
         """Record what site number i of the list answered for some of its cells."""
         if isinstance(answer, Failed):
             self.last[i][rows] = SILENT
             return
-        self.answered = True
         ages, (newest, lacks), *remembered = answer
         self.last[i][rows] = np.where(ages == np.iinfo(ages.dtype).max, NEVER, int(newest) - ages.astype(np.int64))
         self.missed[i] = max(self.missed[i], int(lacks))
@@ -89,67 +89,3 @@ class Lookup:
             _, first, cell = np.unique(cells, return_index=True, return_inverse=True)
             own.append(keys[first[cell]] == keys)
         return own
-
-
-class Parts:
-    """Makes messages to the sites of the cells, k of each key.
-
-    `missed` has for each site the newest generation written while it did not answer. While that is in the window, cells
-    that the site shows unset may have been set.
-    """
-
-    def __init__(self, ranges: Ranges, k: int, sites: NDArray[np.int64]) -> None:
-        self.ranges, self._k, self._sites = ranges, k, sites
-        self.missed = np.full(len(sites), NEVER)
-
-    def lookup(self, hashes: NDArray[np.uint64]) -> Lookup:
-        """Return the lookup of keys, of which nothing has been read."""
-        return Lookup(self.ranges.scatter(hashes), len(hashes), self._k, self.missed)
-
-    def read(self, found: Lookup, request: RequestId | None, fence: int = 0, rows: Rows | None = None) -> Request:
-        """Read all cells, or some, and record the answers. The request is the keys'."""
-        rows = [slice(None)] * len(found.shares) if rows is None else rows
-        some = [i for i, cells in enumerate(found.places) if len(cells[rows[i]])]
-
-        def put(answers: list[Any]) -> Lookup:
-            for i, answer in zip(some, answers, strict=True):
-                found.put(i, rows[i], answer)
-            return found
-
-        return Request([self._message("read", found, i, rows[i], request, fence) for i in some], put)
-
-    def set(self, found: Lookup, columns: Sequence[Any], request: RequestId, fence: int, **options: Any) -> Request:
-        """Send verdicts, and what else belongs to keys, to all sites; the answer is for which keys one has failed.
-
-        Keys that were seen are sent too, though nothing is set. If only some sites get this and the batch is sent
-        again, each of its keys either is known to one of its sites, or finds all of its cells as they were.
-        """
-        given = [column for column in columns if column is not None]
-
-        def failed(answers: list[Any]) -> NDArray[np.bool_]:
-            keys = np.zeros(len(found.known), dtype=np.bool_)
-            for (site, _), own, answer in zip(found.shares, found.keys, answers, strict=True):
-                if isinstance(answer, Failed):
-                    self.missed[site] = max(self.missed[site], options["newest"])
-                    keys[own] = True
-            return keys
-
-        every = range(len(found.shares))
-        messages = [self._message("set", found, i, slice(None), request, fence, given, options) for i in every]
-        return Request(messages, failed)
-
-    def _message(
-        self,
-        method: str,
-        found: Lookup,
-        i: int,
-        rows: Any,
-        request: RequestId | None,
-        fence: int,
-        columns: Sequence[NDArray[Any]] = (),
-        options: Any = None,
-    ) -> Message:
-        (site, cells), keys, places = found.shares[i], found.keys[i][rows], found.places[i][rows]
-        own = None if request is None else request.of_cells(places, self._k)
-        sent = (cells[rows], *(column[keys] for column in columns))
-        return Message(int(self._sites[site]), method, sent, options or {}, own, fence)
