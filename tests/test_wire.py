@@ -30,6 +30,7 @@ from lately.distributed._sites.port import (
     proof,
 )
 from lately.distributed._sites.results import RequestId
+from support.site import close
 
 KEY = key_of(b"secret", 0)
 
@@ -46,7 +47,7 @@ def listen(monkeypatch):
 
     yield make
     for listener in made:
-        listener.close()
+        close(listener)
 
 
 def exchanged(address, value, *, key=KEY, seconds=30.0):

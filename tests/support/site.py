@@ -1,6 +1,7 @@
 """A site's contents, stores that fail or wait, and what they hold."""
 
 import json
+import socket
 import threading
 from collections import Counter
 
@@ -104,6 +105,12 @@ def fences(sites, producers, leases):
     for thread in threads:
         thread.join(60)
     return found
+
+
+def close(listener):
+    """Close a port, as when its process ends; a shutdown wakes the thread that waits for the next connection."""
+    listener._socket.shutdown(socket.SHUT_RDWR)
+    listener._socket.close()
 
 
 def names(folder):
