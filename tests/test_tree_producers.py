@@ -12,7 +12,6 @@ from lately.distributed._sites.local import LocalSites
 from lately.distributed._tree.tree import BloomTree
 from support.bloom_trees import KINDS, LEAVES, SHAPE, timing
 
-
 TREES = [{}, {"top_down": 1}, {"top_down": 2}]
 
 

@@ -57,16 +57,8 @@ class BloomTree(DistributedFilter):
         The verdict about a key that no node below has seen, if the root does not answer; `failures` counts these keys.
         "raise": there is none, but a `FailedSitesError` with the number by which the batch is sent again. A node below
         that fails is passed over.
-    sites : {"local", "ray"} or callable, default "local"
-        Where the nodes run: in this process, as actors of Ray, or started by a function that is passed their makers.
-    checkpoint : path or address, optional
-        Where the sites keep their checkpoints. The default is None: a site that ends forgets all.
-    interval : float, default 30.0
-        Most seconds from a change to its checkpoint.
-    deadline : float, optional
-        Seconds that a site has to answer: 10 by default.
-    name : str, optional
-        Of the tree: the prefix of its sites' names, by which checkpoints are found again.
+    sites, checkpoint, interval, deadline, name
+        As in `SlicedFilter`: where the nodes run, and where they keep checkpoints.
 
     Raises
     ------
