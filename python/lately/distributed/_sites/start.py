@@ -4,12 +4,12 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
 from lately.distributed._sites.errors import CheckpointError
 from lately.distributed._sites.interface import PROTOCOL, Failed, Maker, Sites
 from lately.distributed._sites.local import LocalSites
+from lately.distributed._sites.ray_sites import RaySites
 from lately.distributed._sites.site import Contents, Site
 from lately.distributed._sites.store import Store, store
 
@@ -84,11 +84,7 @@ def start(
         if actors is not None:
             raise ValueError("actors is for sites='ray': those of this process are held by it")
         return LocalSites(makers)
-    # Imported only when needed: Ray takes seconds.
-    started: Sites = import_module("lately.distributed._sites.ray_sites").RaySites(
-        makers, actors=actors, name=name, deadline=DEADLINE if deadline is None else deadline
-    )
-    return started
+    return RaySites(makers, actors=actors, name=name, deadline=DEADLINE if deadline is None else deadline)
 
 
 def manifest_of(sites: Sites) -> dict[str, Any]:

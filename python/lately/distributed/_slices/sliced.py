@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from functools import partial
-from importlib import import_module
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ from lately.distributed._producer.distributed_filter import DistributedFilter
 from lately.distributed._producer.exchange import Exchange
 from lately.distributed._producer.producer import Producer, Verdicts
 from lately.distributed._sites.interface import Failed, Sites
+from lately.distributed._sites.ray_sites import RaySites
 from lately.distributed._sites.start import Where, manifest_of, start
 from lately.distributed._slices.slicing import Dice, Kind, OnFailure, Slicing
 
@@ -217,9 +217,7 @@ class SlicedFilter(DistributedFilter):
         >>> SlicedFilter.connect("clicks").duplicated(clicks)  # doctest: +SKIP
         """
         if isinstance(to, str):
-            # Imported only when needed: Ray takes seconds.
-            actors = import_module("lately.distributed._sites.ray_sites")
-            to = cast("Sites", actors.RaySites.connect(to, deadline=deadline))
+            to = RaySites.connect(to, deadline=deadline)
         slicing = Slicing.of_manifest(manifest_of(to), on_failure=on_failure, pipelined=pipelined)
         return cls._over(slicing, to, producer)
 

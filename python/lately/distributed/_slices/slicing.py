@@ -101,7 +101,7 @@ class Slicing:
         return cls.of(
             kind,
             slices if isinstance(slices, int) else tuple(slices),
-            Blank.of_manifest(given),
+            Blank(given),
             dice=dice,
             on_failure=on_failure,
             pipelined=pipelined,
