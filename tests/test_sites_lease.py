@@ -24,7 +24,7 @@ def test_local_sites_answer_fail_and_come_back():
     kept = Slow()
     sites = LocalSites([partial(lambda i: Site(bloom(), name=str(i), store=kept, interval=0), i) for i in range(3)])
     messages = [Message(i, "duplicated", (HASHES[i::3],), {"refresh": True}) for i in range(3)]
-    traffic = Traffic.none(3)
+    traffic = Traffic(0, 0, 0, 0, np.zeros(3, dtype=int))
     answers = sites.call(messages)
     traffic.count(messages, answers)
     assert not np.concatenate(answers).any()

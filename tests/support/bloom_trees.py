@@ -52,7 +52,7 @@ def contents(tree, node):
 
 def nowhere_younger_than_above(tree):
     """Whether no cell of a node that counts was set later than that of its parent."""
-    topology = tree._layout.topology
+    topology = tree._spec.topology
     nodes = [contents(tree, node)._slice for node in range(len(topology))]
     cells = np.stack([last_set(node) for node in nodes])
     cells[cells < max(node.newest for node in nodes) - tree._like.retained] = NEVER

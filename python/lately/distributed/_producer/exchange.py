@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+import numpy as np
+
 from lately._core import OverfullWarning
 from lately.distributed._sites.errors import SupersededError
 from lately.distributed._sites.interface import Failed, Lease, Message, Record, Sites, Traffic
@@ -52,7 +54,7 @@ class Exchange:
 
     def __init__(self, sites: Sites, *, strict: bool) -> None:
         self.sites, self.strict = sites, strict
-        self.traffic = Traffic.none(len(sites))
+        self.traffic = Traffic(0, 0, 0, 0, np.zeros(len(sites), dtype=np.int64))
         # Sites that did not answer their last message, each with the moment at which its outage began.
         self._out: dict[int, Failed] = {}
         self._incarnations = dict(sites.incarnations)

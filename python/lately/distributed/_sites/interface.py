@@ -84,11 +84,6 @@ class Traffic:
     received: int
     keys: NDArray[np.int64]
 
-    @classmethod
-    def none(cls, sites: int) -> Traffic:
-        """Make the traffic of a producer that has sent nothing."""
-        return cls(0, 0, 0, 0, np.zeros(sites, dtype=np.int64))
-
     def count(self, messages: Sequence[Message], answers: Sequence[Any]) -> None:
         """Add messages and their answers."""
         for message, answer in zip(messages, answers, strict=True):

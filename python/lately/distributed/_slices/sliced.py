@@ -182,14 +182,8 @@ class SlicedFilter(DistributedFilter):
         ----------
         to : str or Sites
             The name of sites on Ray, or sites.
-        on_failure : optional
+        on_failure, pipelined, producer, deadline : optional
             As in the constructor. Each producer has its own.
-        pipelined : bool, optional
-            As in the constructor. Each producer has its own.
-        producer : str, optional
-            As in the constructor.
-        deadline : float, default 10
-            Seconds that a site on Ray has to answer.
 
         Returns
         -------
@@ -244,11 +238,6 @@ class SlicedFilter(DistributedFilter):
         ----------
         keys, at, number, offsets
             As in `duplicated`.
-
-        Raises
-        ------
-        TypeError, ValueError
-            As `duplicated`.
         """
         self._answer(self._producer.write(keys, at, number, offsets, self._slices.insert, _NOTHING))
 
@@ -257,19 +246,12 @@ class SlicedFilter(DistributedFilter):
 
         Parameters
         ----------
-        keys : array-like, Series, column or frame
-            A batch of n keys. See `lately.hash_keys`.
-        at : time or n times, optional
-            The moment of the query, for a window of time; the default is now.
+        keys, at
+            As in `duplicated`; `at` is the moment of the query.
 
         Returns
         -------
         ndarray of bool, shape (n,)
-
-        Raises
-        ------
-        TypeError, ValueError
-            As `duplicated`.
         """
         batch = self._producer.query(keys, at)
         return self._answer(self._slices.query(batch) if len(batch) else _NOTHING)

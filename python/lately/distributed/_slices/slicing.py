@@ -1,5 +1,6 @@
 """The ways to slice a filter: how many sites, what each holds, and how keys are sent there."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -128,22 +129,16 @@ def _counts(slices: int | Sequence[int], kind: Kind) -> tuple[int, ...]:
         form = "two numbers, (S, S')" if wanted == 2 else "one number"
         raise TypeError(f"slices of a {kind} filter must be {form}, got {slices!r}")
     counts = tuple(int(n) for n in given)
-    total = 1
-    for count in counts:
-        total *= count
-    if min(counts) < 1 or total > MOST_SITES:
+    if min(counts) < 1 or math.prod(counts) > MOST_SITES:
         raise ValueError(f"slices must be at least 1, and at most {MOST_SITES} in all, got {slices!r}")
     return counts
 
 
 def _least(on_failure: OnFailure, k: int) -> int:
-    if on_failure == "raise":
-        # Only writes that a site has lost are left to decide on: as in a horizontal filter, what it lacks is new.
-        return k
-    if on_failure == "duplicate":
-        return 0
-    if on_failure == "distinct":
-        return k
+    # With "raise" only writes that a site has lost are left to decide on: as in a horizontal filter, they are new.
+    named = {"raise": k, "duplicate": 0, "distinct": k}
+    if isinstance(on_failure, str) and on_failure in named:
+        return named[on_failure]
     if isinstance(on_failure, str) or not hasattr(on_failure, "__index__") or isinstance(on_failure, bool):
         raise ValueError(
             f"on_failure must be 'raise', 'duplicate', 'distinct' or a number of cells, got {on_failure!r}"

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lately._core import FilterSpec
+from lately.distributed._contents.blank import Blank
 from lately.distributed._contents.cells import NEVER
 from lately.distributed._producer.exchange import Exchange, FailedSitesError, until_done
 from lately.distributed._producer.producer import Batch
@@ -22,14 +23,16 @@ _Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Rules:
-    """How a tree answers.
+class TreeSpec:
+    """What every producer must know of a tree, whose nodes are filters like `blank`.
 
     `test_and_set` means that a node that misses a key sets it at once (algorithm 1), not after the verdict (algorithm
     2). `threshold` is the level d, above which a match must be confirmed from below; 0 for none. `unanswered` is the
     verdict about a key whose decisive node has failed; if they are `strict`, there is an error in its place.
     """
 
+    topology: Topology
+    blank: Blank
     kind: Literal["sparse", "dense"]
     test_and_set: bool
     threshold: int
@@ -121,13 +124,11 @@ class TreeRouter:
     act, so a producer does this in its lease. The deciding node is then the one on the path at the threshold.
     """
 
-    def __init__(
-        self, topology: Topology, like: FilterSpec, rules: Rules, leaf: int, exchange: Exchange, counters: Counters
-    ) -> None:
-        self._topology, self._like, self._rules = topology, like, rules
+    def __init__(self, spec: TreeSpec, like: FilterSpec, leaf: int, exchange: Exchange, counters: Counters) -> None:
+        self._spec, self._topology, self._like = spec, spec.topology, like
         self._exchange, self._counters = exchange, counters
-        self._path = topology.path(leaf)
-        self._first = next(i for i, node in enumerate(self._path) if topology.levels[node] <= rules.threshold)
+        self._path = spec.topology.path(leaf)
+        self._first = next(i for i, node in enumerate(self._path) if spec.topology.levels[node] <= spec.threshold)
 
     def query(self, batch: Batch) -> NDArray[np.bool_]:
         """Return which keys were set within the window."""
@@ -145,7 +146,7 @@ class TreeRouter:
         If the batch may have been sent before, the earlier answers of the nodes are read first, which stand: another
         producer may have been answered "seen" because of them.
         """
-        act = self._test_and_set if self._rules.test_and_set else self._first_test_then_set
+        act = self._test_and_set if self._spec.test_and_set else self._first_test_then_set
         return until_done(partial(act, batch), again=batch.again)
 
     def _test_and_set(self, batch: Batch, again: bool) -> NDArray[np.bool_]:
@@ -216,7 +217,7 @@ class TreeRouter:
             if isinstance(answer, Failed):
                 continue
             known = answer[1]
-            if self._rules.test_and_set and step < len(self._path) - 1:
+            if self._spec.test_and_set and step < len(self._path) - 1:
                 # A miss at a node below is not a verdict yet.
                 known = np.where(known == 0, UNKNOWN, known)
             climb.verdicts = np.where(known == UNKNOWN, climb.verdicts, known)
@@ -267,21 +268,21 @@ class TreeRouter:
                 hit = rows if failed else rows[answer != NEVER]
                 if failed and not children:
                     unanswered[rows] = True
-                elif not failed and (not children or self._topology.levels[node] >= self._rules.threshold):
+                elif not failed and (not children or self._topology.levels[node] >= self._spec.threshold):
                     seen[hit] = True
                 else:
                     deeper += [(child, hit) for child in children]
             tests = deeper
         unanswered &= ~seen
         self._counters.fail(int(unanswered.sum()))
-        return seen | unanswered if self._rules.unanswered else seen
+        return seen | unanswered if self._spec.unanswered else seen
 
     def _set(self, climb: _Climb, new: _Rows, decided: int | None) -> None:
         """Set new keys on the whole path, and in a dense tree the others below where they were found.
 
         `decided` is the step of the node that has already set the new keys in itself.
         """
-        length = np.where(climb.oldest != NEVER, climb.steps if self._rules.kind == "dense" else 0, 0)
+        length = np.where(climb.oldest != NEVER, climb.steps if self._spec.kind == "dense" else 0, 0)
         length[new] = len(self._path)
         as_of = climb.oldest.copy()
         as_of[new] = climb.generations[new]
@@ -304,7 +305,7 @@ class TreeRouter:
         """Give keys without a verdict the one that replaces a missing answer."""
         rows = climb.open()
         self._counters.fail(len(rows))
-        climb.verdicts[rows] = self._rules.unanswered
+        climb.verdicts[rows] = self._spec.unanswered
 
     def _count(self, node: int, *, accesses: int = 0, hits: int = 0) -> None:
         self._counters.count(self._topology.levels[node], accesses=accesses, hits=hits)

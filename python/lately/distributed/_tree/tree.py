@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
@@ -19,18 +18,9 @@ from lately.distributed._producer.exchange import Exchange
 from lately.distributed._producer.producer import Producer
 from lately.distributed._sites.interface import Sites
 from lately.distributed._sites.start import Where, start
-from lately.distributed._tree.router import Counters, Rules, TreeRouter
+from lately.distributed._tree.router import Counters, TreeRouter, TreeSpec
 from lately.distributed._tree.topology import Topology
 from lately.filters import BloomFilter, TimingBloomFilter
-
-
-@dataclass(frozen=True)
-class _Layout:
-    """What every producer must know of a tree."""
-
-    topology: Topology
-    blank: Blank
-    rules: Rules
 
 
 class BloomTree(DistributedFilter):
@@ -129,8 +119,8 @@ class BloomTree(DistributedFilter):
         if top_down is not None and not 1 <= top_down < topology.depth:
             raise ValueError(f"top_down must be a level below the root, from 1 to {topology.depth - 1}, got {top_down}")
         at_once = kind == "dense" and filter.window is None and top_down is None
-        rules = Rules(kind, at_once, top_down or 0, on_failure != "distinct", on_failure == "raise")
-        self._layout = _Layout(topology, blank, rules)
+        strict, unanswered = on_failure == "raise", on_failure != "distinct"
+        spec = TreeSpec(topology, blank, kind, at_once, top_down or 0, unanswered, strict)
         started = start(
             [partial(TreeNode, blank)] * len(topology),
             {"parents": list(topology.parents), **blank.manifest},
@@ -140,14 +130,14 @@ class BloomTree(DistributedFilter):
             deadline=deadline,
             name=name,
         )
-        self._begin(started, made=not started.connected)
+        self._begin(spec, started, made=not started.connected)
 
-    def _begin(self, sites: Sites, *, made: bool) -> None:
-        self._made = made
-        self._like = self._layout.blank.outline()
+    def _begin(self, spec: TreeSpec, sites: Sites, *, made: bool) -> None:
+        self._spec, self._made = spec, made
+        self._like = spec.blank.outline()
         # A node that fails is passed over; whether a missing answer is an error is up to the counters.
         self._exchange = Exchange(sites, strict=False)
-        self._counters = Counters(self._layout.topology.depth, self._exchange, strict=self._layout.rules.strict)
+        self._counters = Counters(spec.topology.depth, self._exchange, strict=spec.strict)
 
     def at(self, leaf: Hashable, *, producer: str | None = None) -> Leaf:
         """Give the handle of a producer at a leaf.
@@ -167,15 +157,15 @@ class BloomTree(DistributedFilter):
         ValueError
             If it is no leaf.
         """
-        number = self._layout.topology.number(leaf)
-        if number not in self._layout.topology.leaves:
+        number = self._spec.topology.number(leaf)
+        if number not in self._spec.topology.leaves:
             raise ValueError(f"node {leaf!r} is no leaf: producers are at leaves")
         return Leaf(self, number, producer)
 
     @property
     def leaves(self) -> list[Hashable]:
         """list: names of the leaves."""
-        return [self._layout.topology.names[leaf] for leaf in self._layout.topology.leaves]
+        return [self._spec.topology.names[leaf] for leaf in self._spec.topology.leaves]
 
     @property
     def accesses(self) -> NDArray[np.int64]:
@@ -195,19 +185,18 @@ class BloomTree(DistributedFilter):
     @property
     def nbytes(self) -> int:
         """int: bytes of the cells of all nodes."""
-        return self._like.nbytes * len(self._layout.topology)
+        return self._like.nbytes * len(self._spec.topology)
 
-    def __getstate__(self) -> tuple[_Layout, Sites]:
-        return self._layout, self._exchange.sites
+    def __getstate__(self) -> tuple[TreeSpec, Sites]:
+        return self._spec, self._exchange.sites
 
-    def __setstate__(self, state: tuple[_Layout, Sites]) -> None:
-        self._layout, sites = state
-        self._begin(sites, made=False)
+    def __setstate__(self, state: tuple[TreeSpec, Sites]) -> None:
+        self._begin(*state, made=False)
 
     def __repr__(self) -> str:
-        topology, rules = self._layout.topology, self._layout.rules
+        topology = self._spec.topology
         return (
-            f"<BloomTree {rules.kind} nodes={len(topology)} levels={topology.depth} leaves={len(topology.leaves)} "
+            f"<BloomTree {self._spec.kind} nodes={len(topology)} levels={topology.depth} leaves={len(topology.leaves)} "
             f"filter={self._like!r}>"
         )
 
@@ -220,10 +209,9 @@ class Leaf:
     """
 
     def __init__(self, tree: BloomTree, leaf: int, producer: str | None) -> None:
-        layout = tree._layout
         self._tree, self._leaf = tree, leaf
         self._producer = Producer(tree._like, producer)
-        self._router = TreeRouter(layout.topology, tree._like, layout.rules, leaf, tree._exchange, tree._counters)
+        self._router = TreeRouter(tree._spec, tree._like, leaf, tree._exchange, tree._counters)
 
     @property
     def number(self) -> int:
@@ -235,13 +223,8 @@ class Leaf:
 
         Parameters
         ----------
-        keys : array-like, Series, column or frame
-            n keys.
-        at : time or n times, optional
-            When they were seen, for a window of time. The default is now. They may step back by the filter's lateness.
-        number : int, optional
-            Of the batch, counted upwards from 1; that of the last one to send it again, with the same `at`. The default
-            is the next.
+        keys, at, number
+            As in `SlicedFilter.duplicated`.
 
         Returns
         -------
@@ -249,10 +232,8 @@ class Leaf:
 
         Raises
         ------
-        TypeError
-            If a key is of a type that has no canonical form, or the producer has a name and the batch no number.
-        ValueError
-            If `at` is missing a time, steps back too far or does not fit `keys`, or `number` lies before the last one.
+        TypeError, ValueError
+            As by `SlicedFilter.duplicated`.
         FailedSitesError
             If no node answers that could decide about a key, unless `on_failure` allows a guess.
         """
@@ -276,4 +257,4 @@ class Leaf:
         return Leaf, (self._tree, self._leaf, None)
 
     def __repr__(self) -> str:
-        return f"<Leaf {self._tree._layout.topology.names[self._leaf]!r} of {self._tree!r}>"
+        return f"<Leaf {self._tree._spec.topology.names[self._leaf]!r} of {self._tree!r}>"
