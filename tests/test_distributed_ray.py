@@ -235,12 +235,12 @@ def test_who_dies_in_his_turn_holds_up_nobody_for_long(pair, ray_cluster):
         # Its deadline is 60 seconds; who lives holds it for as long as he needs: the call ends in vain after the time
         # of a lease, which this one outlasts.
         assert time.monotonic() - began < 30
-        assert pair._actors.of_lease(60, "take")[0] == 0
+        assert pair.of_lease(60, "take")[0] == 0
 
 
 def test_fences_ascend_when_the_actor_of_the_lease_dies(pair, ray_cluster):
     with pair.lease() as before:
-        ray_cluster.kill(pair._actors.handles[LEASE_ACTOR], no_restart=False)
+        ray_cluster.kill(pair._handles[LEASE_ACTOR], no_restart=False)
     with pair.lease() as after:
         assert after.fence > before.fence
 

@@ -72,7 +72,7 @@ def kills(ray, shape, folder, number):
             # Between two deaths that lie so far apart, something gets through.
             stream.until(3)
             time.sleep(rng.uniform(0, 0.05))
-            ray.kill(f.sites._actors.handles[LEASE_ACTOR], no_restart=False)
+            ray.kill(f.sites._handles[LEASE_ACTOR], no_restart=False)
         stream.until(10)
         new = stream.stop()
         assert f.query(np.arange(len(new))).all()

@@ -278,7 +278,7 @@ def cut_off(how, folder, node, raylet, workers, way, filters, writers):
         for site, status in enumerate(f.status()):
             if status["node"] == node:
                 old[name, site] = status["process"]
-                key = key_of(f.sites._actors.spec.secret, f.sites._actor_of[site])
+                key = key_of(f.sites._spec.secret, f.sites._actor_of[site])
                 calls[name, site] = Old(tuple(status["port"]), key, site)
     assert {name for name, _ in old} == filters.keys() - {"lease"}, f"Ray has put sites elsewhere: {old}"
     processes = set(old.values())
