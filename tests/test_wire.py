@@ -20,13 +20,13 @@ from lately.distributed._sites.interface import Message
 from lately.distributed._sites.port import (
     GREETING,
     LARGEST,
+    LINKS,
     NONCE,
     STRANGERS,
     Listener,
     LostError,
     UnreachableError,
     key_of,
-    links,
     proof,
 )
 from lately.distributed._sites.results import RequestId
@@ -51,7 +51,7 @@ def listen(monkeypatch):
 
 
 def exchanged(address, value, *, key=KEY, seconds=30.0):
-    return links().exchange({0: (address, key, framed(value))}, time.monotonic() + seconds)[0]
+    return LINKS.exchange({0: (address, key, framed(value))}, time.monotonic() + seconds)[0]
 
 
 def unframed(frame):
@@ -162,7 +162,7 @@ def test_all_sites_have_the_batch_before_any_is_waited_for(listen):
     met = threading.Barrier(4)
     addresses = [listen(lambda request: met.wait(30) >= 0) for _ in range(4)]
     requests = {i: (address, KEY, framed([np.arange(10**5)])) for i, address in enumerate(addresses)}
-    answers = links().exchange(requests, time.monotonic() + 60)
+    answers = LINKS.exchange(requests, time.monotonic() + 60)
     assert answers == dict.fromkeys(range(4), True)
 
 
@@ -359,7 +359,7 @@ def test_what_is_sent_by_a_friend_but_no_frame_is_an_error(listen):
     address = listen(lambda request: request)
     frame = framed([np.arange(3)])
     frame[1] = frame[1].replace(b"<i8", b"|O8")
-    answer = links().exchange({0: (address, KEY, frame)}, time.monotonic() + 30)[0]
+    answer = LINKS.exchange({0: (address, KEY, frame)}, time.monotonic() + 30)[0]
     assert isinstance(raised(answer["error"]), ValueError)
     assert exchanged(address, "goes on") == "goes on"
 
@@ -388,7 +388,7 @@ def test_one_that_is_late_does_not_make_the_others_so(listen):
     late, early = listen(lambda request: go_on.wait() and None), listen(lambda request: request)
     requests = {i: (address, KEY, framed([i])) for i, address in enumerate([late, early])}
     for _ in range(2):
-        answers = links().exchange(requests, time.monotonic() + 0.5)
+        answers = LINKS.exchange(requests, time.monotonic() + 0.5)
         assert isinstance(answers[0], TimeoutError)
         assert answers[1] == [1]
     # What comes too late answers no request.

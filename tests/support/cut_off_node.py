@@ -41,7 +41,7 @@ import lately
 from lately.distributed import BloomTree, FailedSitesError, FailedSitesWarning, RaySites, SlicedFilter
 from lately.distributed._sites import ray_sites
 from lately.distributed._sites.frames import framed
-from lately.distributed._sites.port import key_of, links
+from lately.distributed._sites.port import LINKS, key_of
 
 FIRST, SECOND = np.arange(1000), np.arange(5000, 6000)
 LIKE = lately.BloomFilter(200_000, 1e-9)
@@ -231,7 +231,7 @@ class Old(threading.Thread):
     def run(self):
         """Call until it is over."""
         while not self.over:
-            answer = links().exchange({0: self._request}, time.monotonic() + LIMIT)[0]
+            answer = LINKS.exchange({0: self._request}, time.monotonic() + LIMIT)[0]
             if isinstance(answer, list):
                 self.last = time.monotonic()
             elif isinstance(answer, dict):

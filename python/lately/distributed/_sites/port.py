@@ -282,11 +282,13 @@ class Links:
         return answers
 
     def close(self) -> None:
-        """Close all idle connections."""
+        """Close all idle connections. A forked process does so too, since two must not speak over one."""
         for free in list(self._free.values()):
             for link in free:
                 link.close()
         self._free.clear()
+        # Another thread may have had the lock at the fork.
+        self._lock = threading.Lock()
 
     def _discard_lost(self) -> None:
         """Close the connections to actors that are gone."""
@@ -311,30 +313,8 @@ class Links:
             raise UnreachableError(str(error) or type(error).__name__) from error
 
 
-_lock = threading.Lock()
-_links: Links | None = None
-
-
-def links() -> Links:
-    """Return the connections of this process, which all handles share."""
-    global _links
-    with _lock:
-        _links = _links or Links()
-        return _links
-
-
-@atexit.register
-def _end() -> None:
-    if _links is not None:
-        _links.close()
-
-
-def _forget() -> None:
-    """Leave the connections to the parent process: two processes must not speak over one."""
-    global _links, _lock
-    _end()
-    _links, _lock = None, threading.Lock()
-
-
+# The connections of this process, which all handles share.
+LINKS = Links()
+atexit.register(LINKS.close)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+    os.register_at_fork(after_in_child=LINKS.close)

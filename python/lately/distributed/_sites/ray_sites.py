@@ -19,8 +19,8 @@ from lately.distributed._sites.errors import ReplacedError, raised
 from lately.distributed._sites.frames import framed
 from lately.distributed._sites.incarnation import forget
 from lately.distributed._sites.interface import Failed, Lease, Maker, Message, Record
-from lately.distributed._sites.lease import LeaseClient
-from lately.distributed._sites.port import Address, LostError, UnreachableError, fits, key_of, links
+from lately.distributed._sites.lease import leased
+from lately.distributed._sites.port import LINKS, Address, LostError, UnreachableError, fits, key_of
 
 # A site needs memory more than CPU. Ray sends a call again when it has restarted the actor: a site that has acted upon
 # the first answers the second alike (`RequestId`).
@@ -221,7 +221,7 @@ class RaySites:
     def lease(self, record: Record | None = None) -> AbstractContextManager[Lease]:
         """Take the lease; it lasts three deadlines at most, and ends within seconds if its producer dies."""
         self._check()
-        return LeaseClient(self.of_lease, self._deadline).taken(record)
+        return leased(self.of_lease, self._deadline, record)
 
     def status(self) -> list[dict[str, Any] | Failed]:
         """Return the state of each site (`Site.status`), and the ``node`` and the ``port`` of its actor."""
@@ -243,20 +243,6 @@ class RaySites:
     def kill(self, site: int) -> None:
         """Kill the actor that holds a site: what it has not saved is gone. Ray starts it again."""
         imported().kill(self._handles[self._actor_of[site]], no_restart=False)
-
-    def restart(self, site: int) -> None:
-        """Wait until Ray has started a site again.
-
-        Raises
-        ------
-        TimeoutError
-            If that takes longer than five minutes.
-        """
-        actor = self._actor_of[site]
-        self._outages.pop(actor, None)
-        answer = self._gather("status", {actor: (site,)}, START)[actor]
-        if isinstance(answer, Failed):
-            raise TimeoutError(answer.reason)
 
     def close(self) -> None:
         """Let the sites write their last checkpoints, and end them, for all who use them."""
@@ -338,7 +324,7 @@ class RaySites:
             if port is not None and self._refused.get(port, 0.0) < time.monotonic() and fits(frame := framed(request)):
                 sent[actor] = port, key_of(self._spec.secret, actor), frame
         answers: dict[int, Any] = {}
-        for actor, answer in (links().exchange(sent, end) if sent else {}).items():
+        for actor, answer in (LINKS.exchange(sent, end) if sent else {}).items():
             if isinstance(answer, UnreachableError):
                 self._refused[sent[actor][0]] = time.monotonic() + REFUSED
             elif isinstance(answer, LostError) or (isinstance(answer, dict) and answer["error"][0] == REPLACED):
