@@ -11,7 +11,7 @@ import lately
 from lately.distributed._contents.blank import Blank
 from lately.distributed._contents.cells import Part, TreeNode
 from lately.distributed._contents.whole import Whole
-from lately.distributed._sites import log as _log
+from lately.distributed._sites import checkpoints as _log
 from lately.distributed._sites import site as _site
 from lately.distributed._sites.errors import CheckpointError
 from lately.distributed._sites.results import RequestId

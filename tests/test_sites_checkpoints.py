@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 import lately
 from lately.distributed._contents.whole import Whole
+from lately.distributed._sites.checkpoints import MAGIC, group, pack, unpack
 from lately.distributed._sites.errors import CheckpointError
 from lately.distributed._sites.interface import Message
 from lately.distributed._sites.local import LocalSites
-from lately.distributed._sites.log import MAGIC, group, pack, unpack
 from lately.distributed._sites.results import RequestId
 from lately.distributed._sites.site import Site
 from lately.distributed._sites.store import Folder, store

@@ -336,10 +336,12 @@ def test_a_thousand_idle_connections_hold_up_nobody(listen):
             there.close()
 
 
-def test_a_frame_too_large_for_a_port_is_not_sent_by_one(monkeypatch):
-    assert _port.fits(framed([np.zeros(100)]))
+def test_a_frame_too_large_for_a_port_is_left_to_ray(listen, monkeypatch):
+    """As is all whose connection was lost."""
+    address = listen(lambda request: request)
     monkeypatch.setattr(_port, "LARGEST", (2**26, 799))
-    assert not _port.fits(framed([np.zeros(100)]))
+    assert isinstance(exchanged(address, [np.zeros(100)]), LostError)
+    assert exchanged(address, "goes on") == "goes on"
 
 
 def test_a_proof_cannot_be_used_twice(listen):

@@ -26,12 +26,6 @@ class Blank:
     """An empty filter of a window of time, or a Bloom filter: its class, and what its `from_parameters` takes.
 
     The manifest has these, of JSON's types: spans are nanoseconds.
-
-    Examples
-    --------
-    >>> blank = Blank.of(lately.BloomFilter(1_000_000, 0.01, seed=3))
-    >>> blank.make()
-    <BloomFilter capacity=1000000 fpr=1.00e-2 ...>
     """
 
     manifest: Mapping[str, Any]

@@ -20,8 +20,6 @@ Maker = Callable[[], "Site"]
 # Version of messages between sites and producers, and of the manifest.
 PROTOCOL = 6
 
-Plain = tuple[str, tuple[NDArray[Any], ...], dict[str, Any], tuple[Any, ...] | None, int]
-
 # A batch that is about to be written, of Python's and NumPy's types.
 Record = tuple[Any, ...]
 
@@ -37,7 +35,7 @@ class Message:
     request: RequestId | None = None
     fence: int = 0
 
-    def plain(self) -> Plain:
+    def plain(self) -> tuple[Any, ...]:
         """Return the method, the columns, the options, the fields of the request or None, and the fence.
 
         These travel between processes, and are part of version `PROTOCOL`.

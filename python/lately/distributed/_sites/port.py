@@ -92,11 +92,6 @@ def _receive_frame(peer: socket.socket, lengths: bytes | bytearray, end: float) 
     return _receive(peer, head, end), _receive(peer, arrays, end)
 
 
-def fits(frame: list[Buffer]) -> bool:
-    """Return whether a frame is small enough for a port."""
-    return all(length <= most for length, most in zip(LENGTHS.unpack(frame[0]), LARGEST, strict=True))
-
-
 class Listener:
     """A port that answers requests, with a thread for each connection; an OSError where none can be opened.
 
@@ -248,7 +243,11 @@ class Links:
 
         def finish(actor: int) -> None:
             if actor not in links:
-                links[actor] = self._made(*requests[actor][:2], end)
+                address, key, _ = requests[actor]
+                try:
+                    links[actor] = _Link(address, key, min(time.monotonic() + CONNECT, end))
+                except (OSError, EOFError) as error:
+                    raise UnreachableError(str(error) or type(error).__name__) from error
             links[actor].finish(unsent[actor], end)
 
         def receive(actor: int) -> None:
@@ -305,12 +304,6 @@ class Links:
                     return link
                 link.close()
         return None
-
-    def _made(self, address: Address, key: bytes, end: float) -> _Link:
-        try:
-            return _Link(address, key, min(time.monotonic() + CONNECT, end))
-        except (OSError, EOFError) as error:
-            raise UnreachableError(str(error) or type(error).__name__) from error
 
 
 # The connections of this process, which all handles share.

@@ -20,7 +20,7 @@ from lately.distributed._sites.frames import framed
 from lately.distributed._sites.incarnation import forget
 from lately.distributed._sites.interface import Failed, Lease, Maker, Message, Record
 from lately.distributed._sites.lease import leased
-from lately.distributed._sites.port import LINKS, Address, LostError, UnreachableError, fits, key_of
+from lately.distributed._sites.port import LINKS, Address, LostError, UnreachableError, key_of
 
 # A site needs memory more than CPU. Ray sends a call again when it has restarted the actor: a site that has acted upon
 # the first answers the second alike (`RequestId`).
@@ -61,9 +61,8 @@ class RaySites:
     deadline : float, default 10
         Seconds that a site has to answer. A message to a site that dies meanwhile is sent again, under the same number.
     transport : {"sockets", "ray"}, default "sockets"
-        How batches travel. Each actor has a TCP port on its node, for those who know the secret of these sites, which
-        travels with their handles; where a port cannot be reached, and when a connection is lost, batches go by calls
-        of Ray. With "ray" there are no ports. Keys' hashes cross the network unencrypted either way.
+        How batches travel: by a TCP port of each actor, and by calls of Ray where that cannot be reached and when a
+        connection is lost. With "ray" there are no ports. Keys' hashes cross the network unencrypted either way.
     **options
         What Ray's ``actor.options`` takes: ``num_cpus``, ``memory``, ``resources``, ``runtime_env`` and so on.
 
@@ -321,14 +320,14 @@ class RaySites:
         sent = {}
         for actor, request in requests.items():
             port = self._ports.get(actor)
-            if port is not None and self._refused.get(port, 0.0) < time.monotonic() and fits(frame := framed(request)):
-                sent[actor] = port, key_of(self._spec.secret, actor), frame
+            if port is not None and self._refused.get(port, 0.0) < time.monotonic():
+                sent[actor] = port, key_of(self._spec.secret, actor), framed(request)
         answers: dict[int, Any] = {}
         for actor, answer in (LINKS.exchange(sent, end) if sent else {}).items():
             if isinstance(answer, UnreachableError):
                 self._refused[sent[actor][0]] = time.monotonic() + REFUSED
             elif isinstance(answer, LostError) or (isinstance(answer, dict) and answer["error"][0] == REPLACED):
-                # What it did is unknown; Ray knows whether it is there, and starts it again.
+                # What it did is unknown, or the frame is too large for a port. Ray knows whether it is there.
                 self._ports[actor] = None
             else:
                 answers[actor] = answer

@@ -12,9 +12,8 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lately.distributed._sites.checkpoints import Checkpoints
+from lately.distributed._sites.checkpoints import Checkpoints, group, pack, record, records, unpack
 from lately.distributed._sites.errors import CheckpointError, SupersededError
-from lately.distributed._sites.log import group, pack, record, records, unpack
 from lately.distributed._sites.results import UNKNOWN, RequestId, ResultCache, State
 from lately.distributed._sites.store import Store
 

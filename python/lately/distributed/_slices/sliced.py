@@ -74,11 +74,6 @@ class SlicedFilter(DistributedFilter):
         On Ray: how many actors hold the sites, each as many. The default is one for each site. A filter that was closed
         starts again with another number, from its checkpoints.
 
-    Attributes
-    ----------
-    traffic : Traffic
-        What this producer has sent, and what came back.
-
     Raises
     ------
     TypeError, ValueError
@@ -114,10 +109,7 @@ class SlicedFilter(DistributedFilter):
       the cells that it shows unset as not answered, until what this producer wrote meanwhile is out of the window.
     - *A site that is made again* lacks what it had not saved: without `checkpoint` all, with ``interval=0`` nothing.
       Each producer warns once, and counts it (`restarts`). Keys that it lacks are new once more. In a vertical or diced
-      filter these are nearly all that came since, and for a window its unset cells prove nothing: `unanswered` marks
-      the keys that no other cell decides, also for producers that come later. With "duplicate", or fewer cells than k,
-      such keys are taken for seen, and new ones among them are lost. In a `BloomFilter` that does not end: once all
-      sites have lost something every new key is marked, and with "duplicate" lost.
+      filter `unanswered` marks for a window those that no other cell decides, and "duplicate" takes them for seen.
     - *Times* may step back by the filter's `lateness`, among all producers. A batch later than that is refused before
       anything is sent, if this producer has sent later times. If only others have, a vertical or diced filter still
       answers all of it or nothing. In a horizontal one, other sites may have taken their keys: give the keys that are
@@ -182,8 +174,14 @@ class SlicedFilter(DistributedFilter):
         ----------
         to : str or Sites
             The name of sites on Ray, or sites.
-        on_failure, pipelined, producer, deadline : optional
+        on_failure : optional
             As in the constructor. Each producer has its own.
+        pipelined : bool, optional
+            As in the constructor. Each producer has its own.
+        producer : str, optional
+            As in the constructor.
+        deadline : float, default 10
+            Seconds that a site on Ray has to answer.
 
         Returns
         -------
@@ -326,15 +324,6 @@ class SlicedFilter(DistributedFilter):
         Returns
         -------
         SlicedFilter
-
-        Examples
-        --------
-        >>> from lately.distributed import SlicedFilter
-        >>> f = SlicedFilter("vertical", 2, lately.BloomFilter(1000, 0.01))
-        >>> other = f.handle()
-        >>> other.insert(["a"])
-        >>> f.query(["a", "b"])
-        array([ True, False])
         """
         return self._over(self._slicing, self._exchange.sites, producer)
 
@@ -371,15 +360,6 @@ class SlicedFilter(DistributedFilter):
         """For which keys of this thread's latest call a site did not answer, shape (n,): what was guessed, or not set.
 
         Those are marked too that are decided by what a site shows unset, since it may have lost it.
-
-        Examples
-        --------
-        >>> from lately.distributed import SlicedFilter
-        >>> f = SlicedFilter("horizontal", 2, lately.BloomFilter(1000, 0.001), on_failure="duplicate")
-        >>> f.duplicated(["a", "b", "a"])
-        array([False, False,  True])
-        >>> f.unanswered
-        array([False, False, False])
         """
         given: NDArray[np.bool_] = getattr(self._latest, "unanswered", _NOTHING[1])
         return given

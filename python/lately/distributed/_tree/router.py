@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -15,7 +15,7 @@ from lately.distributed._contents.blank import Blank
 from lately.distributed._contents.cells import NEVER
 from lately.distributed._producer.exchange import Exchange, FailedSitesError, until_done
 from lately.distributed._producer.producer import Batch
-from lately.distributed._sites.interface import Failed, Lease, Message
+from lately.distributed._sites.interface import Failed, Message
 from lately.distributed._sites.results import UNKNOWN
 from lately.distributed._tree.topology import Topology
 
@@ -46,15 +46,16 @@ class Counters:
     `failures` counts those decided without an answer; if that is `strict`, it is an error.
     """
 
-    def __init__(self, levels: int, exchange: Exchange, *, strict: bool) -> None:
-        self._exchange, self._strict = exchange, strict
-        self.accesses = np.zeros(levels, dtype=np.int64)
-        self.hits = np.zeros(levels, dtype=np.int64)
+    def __init__(self, topology: Topology, exchange: Exchange, *, strict: bool) -> None:
+        self._topology, self._exchange, self._strict = topology, exchange, strict
+        self.accesses = np.zeros(topology.depth, dtype=np.int64)
+        self.hits = np.zeros(topology.depth, dtype=np.int64)
         self.failures = 0
         self._lock = threading.Lock()
 
-    def count(self, level: int, *, accesses: int = 0, hits: int = 0) -> None:
-        """Add to the counts of a level: keys tested or set, and found."""
+    def count(self, node: int, *, accesses: int = 0, hits: int = 0) -> None:
+        """Add keys that were tested or set at a node, and keys that were found there."""
+        level = self._topology.levels[node]
         with self._lock:
             self.accesses[level] += accesses
             self.hits[level] += hits
@@ -174,7 +175,9 @@ class TreeRouter:
             self._set(climb, np.flatnonzero(climb.verdicts == 0), None)
         decider = self._ascend(climb)
         rows = climb.open()
-        with self._lease(decider if len(rows) else None) as lease:
+        # Above the deciding node there is something to test, under the lease.
+        above = len(rows) > 0 and decider is not None and decider < len(self._path) - 1
+        with self._exchange.lease() if above else nullcontext() as lease:
             climb.fence = 0 if lease is None else lease.fence
             if decider is not None:
                 self._look_around(climb, decider)
@@ -188,25 +191,19 @@ class TreeRouter:
             self._set(climb, new, len(self._path) - 1 if decider is None else decider)
         return climb.answer
 
-    def _lease(self, decider: int | None) -> AbstractContextManager[Lease | None]:
-        """Take the lease, if there is something above the deciding node to test."""
-        if decider is None or decider == len(self._path) - 1:
-            return nullcontext()
-        return self._exchange.lease()
-
     def _test(self, climb: _Climb, tests: Sequence[tuple[int, _Rows]]) -> list[Any]:
         """Read at some nodes when the oldest cell of some keys was set, or `NEVER` if a key is new there."""
         for node, rows in tests:
-            self._count(node, accesses=len(rows))
+            self._counters.count(node, accesses=len(rows))
         return self._exchange.call([climb.message(node, "test", rows, climb.generations[rows]) for node, rows in tests])
 
     def _duplicated(self, climb: _Climb, node: int, rows: _Rows) -> NDArray[np.bool_] | Failed:
         """Test keys at a node, then set them; the site's own lock makes it one act."""
-        self._count(node, accesses=len(rows))
+        self._counters.count(node, accesses=len(rows))
         message = climb.message(node, "duplicated", rows, climb.generations[rows])
         answer: NDArray[np.bool_] | Failed = self._exchange.call([message])[0]
         if not isinstance(answer, Failed):
-            self._count(node, hits=int(answer.sum()))
+            self._counters.count(node, hits=int(answer.sum()))
         return answer
 
     def _recall(self, climb: _Climb) -> None:
@@ -234,7 +231,7 @@ class TreeRouter:
             if isinstance(answer, Failed):
                 continue
             hit = answer != NEVER
-            self._count(node, hits=int(hit.sum()))
+            self._counters.count(node, hits=int(hit.sum()))
             climb.seen(rows[hit], step, answer[hit])
             if step >= self._first:
                 return step
@@ -254,7 +251,7 @@ class TreeRouter:
                 suspects = rows[answer != NEVER]
             others = [(child, suspects) for child in self._topology.children[node] if child != self._path[step - 1]]
             seen = self._confirmed(climb, others)[rows]
-            self._count(node, hits=int(seen.sum()))
+            self._counters.count(node, hits=int(seen.sum()))
             climb.seen(rows[seen], step, answer[seen])
 
     def _confirmed(self, climb: _Climb, tests: list[tuple[int, _Rows]]) -> NDArray[np.bool_]:
@@ -294,7 +291,7 @@ class TreeRouter:
             if len(rows := np.flatnonzero(unset)):
                 node = self._path[step]
                 at_root += len(rows) if node == self._topology.root else 0
-                self._count(node, accesses=len(rows))
+                self._counters.count(node, accesses=len(rows))
                 messages.append(climb.message(node, "set", rows, as_of[rows], climb.verdicts[rows] == 1))
         answers = self._exchange.call(messages)
         # A node below that fails misses keys, which the root has.
@@ -306,6 +303,3 @@ class TreeRouter:
         rows = climb.open()
         self._counters.fail(len(rows))
         climb.verdicts[rows] = self._spec.unanswered
-
-    def _count(self, node: int, *, accesses: int = 0, hits: int = 0) -> None:
-        self._counters.count(self._topology.levels[node], accesses=accesses, hits=hits)

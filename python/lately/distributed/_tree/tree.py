@@ -47,8 +47,12 @@ class BloomTree(DistributedFilter):
         The verdict about a key that no node below has seen, if the root does not answer; `failures` counts these keys.
         "raise": there is none, but a `FailedSitesError` with the number by which the batch is sent again. A node below
         that fails is passed over.
-    sites, checkpoint, interval, deadline, name
-        As in `SlicedFilter`: where the nodes run, and where they keep checkpoints.
+    sites : {"local", "ray"} or callable, default "local"
+        Where the nodes run, as in `SlicedFilter`.
+    checkpoint, deadline, name : optional
+        As in `SlicedFilter`.
+    interval : float, default 30.0
+        As in `SlicedFilter`.
 
     Raises
     ------
@@ -137,7 +141,7 @@ class BloomTree(DistributedFilter):
         self._like = spec.blank.outline()
         # A node that fails is passed over; whether a missing answer is an error is up to the counters.
         self._exchange = Exchange(sites, strict=False)
-        self._counters = Counters(spec.topology.depth, self._exchange, strict=spec.strict)
+        self._counters = Counters(spec.topology, self._exchange, strict=spec.strict)
 
     def at(self, leaf: Hashable, *, producer: str | None = None) -> Leaf:
         """Give the handle of a producer at a leaf.
