@@ -17,6 +17,7 @@ from lately.distributed._sites.errors import CheckpointError
 from lately.distributed._sites.results import RequestId
 from lately.distributed._sites.site import Site
 from lately.distributed._sites.store import Folder
+from support.site import unsynced as unsynced
 
 TIMED = lately.AgePartitionedBloomFilter("10min", 1e-6, capacity=20_000, lateness="1min")
 BLOOM = lately.BloomFilter(20_000, 1e-6)

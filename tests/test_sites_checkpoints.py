@@ -1,6 +1,7 @@
 """Checkpoints of sites: whole or not at all, where they are kept, and what is refused as one."""
 
 import os
+import stat
 import subprocess
 import sys
 import threading
@@ -23,6 +24,7 @@ from lately.distributed._sites.results import RequestId
 from lately.distributed._sites.site import Site
 from lately.distributed._sites.store import Folder, store
 from support.site import HASHES, Slow, bloom, duplicated, holding, names
+from support.site import unsynced as unsynced
 
 
 def test_with_no_interval_every_answer_is_safe(tmp_path):
@@ -156,6 +158,15 @@ def test_a_write_that_fails_leaves_the_old_bytes_and_nothing_else(tmp_path, monk
         kept.write("site", b"new")
     assert kept.read("site") == b"old"
     assert names(tmp_path) == ["site"]
+
+
+def test_what_is_written_or_appended_is_synced_and_so_is_the_folder_of_a_new_name(tmp_path, monkeypatch):
+    folders = []
+    monkeypatch.setattr(os, "fsync", lambda file: folders.append(stat.S_ISDIR(os.fstat(file).st_mode)))
+    kept = Folder(tmp_path)
+    for act, name in ((kept.write, "site"), (kept.write, "site"), (kept.append, "log"), (kept.append, "log")):
+        act(name, b"data")
+    assert folders == [False, True] * 3 + [False]
 
 
 def test_a_crash_before_the_rename_leaves_the_old_checkpoint(tmp_path):

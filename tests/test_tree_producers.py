@@ -11,6 +11,7 @@ import lately
 from lately.distributed._sites.local import LocalSites
 from lately.distributed._tree.tree import BloomTree
 from support.bloom_trees import KINDS, LEAVES, SHAPE, timing
+from support.site import unsynced as unsynced
 
 TREES = [{}, {"top_down": 1}, {"top_down": 2}]
 
