@@ -82,9 +82,8 @@ def kills(ray, shape, folder, number):
     assert (new == 1).all()
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_no_key_is_new_twice_when_the_actor_of_the_lease_dies(ray_cluster, name, tmp_path):
-    kills(ray_cluster, KINDS[name], tmp_path, 2)
+def test_no_key_is_new_twice_when_the_actor_of_the_lease_dies(ray_cluster, tmp_path):
+    kills(ray_cluster, KINDS["h-v"], tmp_path, 2)
 
 
 @pytest.mark.campaign

@@ -119,10 +119,16 @@ def test_a_site_that_hangs_is_an_error_or_a_guess_and_neither_when_it_is_back(sl
             seen = guessing.query(fresh)
         # Again they cost no deadline, and there is no second warning.
         began = time.monotonic()
+        (failed,) = caught.value.failed
+        assert failed == Failed(1, "no answer within 1 s.")
+        assert time.time() - 60 < failed.since < time.time()
         for _ in range(20):
-            with pytest.raises(FailedSitesError):
+            with pytest.raises(FailedSitesError) as again:
                 strict.duplicated(new, number=caught.value.number)
             assert (guessing.query(fresh) == seen).all()
+            # It is the same outage.
+            assert again.value.failed[0].since == failed.since
+        assert isinstance(other.status()[1], Failed)
         assert time.monotonic() - began < 20
         assert seen[: len(old)].all()
         assert 0 < guessing.unanswered.sum() == guessing.failures / 21
