@@ -112,10 +112,10 @@ def test_what_is_held_is_left_to_the_next_until_it_is_done():
 
 def test_a_lease_lasts_while_its_producer_lives():
     async def story():
-        server = LeaseServer(seconds=0.2)
+        server = LeaseServer(seconds=0.4)
         first, *_ = await server.take()
         waiting = asyncio.create_task(server.take())
-        for _ in range(6):
+        for _ in range(12):
             await asyncio.sleep(0.05)
             assert await server.renew(first)
         # After three times as long the call ends in vain.

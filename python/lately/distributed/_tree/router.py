@@ -68,8 +68,8 @@ class Counters:
             raise FailedSitesError(self._exchange.failed)
 
 
-class _Climb:
-    """A batch on its way up, under a lease if `fence` is not 0, and what is known of its n keys.
+class _Found:
+    """A batch that is routed, under a lease if `fence` is not 0, and what is known of its n keys.
 
     `verdicts` are 0 for new, 1 for seen, or `UNKNOWN`. `steps` has at which step of the path a key was found, `oldest`
     when the oldest of its cells was set there, or `NEVER`.
@@ -133,13 +133,13 @@ class TreeRouter:
 
     def query(self, batch: Batch) -> NDArray[np.bool_]:
         """Return which keys were set within the window."""
-        climb = _Climb(batch, self._like)
-        decider = self._ascend(climb)
+        found = _Found(batch, self._like)
+        decider = self._ascend(found)
         if decider is None:
-            self._undecided(climb)
+            self._undecided(found)
         else:
-            self._look_around(climb, decider)
-        return climb.answer
+            self._look_around(found, decider)
+        return found.answer
 
     def duplicated(self, batch: Batch) -> NDArray[np.bool_]:
         """Return for each key in order whether it was there, and set it if not.
@@ -152,64 +152,64 @@ class TreeRouter:
 
     def _test_and_set(self, batch: Batch, again: bool) -> NDArray[np.bool_]:
         """Algorithm 1, level by level."""
-        climb = _Climb(batch, self._like)
+        found = _Found(batch, self._like)
         if again:
-            self._recall(climb)
+            self._recall(found)
         for step, node in enumerate(self._path):
-            if not len(rows := climb.open()):
+            if not len(rows := found.open()):
                 break
-            answer = self._duplicated(climb, node, rows)
+            answer = self._duplicated(found, node, rows)
             if not isinstance(answer, Failed):
-                climb.verdicts[rows[answer]] = 1
+                found.verdicts[rows[answer]] = 1
                 if step == len(self._path) - 1:
-                    climb.verdicts[rows[~answer]] = 0
-        self._undecided(climb)
-        return climb.answer
+                    found.verdicts[rows[~answer]] = 0
+        self._undecided(found)
+        return found.answer
 
     def _first_test_then_set(self, batch: Batch, again: bool) -> NDArray[np.bool_]:
         """Algorithm 2: test upwards, decide, set downwards."""
-        climb = _Climb(batch, self._like)
+        found = _Found(batch, self._like)
         if again:
-            self._recall(climb)
+            self._recall(found)
             # Keys answered as new may not be set everywhere yet; they come before their repeats in the batch.
-            self._set(climb, np.flatnonzero(climb.verdicts == 0), None)
-        decider = self._ascend(climb)
-        rows = climb.open()
+            self._set(found, np.flatnonzero(found.verdicts == 0), None)
+        decider = self._ascend(found)
+        rows = found.open()
         # Above the deciding node there is something to test, under the lease.
         above = len(rows) > 0 and decider is not None and decider < len(self._path) - 1
         with self._exchange.lease() if above else nullcontext() as lease:
-            climb.fence = 0 if lease is None else lease.fence
+            found.fence = 0 if lease is None else lease.fence
             if decider is not None:
-                self._look_around(climb, decider)
-            rows = climb.open()
+                self._look_around(found, decider)
+            rows = found.open()
             if decider is not None and len(rows):
-                answer = self._duplicated(climb, self._path[decider], rows)
+                answer = self._duplicated(found, self._path[decider], rows)
                 if not isinstance(answer, Failed):
-                    climb.verdicts[rows] = answer
-            self._undecided(climb)
-            new = rows[climb.verdicts[rows] == 0]
-            self._set(climb, new, len(self._path) - 1 if decider is None else decider)
-        return climb.answer
+                    found.verdicts[rows] = answer
+            self._undecided(found)
+            new = rows[found.verdicts[rows] == 0]
+            self._set(found, new, len(self._path) - 1 if decider is None else decider)
+        return found.answer
 
-    def _test(self, climb: _Climb, tests: Sequence[tuple[int, _Rows]]) -> list[Any]:
+    def _test(self, found: _Found, tests: Sequence[tuple[int, _Rows]]) -> list[Any]:
         """Read at some nodes when the oldest cell of some keys was set, or `NEVER` if a key is new there."""
         for node, rows in tests:
             self._counters.count(node, accesses=len(rows))
-        return self._exchange.call([climb.message(node, "test", rows, climb.generations[rows]) for node, rows in tests])
+        return self._exchange.call([found.message(node, "test", rows, found.generations[rows]) for node, rows in tests])
 
-    def _duplicated(self, climb: _Climb, node: int, rows: _Rows) -> NDArray[np.bool_] | Failed:
+    def _duplicated(self, found: _Found, node: int, rows: _Rows) -> NDArray[np.bool_] | Failed:
         """Test keys at a node, then set them; the site's own lock makes it one act."""
         self._counters.count(node, accesses=len(rows))
-        message = climb.message(node, "duplicated", rows, climb.generations[rows])
+        message = found.message(node, "duplicated", rows, found.generations[rows])
         answer: NDArray[np.bool_] | Failed = self._exchange.call([message])[0]
         if not isinstance(answer, Failed):
             self._counters.count(node, hits=int(answer.sum()))
         return answer
 
-    def _recall(self, climb: _Climb) -> None:
+    def _recall(self, found: _Found) -> None:
         """Take the verdicts given when this batch came before."""
-        every = np.arange(len(climb.batch))
-        answers = self._exchange.call([climb.message(node, "recall", every) for node in self._path])
+        every = np.arange(len(found.batch))
+        answers = self._exchange.call([found.message(node, "recall", every) for node in self._path])
         for step, answer in enumerate(answers):
             if isinstance(answer, Failed):
                 continue
@@ -217,50 +217,50 @@ class TreeRouter:
             if self._spec.test_and_set and step < len(self._path) - 1:
                 # A miss at a node below is not a verdict yet.
                 known = np.where(known == 0, UNKNOWN, known)
-            climb.verdicts = np.where(known == UNKNOWN, climb.verdicts, known)
+            found.verdicts = np.where(known == UNKNOWN, found.verdicts, known)
 
-    def _ascend(self, climb: _Climb) -> int | None:
+    def _ascend(self, found: _Found) -> int | None:
         """Test from the leaf up to the deciding node; give its step, or None if no node that could decide has answered.
 
         A node that fails is skipped.
         """
         for step, node in enumerate(self._path):
-            if not len(rows := climb.open()):
+            if not len(rows := found.open()):
                 return self._first
-            answer = self._test(climb, [(node, rows)])[0]
+            answer = self._test(found, [(node, rows)])[0]
             if isinstance(answer, Failed):
                 continue
             hit = answer != NEVER
             self._counters.count(node, hits=int(hit.sum()))
-            climb.seen(rows[hit], step, answer[hit])
+            found.seen(rows[hit], step, answer[hit])
             if step >= self._first:
                 return step
         return None
 
-    def _look_around(self, climb: _Climb, decider: int) -> None:
+    def _look_around(self, found: _Found, decider: int) -> None:
         """Test the nodes above the deciding one, and confirm from below what they match."""
         for step in range(decider + 1, len(self._path)):
-            if not len(rows := climb.open()):
+            if not len(rows := found.open()):
                 return
             node = self._path[step]
-            answer = self._test(climb, [(node, rows)])[0]
+            answer = self._test(found, [(node, rows)])[0]
             if isinstance(answer, Failed):
                 # Its children together know what it knew.
                 answer, suspects = np.full(len(rows), NEVER), rows
             else:
                 suspects = rows[answer != NEVER]
             others = [(child, suspects) for child in self._topology.children[node] if child != self._path[step - 1]]
-            seen = self._confirmed(climb, others)[rows]
+            seen = self._confirmed(found, others)[rows]
             self._counters.count(node, hits=int(seen.sum()))
-            climb.seen(rows[seen], step, answer[seen])
+            found.seen(rows[seen], step, answer[seen])
 
-    def _confirmed(self, climb: _Climb, tests: list[tuple[int, _Rows]]) -> NDArray[np.bool_]:
+    def _confirmed(self, found: _Found, tests: list[tuple[int, _Rows]]) -> NDArray[np.bool_]:
         """Test nodes, and after matches their children, down to the threshold; return which keys were found there."""
-        seen = np.zeros(len(climb.batch), dtype=np.bool_)
+        seen = np.zeros(len(found.batch), dtype=np.bool_)
         unanswered = seen.copy()
         while tests := [(node, left) for node, rows in tests if len(left := rows[~seen[rows]])]:
             deeper = []
-            for (node, rows), answer in zip(tests, self._test(climb, tests), strict=True):
+            for (node, rows), answer in zip(tests, self._test(found, tests), strict=True):
                 children, failed = self._topology.children[node], isinstance(answer, Failed)
                 hit = rows if failed else rows[answer != NEVER]
                 if failed and not children:
@@ -274,15 +274,15 @@ class TreeRouter:
         self._counters.fail(int(unanswered.sum()))
         return seen | unanswered if self._spec.unanswered else seen
 
-    def _set(self, climb: _Climb, new: _Rows, decided: int | None) -> None:
+    def _set(self, found: _Found, new: _Rows, decided: int | None) -> None:
         """Set new keys on the whole path, and in a dense tree the others below where they were found.
 
         `decided` is the step of the node that has already set the new keys in itself.
         """
-        length = np.where(climb.oldest != NEVER, climb.steps if self._spec.kind == "dense" else 0, 0)
+        length = np.where(found.oldest != NEVER, found.steps if self._spec.kind == "dense" else 0, 0)
         length[new] = len(self._path)
-        as_of = climb.oldest.copy()
-        as_of[new] = climb.generations[new]
+        as_of = found.oldest.copy()
+        as_of[new] = found.generations[new]
         messages, at_root = [], 0
         for step in reversed(range(len(self._path))):
             unset = length > step
@@ -292,14 +292,14 @@ class TreeRouter:
                 node = self._path[step]
                 at_root += len(rows) if node == self._topology.root else 0
                 self._counters.count(node, accesses=len(rows))
-                messages.append(climb.message(node, "set", rows, as_of[rows], climb.verdicts[rows] == 1))
+                messages.append(found.message(node, "set", rows, as_of[rows], found.verdicts[rows] == 1))
         answers = self._exchange.call(messages)
         # A node below that fails misses keys, which the root has.
         if at_root and isinstance(answers[0], Failed):
             self._counters.fail(at_root)
 
-    def _undecided(self, climb: _Climb) -> None:
+    def _undecided(self, found: _Found) -> None:
         """Give keys without a verdict the one that replaces a missing answer."""
-        rows = climb.open()
+        rows = found.open()
         self._counters.fail(len(rows))
-        climb.verdicts[rows] = self._spec.unanswered
+        found.verdicts[rows] = self._spec.unanswered
