@@ -11,11 +11,10 @@ from typing import Any
 from lately.distributed._ray import imported
 from lately.distributed._sites.errors import ReplacedError, refusal
 from lately.distributed._sites.incarnation import Incarnation
-from lately.distributed._sites.interface import Maker
 from lately.distributed._sites.lease import LeaseServer
 from lately.distributed._sites.port import Address, Listener, key_of
 from lately.distributed._sites.results import RequestId
-from lately.distributed._sites.site import Site
+from lately.distributed._sites.site import Maker, Site
 
 # Number of the actor that grants the lease.
 LEASE_ACTOR = -1

@@ -1,22 +1,15 @@
 """What a distributed filter needs from its sites, wherever they are: messages, failures, the lease."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lately.distributed._sites.results import RequestId
 
-if TYPE_CHECKING:
-    from lately.distributed._sites.site import Site
-
-# Makes a site where it will run: when it starts, and each time it restarts.
-Maker = Callable[[], "Site"]
 # Version of messages between sites and producers, and of the manifest.
 PROTOCOL = 6
 

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from lately.distributed._sites.errors import SupersededError
-from lately.distributed._sites.interface import Failed, Lease, Maker, Message, Record
+from lately.distributed._sites.interface import Failed, Lease, Message, Record
+from lately.distributed._sites.site import Maker
 
 
 class LocalSites:

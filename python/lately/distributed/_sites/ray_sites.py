@@ -18,9 +18,10 @@ from lately.distributed._sites.actors import LEASE_ACTOR, LeaseActor, SiteActor,
 from lately.distributed._sites.errors import ReplacedError, raised
 from lately.distributed._sites.frames import framed
 from lately.distributed._sites.incarnation import forget
-from lately.distributed._sites.interface import Failed, Lease, Maker, Message, Record
+from lately.distributed._sites.interface import Failed, Lease, Message, Record
 from lately.distributed._sites.lease import leased
 from lately.distributed._sites.port import LINKS, Address, LostError, UnreachableError, key_of
+from lately.distributed._sites.site import Maker
 
 # A site needs memory more than CPU. Ray sends a call again when it has restarted the actor: a site that has acted upon
 # the first answers the second alike (`RequestId`).

@@ -4,7 +4,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NoReturn, Protocol
@@ -320,3 +320,7 @@ class Site:
             self._results.keep(RequestId(*request), answers, columns[0], heard)
         # The next checkpoint has it.
         self._changed = True
+
+
+# Makes a site where it will run: when it starts, and each time it restarts.
+Maker = Callable[[], Site]

@@ -7,11 +7,11 @@ from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from lately.distributed._sites.errors import CheckpointError
-from lately.distributed._sites.interface import PROTOCOL, Failed, Maker, Sites
+from lately.distributed._sites.interface import PROTOCOL, Failed, Sites
 from lately.distributed._sites.local import LocalSites
 from lately.distributed._sites.ray_sites import RaySites
-from lately.distributed._sites.site import Contents, Site
-from lately.distributed._sites.store import store
+from lately.distributed._sites.site import Contents, Maker, Site
+from lately.distributed._sites.store import Store, store
 
 # Which sites: in this process, actors of Ray, or those a function makes from the makers.
 Where: TypeAlias = Literal["local", "ray"] | Callable[[Sequence[Maker]], Sites]
@@ -72,16 +72,7 @@ def start(
         for i, content in enumerate(contents)
     ]
     if checkpoint is not None:
-        # Beside the checkpoints.
-        kept, beside = store(checkpoint), f"{prefix}.json"
-        if (data := kept.read(beside)) is None:
-            kept.write(beside, json.dumps(versioned, indent=2).encode())
-        else:
-            try:
-                there = json.loads(data)
-            except ValueError as error:
-                raise ValueError(f"{beside} beside the checkpoints is damaged: {error}") from None
-            compare(there, versioned, f"{beside} beside the checkpoints is of")
+        _agree(store(checkpoint), f"{prefix}.json", versioned)
     if callable(sites):
         made = sites(makers)
         if len(made) != len(makers):
@@ -114,3 +105,16 @@ def compare(there: Mapping[str, Any], here: Mapping[str, Any], what: str) -> Non
     other = [f"{key} is {there.get(key)!r} there and {here.get(key)!r} here" for key in differ]
     if other:
         raise ValueError(f"{what} another filter: {', '.join(other)}")
+
+
+def _agree(kept: Store, name: str, manifest: Mapping[str, Any]) -> None:
+    """Compare the manifest with the one beside the checkpoints, or put it there."""
+    data = kept.read(name)
+    if data is None:
+        kept.write(name, json.dumps(manifest, indent=2).encode())
+        return
+    try:
+        there = json.loads(data)
+    except ValueError as error:
+        raise ValueError(f"{name} beside the checkpoints is damaged: {error}") from None
+    compare(there, manifest, f"{name} beside the checkpoints is of")

@@ -1,7 +1,5 @@
 """The sliced filter, as users see it."""
 
-from __future__ import annotations
-
 import os
 import threading
 from functools import partial
