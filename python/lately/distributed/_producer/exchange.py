@@ -56,17 +56,12 @@ class Exchange:
         self.sites, self.strict = sites, strict
         self.traffic = Traffic(0, 0, 0, 0, np.zeros(len(sites), dtype=np.int64))
         # Sites that did not answer their last message, each with the moment at which its outage began.
-        self._out: dict[int, Failed] = {}
+        self.failed: dict[int, Failed] = {}
         self._incarnations = dict(sites.incarnations)
         self.restarts = 0
         self._overfull: set[int] = set()
         self._closed = False
         self._lock = threading.Lock()
-
-    @property
-    def failed(self) -> tuple[Failed, ...]:
-        """Sites that did not answer their last message."""
-        return tuple(self._out.values())
 
     def call(self, messages: Sequence[Message]) -> list[Any]:
         """Send messages (`Sites.call`); warn of each site that fails, once until it answers again, or that lost writes.
@@ -78,10 +73,10 @@ class Exchange:
         with self._lock:
             self.traffic.count(messages, answers)
             out = {answer.site: answer for answer in answers if isinstance(answer, Failed)}
-            since = {site: failed.since for site, failed in self._out.items()}
+            since = {site: failed.since for site, failed in self.failed.items()}
             new = [failed for site, failed in out.items() if since.get(site) != failed.since]
             answered = {message.site for message in messages} - out.keys()
-            self._out = {site: failed for site, failed in self._out.items() if site not in answered} | out
+            self.failed = {site: failed for site, failed in self.failed.items() if site not in answered} | out
             now = self.sites.incarnations
             again = [site for site in sorted(answered) if self._incarnations.get(site, now[site]) != now[site]]
             self._incarnations |= {site: now[site] for site in answered}

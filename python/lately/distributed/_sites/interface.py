@@ -1,5 +1,7 @@
 """What a distributed filter needs from its sites, wherever they are: messages, failures, the lease."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field

@@ -56,8 +56,6 @@ def start(
         raise ValueError(f"interval must be at least 0 s, got {interval}")
     if deadline is not None and not deadline > 0:
         raise ValueError(f"deadline must be above 0 s, got {deadline}")
-    if not callable(sites) and sites not in ("local", "ray"):
-        raise ValueError(f"sites must be 'local', 'ray' or a function that starts them, got {sites!r}")
     if callable(sites):
         for given, what in ((deadline, "deadline"), (name if checkpoint is None else None, "name"), (actors, "actors")):
             if given is not None:
@@ -65,6 +63,8 @@ def start(
                     f"{what} is for sites='ray': what the function gives has its own, as in "
                     f"RaySites(makers, {what}={given!r}) or RaySites.connect"
                 )
+    elif sites not in ("local", "ray"):
+        raise ValueError(f"sites must be 'local', 'ray' or a function that starts them, got {sites!r}")
     prefix, versioned = name or "site", {**VERSION, **manifest}
     text = json.dumps(versioned)
     makers = [

@@ -1,5 +1,7 @@
 """The sliced filter, as users see it."""
 
+from __future__ import annotations
+
 import os
 import threading
 from functools import partial

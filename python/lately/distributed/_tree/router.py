@@ -65,7 +65,7 @@ class Counters:
         with self._lock:
             self.failures += keys
         if keys and self._strict:
-            raise FailedSitesError(self._exchange.failed)
+            raise FailedSitesError(tuple(self._exchange.failed.values()))
 
 
 class _Found:

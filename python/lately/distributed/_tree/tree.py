@@ -1,5 +1,7 @@
 """Bloom trees: filters near the producers, which relieve those further off (paper 4, section 6)."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
@@ -141,7 +143,7 @@ class BloomTree(DistributedFilter):
         self._exchange = Exchange(sites, strict=False)
         self._counters = Counters(spec.topology, self._exchange, strict=spec.strict)
 
-    def at(self, leaf: Hashable, *, producer: str | None = None) -> "Leaf":
+    def at(self, leaf: Hashable, *, producer: str | None = None) -> Leaf:
         """Give the handle of a producer at a leaf.
 
         Parameters
