@@ -11,12 +11,13 @@ import lately
 from lately.distributed._contents.blank import Blank
 from lately.distributed._contents.cells import Part, TreeNode
 from lately.distributed._contents.whole import Whole
-from lately.distributed._sites import log as _log
+from lately.distributed._sites import checkpoints as _log
 from lately.distributed._sites import site as _site
 from lately.distributed._sites.errors import CheckpointError
 from lately.distributed._sites.results import RequestId
 from lately.distributed._sites.site import Site
 from lately.distributed._sites.store import Folder
+from support.site import unsynced as unsynced
 
 TIMED = lately.AgePartitionedBloomFilter("10min", 1e-6, capacity=20_000, lateness="1min")
 BLOOM = lately.BloomFilter(20_000, 1e-6)

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lately.distributed._sites import results as _results
+from lately.distributed._sites.checkpoints import pack, unpack
 from lately.distributed._sites.errors import ForgottenError, SupersededError, TooManyProducersError
-from lately.distributed._sites.log import pack, unpack
 from lately.distributed._sites.results import UNKNOWN, RequestId, ResultCache
 from lately.distributed._sites.site import Site
 from support.site import HASHES, Counted, Slow, bloom, duplicated

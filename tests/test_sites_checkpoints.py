@@ -1,6 +1,7 @@
 """Checkpoints of sites: whole or not at all, where they are kept, and what is refused as one."""
 
 import os
+import stat
 import subprocess
 import sys
 import threading
@@ -15,14 +16,15 @@ from hypothesis import strategies as st
 
 import lately
 from lately.distributed._contents.whole import Whole
+from lately.distributed._sites.checkpoints import MAGIC, group, pack, unpack
 from lately.distributed._sites.errors import CheckpointError
 from lately.distributed._sites.interface import Message
 from lately.distributed._sites.local import LocalSites
-from lately.distributed._sites.log import MAGIC, group, pack, unpack
 from lately.distributed._sites.results import RequestId
 from lately.distributed._sites.site import Site
 from lately.distributed._sites.store import Folder, store
 from support.site import HASHES, Slow, bloom, duplicated, holding, names
+from support.site import unsynced as unsynced
 
 
 def test_with_no_interval_every_answer_is_safe(tmp_path):
@@ -158,6 +160,15 @@ def test_a_write_that_fails_leaves_the_old_bytes_and_nothing_else(tmp_path, monk
     assert names(tmp_path) == ["site"]
 
 
+def test_what_is_written_or_appended_is_synced_and_so_is_the_folder_of_a_new_name(tmp_path, monkeypatch):
+    folders = []
+    monkeypatch.setattr(os, "fsync", lambda file: folders.append(stat.S_ISDIR(os.fstat(file).st_mode)))
+    kept = Folder(tmp_path)
+    for act, name in ((kept.write, "site"), (kept.write, "site"), (kept.append, "log"), (kept.append, "log")):
+        act(name, b"data")
+    assert folders == [False, True] * 3 + [False]
+
+
 def test_a_crash_before_the_rename_leaves_the_old_checkpoint(tmp_path):
     address = str(tmp_path)
     site = Site(bloom(), name="site", store=store(address), interval=0)
@@ -234,9 +245,10 @@ def forged(change):
         lambda s: s["contents"].pop("filter"),
         lambda s: s["results"].update(index=s["results"]["index"][::-1]),
         lambda s: s["results"].update(marks=s["results"]["marks"][:-1]),
-        lambda s: s["results"].update(lengths=s["results"]["lengths"] + 1),
-        lambda s: s["results"].update(lengths=-s["results"]["lengths"]),
-        lambda s: s["results"].update(numbers=s["results"]["numbers"][:0]),
+        lambda s: s["results"].update({"index lengths": s["results"]["index lengths"] + 1}),
+        lambda s: s["results"].update({"index lengths": -s["results"]["index lengths"]}),
+        lambda s: s["results"].update({"marks": s["results"]["marks"][:-1], "marks lengths": np.array([49])}),
+        lambda s: s["results"].update(number=s["results"]["number"][:0]),
         lambda s: s["results"].update(producers=[[], []]),
         lambda s: s["contents"].update(filter=s["contents"]["filter"][:-1]),
         lambda s: s.update(log="first"),

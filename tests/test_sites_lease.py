@@ -24,7 +24,7 @@ def test_local_sites_answer_fail_and_come_back():
     kept = Slow()
     sites = LocalSites([partial(lambda i: Site(bloom(), name=str(i), store=kept, interval=0), i) for i in range(3)])
     messages = [Message(i, "duplicated", (HASHES[i::3],), {"refresh": True}) for i in range(3)]
-    traffic = Traffic.none(3)
+    traffic = Traffic(0, 0, 0, 0, np.zeros(3, dtype=int))
     answers = sites.call(messages)
     traffic.count(messages, answers)
     assert not np.concatenate(answers).any()
@@ -112,10 +112,10 @@ def test_what_is_held_is_left_to_the_next_until_it_is_done():
 
 def test_a_lease_lasts_while_its_producer_lives():
     async def story():
-        server = LeaseServer(seconds=0.2)
+        server = LeaseServer(seconds=0.4)
         first, *_ = await server.take()
         waiting = asyncio.create_task(server.take())
-        for _ in range(6):
+        for _ in range(12):
             await asyncio.sleep(0.05)
             assert await server.renew(first)
         # After three times as long the call ends in vain.

@@ -1,7 +1,6 @@
 """Sliced filters give the verdicts of the filters that they are slices of."""
 
 import doctest
-import importlib
 from collections import Counter
 from itertools import pairwise
 
@@ -11,6 +10,7 @@ import pytest
 import lately
 from lately._core import Slice, part_of
 from lately.distributed import SlicedFilter
+from lately.distributed._slices import sliced as _sliced
 from support.planned import planned
 from support.sliced import sites_of_cells, timers
 
@@ -229,7 +229,7 @@ class Replicas:
         self.like = make()
         self.sites = [{} for _ in range(ranges * replicas)]
         with SlicedFilter("diced", (ranges, replicas), self.like, dice="v-h") as sliced:
-            self.routes = sliced._slices._parts.ranges
+            self.routes = sliced._slices.ranges
         self.newest = -(2**62)
 
     def duplicated(self, key, time, *, refresh):
@@ -263,9 +263,7 @@ def test_the_replicas_of_ranges_are_chosen_independently():
     assert np.abs(table - 2500).max() < 5 * np.sqrt(2500)
 
 
-@pytest.mark.parametrize("name", ["_contents.blank", "_slices.horizontal", "_slices.sliced"])
-def test_the_examples_of_the_distributed_part(name):
-    module = importlib.import_module(f"lately.distributed.{name}")
-    tried = doctest.testmod(module, extraglobs={"lately": lately, "np": np}, optionflags=doctest.ELLIPSIS)
+def test_the_examples_of_sliced_filters():
+    tried = doctest.testmod(_sliced, extraglobs={"lately": lately, "np": np}, optionflags=doctest.ELLIPSIS)
     assert tried.attempted
     assert not tried.failed

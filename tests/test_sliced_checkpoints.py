@@ -8,6 +8,7 @@ from lately.distributed import LocalSites, SlicedFilter
 from lately.distributed._contents.whole import Whole
 from lately.distributed._sites.errors import CheckpointError
 from lately.distributed._sites.site import Site
+from support.site import unsynced as unsynced
 from support.sliced import KINDS, every_kind, state, timers
 
 

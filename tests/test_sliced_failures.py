@@ -10,6 +10,7 @@ import pytest
 import lately
 from lately.distributed import FailedSitesError, FailedSitesWarning, LocalSites, SlicedFilter
 from lately.distributed._sites.interface import Failed
+from support.site import unsynced as unsynced
 from support.sliced import cells_of_keys, every_kind, sites_of_cells, state, timers, wide
 
 

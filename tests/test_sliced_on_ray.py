@@ -34,15 +34,18 @@ def test_on_ray_as_in_one_process(ray_cluster, name, tmp_path):
             assert (sliced.query(queried, at=times[-1]) == local.query(queried, at=times[-1])).all()
         assert (sliced.failures, sliced.nbytes) == (0, local.nbytes)
         assert (sliced.fill == local.fill).all()
-        if name == "vertical":
+        if name != "diced":
             check_travelled(ray_cluster, sliced, at=times[-1])
 
 
 def check_travelled(ray, sliced, at):
-    """Handles sent to tasks are separate producers, and exactly one of them learns that a key is new."""
+    """Handles sent to tasks are separate producers, and each key is new to one of them."""
     keys = np.arange(1000, 1300)
     task = ray.remote(lambda handle: (handle.producer, handle.duplicated(keys, at=at, refresh=False)))
     answers = ray.get([task.remote(sliced) for _ in range(2)])
     assert len({producer for producer, _ in answers} | {sliced.producer}) == 3
-    assert sum(~seen for _, seen in answers).max() == 1
+    new = sum(~seen for _, seen in answers)
+    # The filter is small, and takes some for seen.
+    assert new.max() == 1
+    assert new.mean() > 0.9
     assert sliced.query(keys, at=at).all()

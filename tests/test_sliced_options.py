@@ -59,7 +59,7 @@ def test_a_filter_that_travels_without_its_cells_is_the_same_filter():
         # As it lies beside checkpoints, and as it is pickled.
         for again in (
             blank,
-            Blank.of_manifest(json.loads(json.dumps(blank.manifest))),
+            Blank(json.loads(json.dumps(blank.manifest))),
             pickle.loads(pickle.dumps(blank)),
         ):
             made_again = again.make()

@@ -12,6 +12,7 @@ import pytest
 import lately
 from lately.distributed import CheckpointError, SlicedFilter
 from lately.distributed._sites.store import Folder
+from support.site import unsynced as unsynced
 from support.sliced import every_kind, wide
 
 KEYS = np.arange(500)

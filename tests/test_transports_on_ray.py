@@ -17,27 +17,32 @@ from lately.distributed._sites import port as _port
 from lately.distributed._sites.actors import LEASE_ACTOR
 from lately.distributed._sites.interface import Failed, Message
 from lately.distributed._sites.port import Listener, key_of
+from support.site import close
 from support.stopped import stopped
 
 KEYS = np.arange(2000)
 
 
-@pytest.fixture(scope="module", params=["sockets", "ray"])
-def transport(request):
-    return request.param
-
-
-@pytest.fixture(scope="module", params=["horizontal", "vertical"])
-def sliced(request, ray_cluster, transport, tmp_path_factory):
+# Without ports, the filter that sends more: keys, cells and what concerns the lease.
+@pytest.fixture(scope="module", params=["horizontal by sockets", "vertical by sockets", "vertical by ray"])
+def sliced(request, ray_cluster, tmp_path_factory):
     """Two sites that save every answer."""
     like = lately.BloomFilter(100_000, 1e-9)
     folder = tmp_path_factory.mktemp("checkpoints")
 
+    kind, _, transport = request.param.split()
+
     def sites(makers):
         return RaySites(makers, deadline=60, transport=transport)
 
-    with SlicedFilter(request.param, 2, like, sites=sites, checkpoint=folder, interval=0) as made:
+    with SlicedFilter(kind, 2, like, sites=sites, checkpoint=folder, interval=0) as made:
         yield made
+
+
+@pytest.fixture
+def transport(request):
+    """How the messages of `sliced` travel."""
+    return request.node.callspec.params["sliced"].split()[-1]
 
 
 @pytest.fixture
@@ -114,10 +119,16 @@ def test_a_site_that_hangs_is_an_error_or_a_guess_and_neither_when_it_is_back(sl
             seen = guessing.query(fresh)
         # Again they cost no deadline, and there is no second warning.
         began = time.monotonic()
+        (failed,) = caught.value.failed
+        assert failed == Failed(1, "no answer within 1 s.")
+        assert time.time() - 60 < failed.since < time.time()
         for _ in range(20):
-            with pytest.raises(FailedSitesError):
+            with pytest.raises(FailedSitesError) as again:
                 strict.duplicated(new, number=caught.value.number)
             assert (guessing.query(fresh) == seen).all()
+            # It is the same outage.
+            assert again.value.failed[0].since == failed.since
+        assert isinstance(other.status()[1], Failed)
         assert time.monotonic() - began < 20
         assert seen[: len(old)].all()
         assert 0 < guessing.unanswered.sum() == guessing.failures / 21
@@ -157,19 +168,19 @@ def test_where_a_port_fails_ray_carries_the_message(sliced, transport, by_ports,
         return
     handle = sliced.handle()
     sites = handle._exchange.sites
-    port = sites._actors.ports[0]
+    port = sites._ports[0]
     with socket.create_server(("127.0.0.1", 0)) as server:
         unused = server.getsockname()
-    key = key_of(sites._actors.spec.secret, how == "another's")
+    key = key_of(sites._spec.secret, how == "another's")
     listener = Listener("127.0.0.1", key, broken if how == "lost" else print)
-    sites._actors.ports[0] = unused if how == "closed" else listener.address
+    sites._ports[0] = unused if how == "closed" else listener.address
     assert not handle.duplicated(fresh).any()
     assert handle.duplicated(fresh).all()
     assert [type(call[0]).__name__ for call in by_ports[:1]] == ["LostError" if how == "lost" else "UnreachableError"]
     # Ray has returned the right one.
-    assert sites._actors.ports[0] == tuple(port)
+    assert sites._ports[0] == tuple(port)
     assert not isinstance(by_ports[-1][0], Exception)
-    listener.close()
+    close(listener)
 
 
 def test_a_producer_keeps_its_lease_when_the_node_of_the_lease_falls_silent(sliced, transport):
@@ -179,12 +190,12 @@ def test_a_producer_keeps_its_lease_when_the_node_of_the_lease_falls_silent(slic
         return
     sites = sliced.sites
     other, over = pickle.loads(pickle.dumps(sites)), threading.Event()
-    silent = Listener("127.0.0.1", key_of(sites._actors.spec.secret, LEASE_ACTOR), lambda request: over.wait(60))
+    silent = Listener("127.0.0.1", key_of(sites._spec.secret, LEASE_ACTOR), lambda request: over.wait(60))
     with sites.lease():
-        sites._actors.ports[LEASE_ACTOR] = silent.address
-        assert other._actors.of_lease(60, "take")[0] == 0
+        sites._ports[LEASE_ACTOR] = silent.address
+        assert other.of_lease(60, "take")[0] == 0
     over.set()
-    silent.close()
+    close(silent)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
@@ -195,9 +206,9 @@ def test_where_the_port_of_the_lease_fails_ray_grants_it(sliced, transport, how)
         fences = [lease.fence]
     with socket.create_server(("127.0.0.1", 0)) as server:
         unused = server.getsockname()
-    key = key_of(sites._actors.spec.secret, 1 if how == "another's" else LEASE_ACTOR)
+    key = key_of(sites._spec.secret, 1 if how == "another's" else LEASE_ACTOR)
     listener = Listener("127.0.0.1", key, broken if how == "lost" else print)
-    ports, wrong = sites._actors.ports, unused if how == "closed" else listener.address
+    ports, wrong = sites._ports, unused if how == "closed" else listener.address
     port, ports[LEASE_ACTOR] = ports[LEASE_ACTOR], wrong
     for _ in range(3):
         with sites.lease(("p", 1)) as lease:
@@ -208,7 +219,7 @@ def test_where_the_port_of_the_lease_fails_ray_grants_it(sliced, transport, how)
     assert ports[LEASE_ACTOR] == port
     assert (port is None) == (transport == "ray")
     # One that cannot be reached is not tried again; a connection may be lost for other reasons.
-    assert (wrong in sites._actors._refused) == (how != "lost")
+    assert (wrong in sites._refused) == (how != "lost")
     for _ in range(2):
         # By Ray, and then by the port.
         with suppress(RuntimeError), sites.lease() as lease:
@@ -216,4 +227,4 @@ def test_where_the_port_of_the_lease_fails_ray_grants_it(sliced, transport, how)
             raise RuntimeError
     with sites.lease() as lease:
         assert tuple(lease.left) == ("p", 3)
-    listener.close()
+    close(listener)

@@ -24,18 +24,16 @@ from support.bloom_trees import (
     nasa,
     nowhere_younger_than_above,
     producers,
-    root_words,
     timing,
     words,
 )
 
 
 @pytest.mark.parametrize("name", FILTERS)
-@pytest.mark.parametrize("slices", [1, 3])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_log_gives_the_verdicts_of_a_single_filter(kind, slices, name):
+def test_a_log_gives_the_verdicts_of_a_single_filter(kind, name):
     keys, leaves, times = (column[:5_000] for column in nasa())
-    single, tree = FILTERS[name](), BloomTree(kind, SHAPE, FILTERS[name](), root_slices=slices)
+    single, tree = FILTERS[name](), BloomTree(kind, SHAPE, FILTERS[name]())
     at = producers(tree)
     sizes = np.random.default_rng(0).choice([1, 2, 7, 50, 400], len(keys))
     seen = []
@@ -45,18 +43,16 @@ def test_a_log_gives_the_verdicts_of_a_single_filter(kind, slices, name):
         np.testing.assert_array_equal(at[leaf].duplicated(keys[rows], at=when), expected, err_msg=f"from {rows[0]}")
         seen += expected.tolist()
     assert 0.1 < np.mean(seen) < 0.9
-    if slices == 1:
-        assert nowhere_younger_than_above(tree)
+    assert nowhere_younger_than_above(tree)
     if name in BITS:
-        np.testing.assert_array_equal(root_words(tree), words(single))
+        np.testing.assert_array_equal(contents(tree, 0)._slice.words(), words(single))
 
 
 @pytest.mark.parametrize("name", TIMED)
-@pytest.mark.parametrize("slices", [1, 2])
 @pytest.mark.parametrize("kind", KINDS)
-def test_windows_end_as_in_a_single_filter(kind, slices, name):
+def test_windows_end_as_in_a_single_filter(kind, name):
     rng = np.random.default_rng(1)
-    single, tree = FILTERS[name](), BloomTree(kind, SHAPE, FILTERS[name](), root_slices=slices)
+    single, tree = FILTERS[name](), BloomTree(kind, SHAPE, FILTERS[name]())
     at = producers(tree)
     window = int(single.window * 1e9)
     block = window // single.parameters["blocks"]
@@ -71,13 +67,12 @@ def test_windows_end_as_in_a_single_filter(kind, slices, name):
         expected = single.duplicated(keys, at=when, refresh=False)
         np.testing.assert_array_equal(at[leaf].query(keys[:1], at=when[:1]), expected[:1])
         np.testing.assert_array_equal(at[leaf].duplicated(keys, at=when), expected, err_msg=f"batch {i}")
-        if slices == 1 and i % 50 == 0:
+        if i % 50 == 0:
             assert nowhere_younger_than_above(tree)
-    if slices == 1:
-        # The root has no record of what was answered below; with the time it is the single filter.
-        root = contents(tree, 0)._slice
-        root.touch(np.empty(0, np.uint64), int(single.generations(when[-1:], 1)[0]))
-        np.testing.assert_array_equal(root.words(), words(single))
+    # The root has no record of what was answered below; with the time it is the single filter.
+    root = contents(tree, 0)._slice
+    root.touch(np.empty(0, np.uint64), int(single.generations(when[-1:], 1)[0]))
+    np.testing.assert_array_equal(root.words(), words(single))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -140,10 +135,9 @@ def test_the_accesses_are_the_papers():
         assert (tree.accesses.tolist(), tree.hits.tolist()) == (accesses, hits)
 
 
-@pytest.mark.parametrize("slices", [1, 2])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["bits", "few blocks"])
-def test_top_down_has_fewer_false_positives_and_loses_nothing(kind, name, slices):
+def test_top_down_has_fewer_false_positives_and_loses_nothing(kind, name):
     rng = np.random.default_rng(2)
     keys = rng.integers(2_000, size=4_000)
     leaves = rng.choice(LEAVES, 4_000)
@@ -151,7 +145,7 @@ def test_top_down_has_fewer_false_positives_and_loses_nothing(kind, name, slices
     false = []
     for depth in (None, 1, 2):
         make = FILTERS["bits"] if name == "bits" else lambda: timing(blocks=3, slice_timers=600)
-        tree = BloomTree(kind, SHAPE, make(), top_down=depth, root_slices=slices)
+        tree = BloomTree(kind, SHAPE, make(), top_down=depth)
         at, last, wrong = producers(tree), {}, 0
         for rows, leaf, when in by_leaf(leaves, times, itertools.repeat(100)):
             found = at[leaf].duplicated(keys[rows], at=None if name == "bits" else when)

@@ -7,8 +7,8 @@ from lately.distributed import BloomTree
 
 
 def test_on_ray_as_in_one_process(ray_cluster):
-    # All that there is: nodes, turns, and a root in parts.
-    given = {"top_down": 1, "root_slices": 2}
+    # With leases.
+    given = {"top_down": 1}
     f = lately.TimingBloomFilter("10min", 1e-6, capacity=2_000)
     rng = np.random.default_rng(0)
     shape = {"world": None, "eu": "world", "us": "world"}

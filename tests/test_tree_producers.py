@@ -11,6 +11,9 @@ import lately
 from lately.distributed._sites.local import LocalSites
 from lately.distributed._tree.tree import BloomTree
 from support.bloom_trees import KINDS, LEAVES, SHAPE, timing
+from support.site import unsynced as unsynced
+
+TREES = [{}, {"top_down": 1}, {"top_down": 2}]
 
 
 class Slow(LocalSites):
@@ -22,7 +25,7 @@ class Slow(LocalSites):
         return answers
 
 
-@pytest.mark.parametrize("given", [{}, {"root_slices": 3}, {"top_down": 1}, {"top_down": 2, "root_slices": 2}])
+@pytest.mark.parametrize("given", TREES)
 @pytest.mark.parametrize("name", ["bits", "few blocks"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_of_producers_with_the_same_new_keys_one_is_told_so(kind, name, given):
@@ -68,9 +71,6 @@ class Breaking(LocalSites):
             super().call(messages[: round(self.delivered * len(messages))])
             raise LostError
         return super().call(messages)
-
-
-TREES = [{}, {"root_slices": 3}, {"top_down": 1}, {"top_down": 2, "root_slices": 2}]
 
 
 @pytest.mark.parametrize("delivered", [0, 0.5, 1])

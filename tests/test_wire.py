@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 import warnings
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 import numpy as np
 import pytest
@@ -20,16 +20,17 @@ from lately.distributed._sites.interface import Message
 from lately.distributed._sites.port import (
     GREETING,
     LARGEST,
+    LINKS,
     NONCE,
     STRANGERS,
     Listener,
     LostError,
     UnreachableError,
     key_of,
-    links,
     proof,
 )
 from lately.distributed._sites.results import RequestId
+from support.site import close
 
 KEY = key_of(b"secret", 0)
 
@@ -46,11 +47,11 @@ def listen(monkeypatch):
 
     yield make
     for listener in made:
-        listener.close()
+        close(listener)
 
 
 def exchanged(address, value, *, key=KEY, seconds=30.0):
-    return links().exchange({0: (address, key, framed(value))}, time.monotonic() + seconds)[0]
+    return LINKS.exchange({0: (address, key, framed(value))}, time.monotonic() + seconds)[0]
 
 
 def unframed(frame):
@@ -161,7 +162,7 @@ def test_all_sites_have_the_batch_before_any_is_waited_for(listen):
     met = threading.Barrier(4)
     addresses = [listen(lambda request: met.wait(30) >= 0) for _ in range(4)]
     requests = {i: (address, KEY, framed([np.arange(10**5)])) for i, address in enumerate(addresses)}
-    answers = links().exchange(requests, time.monotonic() + 60)
+    answers = LINKS.exchange(requests, time.monotonic() + 60)
     assert answers == dict.fromkeys(range(4), True)
 
 
@@ -249,15 +250,19 @@ def test_a_listener_is_bound_to_its_own_address_only(listen):
         socket.create_connection(("127.0.0.2", port))
 
 
-@pytest.mark.parametrize("secret", [b"", b"\0" * 2 * NONCE, pickle.dumps(print) * 1000, LENGTHS.pack(2**63, 2**63) * 4])
-def test_garbage_is_not_heard(listen, monkeypatch, secret):
+GARBAGE = [b"", b"\0" * 2 * NONCE, pickle.dumps(print) * 1000, LENGTHS.pack(2**63, 2**63) * 4]
+
+
+def test_garbage_is_not_heard(listen, monkeypatch):
     monkeypatch.setattr(_port, "PATIENCE", 0.5)
     heard = []
     address = listen(heard.append)
-    with socket.create_connection(address) as stranger:
-        with suppress(ConnectionError):
-            stranger.sendall(secret)
-        assert dropped(stranger)
+    with ExitStack() as stack:
+        strangers = [stack.enter_context(socket.create_connection(address)) for _ in GARBAGE]
+        for stranger, sent in zip(strangers, GARBAGE, strict=True):
+            with suppress(ConnectionError):
+                stranger.sendall(sent)
+        assert all(map(dropped, strangers))
     assert not heard
     assert exchanged(address, "friend") is None
 
@@ -283,14 +288,16 @@ def test_a_length_beyond_all_bounds_ends_the_connection_before_memory_is_allocat
     assert exchanged(address, "goes on") == "goes on"
 
 
-@pytest.mark.parametrize("sent", [LENGTHS.pack(8, 8)[:5], LENGTHS.pack(8, 8), LENGTHS.pack(8, 8) + b"[1, "])
-def test_half_a_message_ends_the_connection(listen, monkeypatch, sent):
+def test_half_a_message_ends_the_connection(listen, monkeypatch):
     monkeypatch.setattr(_port, "PATIENCE", 0.5)
     heard = []
     address = listen(heard.append)
-    with known(address) as there:
-        there.sendall(sent)
-        assert dropped(there)
+    halves = [LENGTHS.pack(8, 8)[:5], LENGTHS.pack(8, 8), LENGTHS.pack(8, 8) + b"[1, "]
+    with ExitStack() as stack:
+        friends = [stack.enter_context(known(address)) for _ in halves]
+        for friend, sent in zip(friends, halves, strict=True):
+            friend.sendall(sent)
+        assert all(map(dropped, friends))
     assert not heard
 
 
@@ -335,10 +342,12 @@ def test_a_thousand_idle_connections_hold_up_nobody(listen):
             there.close()
 
 
-def test_a_frame_too_large_for_a_port_is_not_sent_by_one(monkeypatch):
-    assert _port.fits(framed([np.zeros(100)]))
+def test_a_frame_too_large_for_a_port_is_left_to_ray(listen, monkeypatch):
+    """As is all whose connection was lost."""
+    address = listen(lambda request: request)
     monkeypatch.setattr(_port, "LARGEST", (2**26, 799))
-    assert not _port.fits(framed([np.zeros(100)]))
+    assert isinstance(exchanged(address, [np.zeros(100)]), LostError)
+    assert exchanged(address, "goes on") == "goes on"
 
 
 def test_a_proof_cannot_be_used_twice(listen):
@@ -358,7 +367,7 @@ def test_what_is_sent_by_a_friend_but_no_frame_is_an_error(listen):
     address = listen(lambda request: request)
     frame = framed([np.arange(3)])
     frame[1] = frame[1].replace(b"<i8", b"|O8")
-    answer = links().exchange({0: (address, KEY, frame)}, time.monotonic() + 30)[0]
+    answer = LINKS.exchange({0: (address, KEY, frame)}, time.monotonic() + 30)[0]
     assert isinstance(raised(answer["error"]), ValueError)
     assert exchanged(address, "goes on") == "goes on"
 
@@ -387,7 +396,7 @@ def test_one_that_is_late_does_not_make_the_others_so(listen):
     late, early = listen(lambda request: go_on.wait() and None), listen(lambda request: request)
     requests = {i: (address, KEY, framed([i])) for i, address in enumerate([late, early])}
     for _ in range(2):
-        answers = links().exchange(requests, time.monotonic() + 0.5)
+        answers = LINKS.exchange(requests, time.monotonic() + 0.5)
         assert isinstance(answers[0], TimeoutError)
         assert answers[1] == [1]
     # What comes too late answers no request.

@@ -50,18 +50,9 @@ def contents(tree, node):
     return tree._exchange.sites._sites[node]._contents
 
 
-def root_words(tree):
-    """The words of the root, of all its parts."""
-    root, nodes, slices = 0, len(tree._layout.topology), tree._layout.root_slices
-    if slices == 1:
-        return contents(tree, root)._slice.words()
-    sites = [root, *range(nodes, nodes + slices - 1)]
-    return np.concatenate([contents(tree, site)._slice.words() for site in sites])
-
-
 def nowhere_younger_than_above(tree):
     """Whether no cell of a node that counts was set later than that of its parent."""
-    topology = tree._layout.topology
+    topology = tree._spec.topology
     nodes = [contents(tree, node)._slice for node in range(len(topology))]
     cells = np.stack([last_set(node) for node in nodes])
     cells[cells < max(node.newest for node in nodes) - tree._like.retained] = NEVER

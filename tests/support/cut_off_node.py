@@ -41,7 +41,7 @@ import lately
 from lately.distributed import BloomTree, FailedSitesError, FailedSitesWarning, RaySites, SlicedFilter
 from lately.distributed._sites import ray_sites
 from lately.distributed._sites.frames import framed
-from lately.distributed._sites.port import key_of, links
+from lately.distributed._sites.port import LINKS, key_of
 
 FIRST, SECOND = np.arange(1000), np.arange(5000, 6000)
 LIKE = lately.BloomFilter(200_000, 1e-9)
@@ -231,7 +231,7 @@ class Old(threading.Thread):
     def run(self):
         """Call until it is over."""
         while not self.over:
-            answer = links().exchange({0: self._request}, time.monotonic() + LIMIT)[0]
+            answer = LINKS.exchange({0: self._request}, time.monotonic() + LIMIT)[0]
             if isinstance(answer, list):
                 self.last = time.monotonic()
             elif isinstance(answer, dict):
@@ -278,7 +278,7 @@ def cut_off(how, folder, node, raylet, workers, way, filters, writers):
         for site, status in enumerate(f.status()):
             if status["node"] == node:
                 old[name, site] = status["process"]
-                key = key_of(f.sites._actors.spec.secret, f.sites._actor_of[site])
+                key = key_of(f.sites._spec.secret, f.sites._actor_of[site])
                 calls[name, site] = Old(tuple(status["port"]), key, site)
     assert {name for name, _ in old} == filters.keys() - {"lease"}, f"Ray has put sites elsewhere: {old}"
     processes = set(old.values())

@@ -1,10 +1,13 @@
 """A site's contents, stores that fail or wait, and what they hold."""
 
 import json
+import os
+import socket
 import threading
 from collections import Counter
 
 import numpy as np
+import pytest
 
 import lately
 from lately.distributed._contents.whole import Whole
@@ -104,6 +107,18 @@ def fences(sites, producers, leases):
     for thread in threads:
         thread.join(60)
     return found
+
+
+def close(listener):
+    """Close a port, as when its process ends; a shutdown wakes the thread that waits for the next connection."""
+    listener._socket.shutdown(socket.SHUT_RDWR)
+    listener._socket.close()
+
+
+@pytest.fixture(autouse=True)
+def unsynced(monkeypatch):
+    """Write without waiting for the disk: what is not synced is lost by a machine that fails, not by a process."""
+    monkeypatch.setattr(os, "fsync", lambda file: None)
 
 
 def names(folder):

@@ -34,7 +34,7 @@ def state(sliced):
 
 def sites_of_cells(sliced, keys):
     """The site of each cell of keys, shape (n, k); of a cell that a key has twice, the site of its first cell."""
-    scattered = sliced._slices._parts.ranges.scatter(lately.hash_keys(keys, seed=sliced.seed))
+    scattered = sliced._slices.ranges.scatter(lately.hash_keys(keys, seed=sliced.seed))
     sites = np.full((len(keys), sliced._like.parameters["k"]), -1)
     for (site, _), places in zip(scattered.shares(), scattered.places(), strict=True):
         sites.reshape(-1)[places] = site

@@ -143,7 +143,7 @@ class _Rows:
         if not block.num_columns:
             # Of an empty dataset Ray knows no columns.
             return block
-        _check(self.columns, block.column_names)
+        _check(self.keys if self.at is None else (*self.keys, self.at), block.column_names)
         hashes = lately.hash_keys(block.select(self.keys), seed=self.seed)
         block = block.append_column(_HASH, pa.array(hashes.view(np.int64)))
         return self._left(block) if self.window is None else block
@@ -167,11 +167,6 @@ class _Rows:
             mask[order] = lately.duplicated(keys, self.window, at=times, refresh=self.refresh)
         # Filtering by a mask goes chunk by chunk; `take` joins the chunks of text, which fails from 2 GiB on.
         return rows.filter(pa.array(~mask))
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns that are read."""
-        return self.keys if self.at is None else (*self.keys, self.at)
 
     def _moments(self, rows: _Table, at: str) -> NDArray[np.int64]:
         try:

@@ -25,17 +25,16 @@ def shared_seed(made: Filter | FilterSpec) -> int:
 class Blank:
     """An empty filter of a window of time, or a Bloom filter: its class, and what its `from_parameters` takes.
 
-    The arguments are of JSON's types: spans are nanoseconds.
-
-    Examples
-    --------
-    >>> blank = Blank.of(lately.BloomFilter(1_000_000, 0.01, seed=3))
-    >>> blank.make()
-    <BloomFilter capacity=1000000 fpr=1.00e-2 ...>
+    The manifest has these, of JSON's types: spans are nanoseconds.
     """
 
-    family: str
-    arguments: tuple[tuple[str, Any], ...]
+    manifest: Mapping[str, Any]
+
+    @property
+    def family(self) -> str:
+        """Name of the class."""
+        family: str = self.manifest["family"]
+        return family
 
     @classmethod
     def of(cls, filter: Filter | Choice) -> "Blank":
@@ -52,22 +51,11 @@ class Blank:
             raise ValueError(f"filter must be empty, it holds {filter.inserted} insertions")
         family = like.kind if isinstance(like, FilterSpec) else type(like).__name__
         # For an array of bits `slice_bits` would give its length a second time.
-        arguments: dict[str, Any] = dict(like.parameters) | {"seed": shared_seed(like), "capacity": like.capacity}
+        manifest = {"family": family, **like.parameters, "seed": shared_seed(like), "capacity": like.capacity}
         if family != "BloomFilter":
             max_ahead = None if like.max_ahead is None else _span(like.max_ahead)
-            arguments |= {"window": _span(like.window), "lateness": _span(like.lateness), "max_ahead": max_ahead}
-        return cls(family, tuple(arguments.items()))
-
-    @property
-    def manifest(self) -> dict[str, Any]:
-        """Itself, of JSON's types."""
-        return {"family": self.family, **dict(self.arguments)}
-
-    @classmethod
-    def of_manifest(cls, manifest: Mapping[str, Any]) -> "Blank":
-        """Make it again."""
-        given = dict(manifest)
-        return cls(given.pop("family"), tuple(given.items()))
+            manifest |= {"window": _span(like.window), "lateness": _span(like.lateness), "max_ahead": max_ahead}
+        return cls(manifest)
 
     def make(self) -> Filter:
         """Make it, empty."""
@@ -84,7 +72,8 @@ class Blank:
     def _of(self, kind: Any) -> Any:
         given = {
             name: np.timedelta64(value, "ns") if name in _SPANS and value is not None else value
-            for name, value in self.arguments
+            for name, value in self.manifest.items()
+            if name != "family"
         }
         return kind.from_parameters(**given)
 

@@ -19,15 +19,6 @@ ALL = int(np.iinfo(np.int64).max)
 TOLERANCE = 1.25
 
 
-def behind(generations: NDArray[np.int64]) -> tuple[int, NDArray[Any] | None]:
-    """Return the newest generation, and how far behind the others are, in as few bits as do; None if none is."""
-    now = int(generations.max())
-    late = now - generations
-    if not late.any():
-        return now, None
-    return now, late.astype(np.uint8 if late.max() <= np.iinfo(np.uint8).max else np.uint32)
-
-
 class CellStore(Contents):
     """Part number `part` of the `parts` of the cells of a filter, by their numbers."""
 

@@ -5,9 +5,9 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import islice
 from typing import Any, TypeVar
+
+import numpy as np
 
 from lately._core import OverfullWarning
 from lately.distributed._sites.errors import SupersededError
@@ -46,18 +46,6 @@ class FailedSitesError(RuntimeError):
         return f"no answer from {sites}{again}"
 
 
-@dataclass(frozen=True)
-class Request:
-    """Messages, and how to combine their answers."""
-
-    messages: Sequence[Message]
-    combine: Callable[[list[Any]], Any]
-
-    def then(self, act: Callable[[Any], Any]) -> "Request":
-        """Apply a function to the combined answers."""
-        return Request(self.messages, lambda answers: act(self.combine(answers)))
-
-
 class Exchange:
     """A producer's way to its sites: counts `traffic`, and `restarts`, how often a site lacked what it had answered.
 
@@ -66,19 +54,14 @@ class Exchange:
 
     def __init__(self, sites: Sites, *, strict: bool) -> None:
         self.sites, self.strict = sites, strict
-        self.traffic = Traffic.none(len(sites))
+        self.traffic = Traffic(0, 0, 0, 0, np.zeros(len(sites), dtype=np.int64))
         # Sites that did not answer their last message, each with the moment at which its outage began.
-        self._out: dict[int, Failed] = {}
+        self.failed: dict[int, Failed] = {}
         self._incarnations = dict(sites.incarnations)
         self.restarts = 0
         self._overfull: set[int] = set()
         self._closed = False
         self._lock = threading.Lock()
-
-    @property
-    def failed(self) -> tuple[Failed, ...]:
-        """Sites that did not answer their last message."""
-        return tuple(self._out.values())
 
     def call(self, messages: Sequence[Message]) -> list[Any]:
         """Send messages (`Sites.call`); warn of each site that fails, once until it answers again, or that lost writes.
@@ -90,10 +73,10 @@ class Exchange:
         with self._lock:
             self.traffic.count(messages, answers)
             out = {answer.site: answer for answer in answers if isinstance(answer, Failed)}
-            since = {site: failed.since for site, failed in self._out.items()}
+            since = {site: failed.since for site, failed in self.failed.items()}
             new = [failed for site, failed in out.items() if since.get(site) != failed.since]
             answered = {message.site for message in messages} - out.keys()
-            self._out = {site: failed for site, failed in self._out.items() if site not in answered} | out
+            self.failed = {site: failed for site, failed in self.failed.items() if site not in answered} | out
             now = self.sites.incarnations
             again = [site for site in sorted(answered) if self._incarnations.get(site, now[site]) != now[site]]
             self._incarnations |= {site: now[site] for site in answered}
@@ -105,11 +88,6 @@ class Exchange:
         for failed in new:
             _warn(f"site {failed.site} does not answer ({failed.reason}): its keys are decided without it")
         return answers
-
-    def send(self, requests: Sequence[Request]) -> list[Any]:
-        """Send the messages of all requests at once, and return the combined answers of each."""
-        answers = iter(self.call([message for request in requests for message in request.messages]))
-        return [request.combine(list(islice(answers, len(request.messages)))) for request in requests]
 
     @contextmanager
     def lease(self, record: Record | None = None) -> Iterator[Lease]:

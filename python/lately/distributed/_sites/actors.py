@@ -11,11 +11,10 @@ from typing import Any
 from lately.distributed._ray import imported
 from lately.distributed._sites.errors import ReplacedError, refusal
 from lately.distributed._sites.incarnation import Incarnation
-from lately.distributed._sites.interface import Maker, Plain
 from lately.distributed._sites.lease import LeaseServer
 from lately.distributed._sites.port import Address, Listener, key_of
 from lately.distributed._sites.results import RequestId
-from lately.distributed._sites.site import Site
+from lately.distributed._sites.site import Maker, Site
 
 # Number of the actor that grants the lease.
 LEASE_ACTOR = -1
@@ -68,7 +67,7 @@ class SiteActor(_Actor):
                 self._site(site)
         self._listen(lambda request: self._call(*request))
 
-    def call(self, method: str, *requests: tuple[int, Sequence[Plain]]) -> tuple[list[Any], Address | None]:
+    def call(self, method: str, *requests: tuple[int, Sequence[Any]]) -> tuple[list[Any], Address | None]:
         """Answer the messages of some sites; return the answer of each site, or its error, and the port."""
         while True:
             with suppress(ReplacedError):
@@ -91,7 +90,7 @@ class SiteActor(_Actor):
         if errors:
             raise errors[0]
 
-    def _call(self, method: str, *requests: tuple[int, Sequence[Plain]]) -> list[dict[str, Any]]:
+    def _call(self, method: str, *requests: tuple[int, Sequence[Any]]) -> list[dict[str, Any]]:
         if method != "call":
             raise ValueError(f"a port of sites has no {method!r}")
         self._incarnation.check()
@@ -100,7 +99,7 @@ class SiteActor(_Actor):
         self._incarnation.check()
         return answers
 
-    def _answer(self, number: int, messages: Sequence[Plain]) -> dict[str, Any]:
+    def _answer(self, number: int, messages: Sequence[Any]) -> dict[str, Any]:
         try:
             site = self._site(number)
             answers = []

@@ -5,22 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lately.distributed._sites.results import RequestId
 
-if TYPE_CHECKING:
-    from lately.distributed._sites.site import Site
-
-# Makes a site where it will run: when it starts, and each time it restarts.
-Maker = Callable[[], "Site"]
 # Version of messages between sites and producers, and of the manifest.
 PROTOCOL = 6
-
-Plain = tuple[str, tuple[NDArray[Any], ...], dict[str, Any], tuple[Any, ...] | None, int]
 
 # A batch that is about to be written, of Python's and NumPy's types.
 Record = tuple[Any, ...]
@@ -37,7 +30,7 @@ class Message:
     request: RequestId | None = None
     fence: int = 0
 
-    def plain(self) -> Plain:
+    def plain(self) -> tuple[Any, ...]:
         """Return the method, the columns, the options, the fields of the request or None, and the fence.
 
         These travel between processes, and are part of version `PROTOCOL`.
@@ -83,11 +76,6 @@ class Traffic:
     sent: int
     received: int
     keys: NDArray[np.int64]
-
-    @classmethod
-    def none(cls, sites: int) -> Traffic:
-        """Make the traffic of a producer that has sent nothing."""
-        return cls(0, 0, 0, 0, np.zeros(sites, dtype=np.int64))
 
     def count(self, messages: Sequence[Message], answers: Sequence[Any]) -> None:
         """Add messages and their answers."""

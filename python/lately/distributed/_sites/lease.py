@@ -99,63 +99,53 @@ class LeaseServer:
         return fence == self._fence
 
 
-class LeaseClient:
-    """Takes leases for the producers of a process.
+@contextmanager
+def leased(call: Callable[..., Any], deadline: float, record: Record | None) -> Iterator[Lease]:
+    """Take a lease; see `Sites.lease`.
 
     ``call(seconds, method, *arguments)`` calls a method of the server. It raises a `ConnectionError` where the server
     does not answer, and a RuntimeError once it is gone for good.
     """
 
-    def __init__(self, call: Callable[..., Any], deadline: float) -> None:
-        self._call, self._deadline = call, deadline
-
-    @contextmanager
-    def taken(self, record: Record | None) -> Iterator[Lease]:
-        """Take a lease; see `Sites.lease`."""
-        fence, left, newest, doubtful = self._take(record)
-        held, done, over, lock = left or record, False, threading.Event(), threading.Lock()
-        last = time.monotonic() + LONGEST * self._deadline
-
-        def hold(record: Record, newest: int | None) -> None:
-            nonlocal held
-            held = record
-            with lock:
-                current = self._insist(self._deadline, "hold", fence, newest, *record)
-            if not current:
-                raise SupersededError(f"lease {fence} is over: another has started")
-
-        lease = Lease(fence, left, newest, doubtful, hold)
-
-        def renew() -> None:
-            current = True
-            while current and not over.wait(RENEW) and time.monotonic() < last:
-                with suppress(ConnectionError), lock:
-                    # A restarted actor does not know of this lease.
-                    if not over.is_set() and not self._call(TRY, "renew", fence):
-                        current = self._call(TRY, "hold", fence, newest, *(held or ()))
-
-        threading.Thread(target=renew, name="lease", daemon=True).start()
+    def insist(seconds: float, method: str, *arguments: Any) -> Any:
         try:
-            yield lease
-            newest, done = lease.newest, True
-        finally:
-            over.set()
-            # If these messages are lost, the lease ends by itself.
-            with suppress(ConnectionError, RuntimeError), lock:
-                if not done:
-                    self._call(self._deadline, "hold", fence, newest, *(held or ()))
-                self._call(self._deadline, "give", fence, newest, done)
-
-    def _take(self, record: Record | None) -> tuple[int, Record | None, int | None, bool]:
-        while True:
-            taken = self._insist((LONGEST + 1) * self._deadline, "take", *(record or ()))
-            if taken[0]:
-                fence, left, newest, doubtful = taken
-                return fence, left, newest, doubtful
-
-    def _insist(self, seconds: float, method: str, *arguments: Any) -> Any:
-        """Call, and raise a TimeoutError where the actor does not answer."""
-        try:
-            return self._call(seconds, method, *arguments)
+            return call(seconds, method, *arguments)
         except ConnectionError as error:
             raise TimeoutError(f"no lease within {seconds:g} s: {error}") from None
+
+    taken: Any = (0,)
+    while not taken[0]:
+        taken = insist((LONGEST + 1) * deadline, "take", *(record or ()))
+    fence, left, newest, doubtful = taken
+    held, done, over, lock = left or record, False, threading.Event(), threading.Lock()
+    last = time.monotonic() + LONGEST * deadline
+
+    def hold(record: Record, newest: int | None) -> None:
+        nonlocal held
+        held = record
+        with lock:
+            current = insist(deadline, "hold", fence, newest, *record)
+        if not current:
+            raise SupersededError(f"lease {fence} is over: another has started")
+
+    lease = Lease(fence, left, newest, doubtful, hold)
+
+    def renew() -> None:
+        current = True
+        while current and not over.wait(RENEW) and time.monotonic() < last:
+            with suppress(ConnectionError), lock:
+                # A restarted actor does not know of this lease.
+                if not over.is_set() and not call(TRY, "renew", fence):
+                    current = call(TRY, "hold", fence, newest, *(held or ()))
+
+    threading.Thread(target=renew, name="lease", daemon=True).start()
+    try:
+        yield lease
+        newest, done = lease.newest, True
+    finally:
+        over.set()
+        # If these messages are lost, the lease ends by itself.
+        with suppress(ConnectionError, RuntimeError), lock:
+            if not done:
+                call(deadline, "hold", fence, newest, *(held or ()))
+            call(deadline, "give", fence, newest, done)

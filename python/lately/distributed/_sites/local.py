@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from lately.distributed._sites.errors import SupersededError
-from lately.distributed._sites.interface import Failed, Lease, Maker, Message, Record
+from lately.distributed._sites.interface import Failed, Lease, Message, Record
+from lately.distributed._sites.site import Maker
 
 
 class LocalSites:
@@ -31,7 +32,7 @@ class LocalSites:
         self.incarnations = {i: site.incarnation for i, site in enumerate(self._sites)}
         self.overfull: dict[int, str] = {}
         self._down: dict[int, Failed] = {}
-        self._lease = threading.Lock()
+        self._lock = threading.Lock()
         self._fence = 0
         self._left: Record | None = None
         self._newest: int | None = None
@@ -63,25 +64,21 @@ class LocalSites:
     @contextmanager
     def lease(self, record: Record | None = None) -> Iterator[Lease]:
         """Take a lease, of any length."""
-        with self._lease, self._begun(record) as lease:
+        with self._lock:
+            self._fence += 1
+            fence, left = self._fence, self._left
+
+            def keep(record: Record, newest: int | None) -> None:
+                if fence != self._fence:
+                    raise SupersededError(f"lease {fence} is over: {self._fence} has started")
+                self._left, self._newest = record, newest
+
+            self._left = record if left is None else left
+            lease = Lease(fence, left, self._newest, False, keep)
             yield lease
-
-    @contextmanager
-    def _begun(self, record: Record | None = None) -> Iterator[Lease]:
-        self._fence += 1
-        fence, left = self._fence, self._left
-
-        def keep(record: Record, newest: int | None) -> None:
-            if fence != self._fence:
-                raise SupersededError(f"lease {fence} is over: {self._fence} has started")
-            self._left, self._newest = record, newest
-
-        self._left = record if left is None else left
-        lease = Lease(fence, left, self._newest, False, keep)
-        yield lease
-        # Not after an error: then what is held is left to the next.
-        if fence == self._fence:
-            self._left, self._newest = None, lease.newest
+            # Not after an error: then what is held is left to the next.
+            if fence == self._fence:
+                self._left, self._newest = None, lease.newest
 
     def status(self) -> list[dict[str, Any] | Failed]:
         """Return the state of each site."""

@@ -16,7 +16,6 @@ import atexit
 import hmac
 import os
 import secrets
-import selectors
 import socket
 import threading
 import time
@@ -24,6 +23,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from lately.distributed._sites.errors import refusal
@@ -46,8 +46,6 @@ LARGEST = (2**26, 2**32)
 SLOWEST = 2**20
 # Seconds that a connection may take; then the port may be closed to this machine.
 CONNECT = 1.0
-# Most connections that a producer makes at the same time.
-_SIDE_BY_SIDE = 64
 # For each actor: its address, the key of its port, and a frame.
 Requests = Mapping[int, tuple[Address, bytes, list[Buffer]]]
 
@@ -94,11 +92,6 @@ def _receive_frame(peer: socket.socket, lengths: bytes | bytearray, end: float) 
     return _receive(peer, head, end), _receive(peer, arrays, end)
 
 
-def fits(frame: list[Buffer]) -> bool:
-    """Return whether a frame is small enough for a port."""
-    return all(length <= most for length, most in zip(LENGTHS.unpack(frame[0]), LARGEST, strict=True))
-
-
 class Listener:
     """A port that answers requests, with a thread for each connection; an OSError where none can be opened.
 
@@ -115,23 +108,14 @@ class Listener:
         # Connections that have proved nothing, the oldest first.
         self._strangers: OrderedDict[socket.socket, None] = OrderedDict()
         self._lock = threading.Lock()
-        self._closed = False
         threading.Thread(target=self._accept, name=f"port {self.address[1]}", daemon=True).start()
 
-    def close(self) -> None:
-        """Accept no more connections. Existing ones end with their producers, or with this process."""
-        self._closed = True
-        # A shutdown, since closing alone leaves the other thread waiting.
-        with suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
-        self._socket.close()
-
     def _accept(self) -> None:
-        while not self._closed:
+        while self._socket.fileno() >= 0:
             try:
                 peer, _ = self._socket.accept()
             except OSError:
-                # No more files may be open for a while; or this listener is closed.
+                # No more files may be open for a while.
                 time.sleep(0.05)
                 continue
             with self._lock:
@@ -189,7 +173,6 @@ class _Link:
 
     def __init__(self, address: Address, key: bytes, end: float) -> None:
         self._socket = socket.create_connection(address, timeout=max(0.001, end - time.monotonic()))
-        self._unsent = memoryview(b"")
         try:
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if _receive(self._socket, len(GREETING), end) != GREETING:
@@ -214,23 +197,18 @@ class _Link:
             pass
         return True
 
-    def fileno(self) -> int:
-        return self._socket.fileno()
-
-    def begin(self, frame: list[Buffer]) -> bool:
-        """Begin to send a frame; return whether all of it is sent."""
-        self._unsent = memoryview(b"".join(frame))
+    def begin(self, data: memoryview) -> memoryview:
+        """Send what can be sent without waiting; return the rest."""
         self._socket.settimeout(0)
-        return self.resume()
+        with suppress(BlockingIOError):
+            while data:
+                data = data[self._socket.send(data) :]
+        return data
 
-    def resume(self) -> bool:
-        """Send what can be sent without waiting; return whether that is all."""
-        try:
-            while self._unsent:
-                self._unsent = self._unsent[self._socket.send(self._unsent) :]
-        except BlockingIOError:
-            return False
-        return True
+    def finish(self, data: memoryview, end: float) -> None:
+        """Send the rest."""
+        self._socket.settimeout(max(0.001, end - time.monotonic()))
+        self._socket.sendall(data)
 
     def answer(self, end: float) -> Any:
         """Wait for an answer."""
@@ -253,67 +231,63 @@ class Links:
         Returns the answer of each, or the error in its place: `UnreachableError`, `LostError`, TimeoutError.
         """
         answers: dict[int, Any] = {}
-        links = self._linked(requests, end, answers)
+        links: dict[int, _Link] = {}
+        unsent: dict[int, memoryview] = {}
+
+        def begin(actor: int) -> None:
+            address, key, frame = requests[actor]
+            unsent[actor] = memoryview(b"".join(frame))
+            if link := self._idle(address, key):
+                links[actor] = link
+                unsent[actor] = link.begin(unsent[actor])
+
+        def finish(actor: int) -> None:
+            if actor not in links:
+                address, key, _ = requests[actor]
+                try:
+                    links[actor] = _Link(address, key, min(time.monotonic() + CONNECT, end))
+                except (OSError, EOFError) as error:
+                    raise UnreachableError(str(error) or type(error).__name__) from error
+            links[actor].finish(unsent[actor], end)
+
+        def receive(actor: int) -> None:
+            answers[actor] = links[actor].answer(end)
+            with self._lock:
+                self._free[requests[actor][:2]].append(links.pop(actor))
+
+        def attempt(step: Callable[[int], None], actor: int) -> None:
+            try:
+                step(actor)
+            except (UnreachableError, TimeoutError) as error:
+                answers[actor] = error
+            except (OSError, EOFError, ValueError) as error:
+                answers[actor] = LostError(str(error) or type(error).__name__)
+
         try:
-            self._send(requests, links, end, answers)
+            for actor in requests:
+                attempt(begin, actor)
+            if slow := [actor for actor, data in unsent.items() if data and actor not in answers]:
+                if not links.keys() >= set(slow):
+                    self._discard_lost()
+                # An actor that cannot be reached, or does not read, delays no other.
+                with ThreadPoolExecutor(len(slow)) as pool:
+                    list(pool.map(partial(attempt, finish), slow))
             # The answers of the others arrive meanwhile.
             for actor in [actor for actor in requests if actor not in answers]:
-                try:
-                    answers[actor] = links[actor].answer(end)
-                except (OSError, EOFError, ValueError) as error:
-                    late = isinstance(error, TimeoutError)
-                    answers[actor] = error if late else LostError(str(error) or type(error).__name__)
-                else:
-                    with self._lock:
-                        self._free[requests[actor][:2]].append(links.pop(actor))
+                attempt(receive, actor)
         finally:
             for link in links.values():
                 link.close()
         return answers
 
     def close(self) -> None:
-        """Close all idle connections."""
+        """Close all idle connections. A forked process does so too, since two must not speak over one."""
         for free in list(self._free.values()):
             for link in free:
                 link.close()
         self._free.clear()
-
-    def _send(self, requests: Requests, links: Mapping[int, _Link], end: float, answers: dict[int, Any]) -> None:
-        """Send to all; an actor that does not read delays no other."""
-        unsent = []
-        for actor, link in links.items():
-            try:
-                if not link.begin(requests[actor][2]):
-                    unsent.append(actor)
-            except OSError as error:
-                answers[actor] = LostError(str(error))
-        if not unsent:
-            return
-        with selectors.DefaultSelector() as selector:
-            for actor in unsent:
-                selector.register(links[actor], selectors.EVENT_WRITE, actor)
-            while selector.get_map() and (left := end - time.monotonic()) > 0:
-                for ready, _ in selector.select(left):
-                    try:
-                        if links[ready.data].resume():
-                            selector.unregister(ready.fileobj)
-                    except OSError as error:
-                        answers[ready.data] = LostError(str(error))
-                        selector.unregister(ready.fileobj)
-
-    def _linked(self, requests: Requests, end: float, answers: dict[int, Any]) -> dict[int, _Link]:
-        """Connect to each actor; where that fails, the error is the answer."""
-        links = {actor: link for actor, (address, key, _) in requests.items() if (link := self._idle(address, key))}
-        missing = [actor for actor in requests if actor not in links]
-        if missing:
-            self._discard_lost()
-            with ThreadPoolExecutor(min(len(missing), _SIDE_BY_SIDE)) as pool:
-                made = list(pool.map(lambda actor: self._made(*requests[actor][:2], end), missing))
-            links |= {actor: link for actor, link in zip(missing, made, strict=True) if isinstance(link, _Link)}
-            answers |= {
-                actor: error for actor, error in zip(missing, made, strict=True) if isinstance(error, Exception)
-            }
-        return links
+        # Another thread may have had the lock at the fork.
+        self._lock = threading.Lock()
 
     def _discard_lost(self) -> None:
         """Close the connections to actors that are gone."""
@@ -331,37 +305,9 @@ class Links:
                 link.close()
         return None
 
-    def _made(self, address: Address, key: bytes, end: float) -> _Link | UnreachableError:
-        try:
-            return _Link(address, key, min(time.monotonic() + CONNECT, end))
-        except (OSError, EOFError) as error:
-            return UnreachableError(str(error) or type(error).__name__)
 
-
-_lock = threading.Lock()
-_links: Links | None = None
-
-
-def links() -> Links:
-    """Return the connections of this process, which all handles share."""
-    global _links
-    with _lock:
-        _links = _links or Links()
-        return _links
-
-
-@atexit.register
-def _end() -> None:
-    if _links is not None:
-        _links.close()
-
-
-def _forget() -> None:
-    """Leave the connections to the parent process: two processes must not speak over one."""
-    global _links, _lock
-    _end()
-    _links, _lock = None, threading.Lock()
-
-
+# The connections of this process, which all handles share.
+LINKS = Links()
+atexit.register(LINKS.close)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+    os.register_at_fork(after_in_child=LINKS.close)

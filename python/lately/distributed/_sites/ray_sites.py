@@ -1,7 +1,13 @@
-"""Sites on Ray: actors anywhere in the cluster hold them, and are restarted when they die."""
+"""Sites on Ray: actors anywhere in the cluster hold them, and are restarted when they die.
+
+Batches travel by the port of an actor where there is one, and all else by calls of Ray, which also carry batches while
+a port cannot be reached or a connection is lost.
+"""
 
 import hashlib
 import secrets
+import time
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -9,11 +15,13 @@ from typing import Any, Literal, Self
 
 from lately.distributed._ray import imported
 from lately.distributed._sites.actors import LEASE_ACTOR, LeaseActor, SiteActor, Spec
-from lately.distributed._sites.calls import Actors
-from lately.distributed._sites.errors import raised
+from lately.distributed._sites.errors import ReplacedError, raised
+from lately.distributed._sites.frames import framed
 from lately.distributed._sites.incarnation import forget
-from lately.distributed._sites.interface import Failed, Lease, Maker, Message, Record
-from lately.distributed._sites.lease import LeaseClient
+from lately.distributed._sites.interface import Failed, Lease, Message, Record
+from lately.distributed._sites.lease import leased
+from lately.distributed._sites.port import LINKS, Address, LostError, UnreachableError, key_of
+from lately.distributed._sites.site import Maker
 
 # A site needs memory more than CPU. Ray sends a call again when it has restarted the actor: a site that has acted upon
 # the first answers the second alike (`RequestId`).
@@ -29,6 +37,12 @@ NAMESPACE = "lately"
 START = 300
 # Calls that may wait for the lease.
 PRODUCERS = 10_000
+# Least seconds for calls of Ray, where a connection was lost just before the deadline.
+LEAST = 1.0
+# Seconds for which a port that could not be reached is not tried again.
+REFUSED = 60.0
+# The error of a process that answers nothing.
+REPLACED = ReplacedError.__name__
 
 
 class RaySites:
@@ -48,9 +62,8 @@ class RaySites:
     deadline : float, default 10
         Seconds that a site has to answer. A message to a site that dies meanwhile is sent again, under the same number.
     transport : {"sockets", "ray"}, default "sockets"
-        How batches travel. Each actor has a TCP port on its node, for those who know the secret of these sites, which
-        travels with their handles; where a port cannot be reached, and when a connection is lost, batches go by calls
-        of Ray. With "ray" there are no ports. Keys' hashes cross the network unencrypted either way.
+        How batches travel: by a TCP port of each actor, and by calls of Ray where that cannot be reached and when a
+        connection is lost. With "ray" there are no ports. Keys' hashes cross the network unencrypted either way.
     **options
         What Ray's ``actor.options`` takes: ``num_cpus``, ``memory``, ``resources``, ``runtime_env`` and so on.
 
@@ -150,15 +163,22 @@ class RaySites:
 
     def _setup(self, spec: Spec, handles: Mapping[int, Any], deadline: float) -> None:
         self.connected = True
-        self._actors, self._deadline = Actors(spec, handles), deadline
-        self._lease = LeaseClient(self._actors.of_lease, deadline)
+        self._spec, self._deadline = spec, deadline
         self._actor_of = {site: actor for actor, share in enumerate(spec.shares) for site in share}
+        # By actor: the handle of Ray, and the address in its latest answer.
+        self._handles = handles
+        self._ports: dict[int, Address | None] = {}
+        # Until when ports are not tried again.
+        self._refused: dict[Address | None, float] = {}
+        # Actors that have not answered in time, with a probe each: they fail at once until the probe is answered.
+        self._outages: dict[int, tuple[Failed, Any]] = {}
         self.incarnations: dict[int, int] = {}
         self.overfull: dict[int, str] = {}
         self._closed = False
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"connected": True}
+        # Another process reaches other ports and actors.
+        return vars(self) | {"connected": True, "_refused": {}, "_outages": {}}
 
     def __len__(self) -> int:
         return len(self._actor_of)
@@ -166,44 +186,42 @@ class RaySites:
     def call(self, messages: Sequence[Message]) -> list[Any]:
         """Send messages; see `Sites.call`. A site that raises an error does not get the rest of the call."""
         self._check()
-        places: dict[int, list[int]] = {}
-        for place, message in enumerate(messages):
-            places.setdefault(message.site, []).append(place)
         # The messages of a site travel together, so that they stay in order if they are sent again.
-        requests: dict[int, list[tuple[int, Any]]] = {}
-        for site, its in places.items():
-            requests.setdefault(self._actor_of[site], []).append((site, [messages[place].plain() for place in its]))
-        found = self._actors.send({actor: ("call", *request) for actor, request in requests.items()}, self._deadline)
+        places: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+        for place, message in enumerate(messages):
+            places[self._actor_of[message.site]][message.site].append(place)
+        requests = {
+            actor: ("call", *((site, [messages[place].plain() for place in its]) for site, its in sites.items()))
+            for actor, sites in places.items()
+        }
+        found = self._send(requests, self._deadline)
         answers: list[Any] = [None] * len(messages)
         errors = []
-        for actor, request in requests.items():
-            for i, (site, _) in enumerate(request):
+        for actor, sites in places.items():
+            for i, (site, its) in enumerate(sites.items()):
                 # What is no list is of the request as a whole.
                 answer = found[actor][i] if isinstance(found[actor], list) else found[actor]
                 if isinstance(answer, Failed):
-                    parts: list[Any] = [replace(answer, site=site)] * len(places[site])
+                    parts: list[Any] = [replace(answer, site=site)] * len(its)
                 elif "error" in answer:
                     errors.append(raised(answer["error"]))
                     continue
                 else:
-                    parts = self._noted(site, answer)
-                for place, part in zip(places[site], parts, strict=True):
+                    self.incarnations[site] = answer["incarnation"]
+                    if answer["overfull"] is not None:
+                        self.overfull[site] = answer["overfull"]
+                    # In frames tuples are lists.
+                    parts = [tuple(part) if isinstance(part, list) else part for part in answer["answers"]]
+                for place, part in zip(its, parts, strict=True):
                     answers[place] = part
         if errors:
             raise errors[0]
         return answers
 
-    def _noted(self, site: int, answer: Mapping[str, Any]) -> list[Any]:
-        """Note the state of a site, and return its answers; in frames tuples are lists."""
-        self.incarnations[site] = answer["incarnation"]
-        if answer["overfull"] is not None:
-            self.overfull[site] = answer["overfull"]
-        return [tuple(part) if isinstance(part, list) else part for part in answer["answers"]]
-
     def lease(self, record: Record | None = None) -> AbstractContextManager[Lease]:
         """Take the lease; it lasts three deadlines at most, and ends within seconds if its producer dies."""
         self._check()
-        return self._lease.taken(record)
+        return leased(self.of_lease, self._deadline, record)
 
     def status(self) -> list[dict[str, Any] | Failed]:
         """Return the state of each site (`Site.status`), and the ``node`` and the ``port`` of its actor."""
@@ -211,9 +229,9 @@ class RaySites:
 
     def _status(self, patience: float) -> list[dict[str, Any] | Failed]:
         self._check()
-        requests = dict(enumerate(self._actors.spec.shares))
+        requests = dict(enumerate(self._spec.shares))
         states: dict[int, dict[str, Any] | Failed] = {}
-        for actor, answer in self._actors.gather("status", requests, patience).items():
+        for actor, answer in self._gather("status", requests, patience).items():
             for i, site in enumerate(requests[actor]):
                 if isinstance(answer, Failed):
                     states[site] = replace(answer, site=site)
@@ -224,39 +242,112 @@ class RaySites:
 
     def kill(self, site: int) -> None:
         """Kill the actor that holds a site: what it has not saved is gone. Ray starts it again."""
-        imported().kill(self._actors.handles[self._actor_of[site]], no_restart=False)
-
-    def restart(self, site: int) -> None:
-        """Wait until Ray has started a site again.
-
-        Raises
-        ------
-        TimeoutError
-            If that takes longer than five minutes.
-        """
-        actor = self._actor_of[site]
-        self._actors.outages.pop(actor, None)
-        answer = self._actors.gather("status", {actor: (site,)}, START)[actor]
-        if isinstance(answer, Failed):
-            raise TimeoutError(answer.reason)
+        imported().kill(self._handles[self._actor_of[site]], no_restart=False)
 
     def close(self) -> None:
         """Let the sites write their last checkpoints, and end them, for all who use them."""
         self._check()
         try:
-            self._actors.gather("close", dict.fromkeys(range(len(self._actors.spec.shares)), ()), START)
+            self._gather("close", dict.fromkeys(range(len(self._spec.shares)), ()), START)
         finally:
             self._end()
 
     def _end(self) -> None:
-        for actor in self._actors.handles.values():
+        for actor in self._handles.values():
             imported().kill(actor)
-        forget(f"lately/{self._actors.spec.filter}/")
+        forget(f"lately/{self._spec.filter}/")
         self._closed = True
 
     def _check(self) -> None:
         if self._closed:
             raise RuntimeError("the sites are closed")
+
+    def of_lease(self, seconds: float, *request: Any) -> Any:
+        """Call a method of `LeaseServer`; a `ConnectionError` if its actor does not answer within some seconds."""
+        answer = self._send({LEASE_ACTOR: request}, seconds)[LEASE_ACTOR]
+        if isinstance(answer, Failed):
+            # Of a node that was cut off, and not closed. Ray finds the actor elsewhere.
+            self._ports[LEASE_ACTOR] = None
+            raise ConnectionError(answer.reason)
+        if isinstance(answer, dict):
+            raise raised(answer["error"])
+        return answer[0]
+
+    def _send(self, requests: Mapping[int, tuple[Any, ...]], patience: float) -> dict[int, Any]:
+        """Call actors by their ports, or by Ray; return what `call` answers, an error of the whole, or `Failed`."""
+        end = time.monotonic() + patience
+        reached = {actor: request for actor, request in requests.items() if actor not in self._outages}
+        answers = self._by_ports(reached, end)
+        for actor, answer in answers.items():
+            if isinstance(answer, TimeoutError):
+                answers[actor] = self._fail(actor, f"no answer within {patience:g} s.")
+        if left := {actor: request for actor, request in requests.items() if actor not in answers}:
+            # An actor that keeps all waiting must not take the time of those whose connection was lost meanwhile.
+            answers |= self._gather("call", left, max(end - time.monotonic(), min(LEAST, patience)))
+        return answers
+
+    def _gather(self, method: str, requests: Mapping[int, tuple[Any, ...]], patience: float) -> dict[int, Any]:
+        """Call a method of actors by Ray, which waits while they restart; raise what one raised, after all answers."""
+        ray = imported()
+        answers: dict[int, Any] = {actor: self._outage(actor) for actor in requests}
+        called = {
+            getattr(self._handles[actor], method).remote(*requests[actor]): actor
+            for actor, outage in answers.items()
+            if outage is None
+        }
+        ready, late = ray.wait(list(called), num_returns=len(called), timeout=patience) if called else ([], [])
+        errors: list[Exception] = []
+        for answer in ready:
+            actor = called[answer]
+            try:
+                answers[actor] = ray.get(answer)
+            except ray.exceptions.RayTaskError as error:
+                # Ray's error only looks like the actor's; the cause is the actor's.
+                errors.append(error.cause)
+            except ray.exceptions.ActorDiedError as error:
+                errors.append(_gone(actor, error))
+            except ray.exceptions.RayError as error:
+                answers[actor] = self._fail(actor, str(error).partition("\n")[0])
+            else:
+                if isinstance(answers[actor], tuple):
+                    answers[actor], self._ports[actor] = answers[actor]
+        answers |= {called[answer]: self._fail(called[answer], f"no answer within {patience:g} s.") for answer in late}
+        if errors:
+            raise errors[0]
+        return answers
+
+    def _by_ports(self, requests: Mapping[int, tuple[Any, ...]], end: float) -> dict[int, Any]:
+        """Call actors by their ports; where that is impossible or the connection was lost, there is no answer."""
+        sent = {}
+        for actor, request in requests.items():
+            port = self._ports.get(actor)
+            if port is not None and self._refused.get(port, 0.0) < time.monotonic():
+                sent[actor] = port, key_of(self._spec.secret, actor), framed(request)
+        answers: dict[int, Any] = {}
+        for actor, answer in (LINKS.exchange(sent, end) if sent else {}).items():
+            if isinstance(answer, UnreachableError):
+                self._refused[sent[actor][0]] = time.monotonic() + REFUSED
+            elif isinstance(answer, LostError) or (isinstance(answer, dict) and answer["error"][0] == REPLACED):
+                # What it did is unknown, or the frame is too large for a port. Ray knows whether it is there.
+                self._ports[actor] = None
+            else:
+                answers[actor] = answer
+        return answers
+
+    def _fail(self, actor: int, reason: str) -> Failed:
+        failed = Failed(actor, reason, time.time())
+        # Each call for the lease may find its actor elsewhere.
+        if actor != LEASE_ACTOR:
+            self._outages[actor] = failed, self._handles[actor].status.remote()
+        return failed
+
+    def _outage(self, actor: int) -> Failed | None:
+        """Return the outage of an actor whose probe is unanswered, or None."""
+        failed, probe = self._outages.get(actor, (None, None))
+        if failed is not None and imported().wait([probe], timeout=0)[0]:
+            self._outages.pop(actor, None)
+            return None
+        return failed
 
 
 def _named(name: str) -> Any:
@@ -277,3 +368,9 @@ def _count(actors: int, sites: int) -> int:
     if not 1 <= actors <= sites:
         raise ValueError(f"actors must be from 1 to {sites}, as many as there are sites, got {actors}")
     return int(actors)
+
+
+def _gone(actor: int, error: Exception) -> RuntimeError:
+    name = "the actor of the lease" if actor == LEASE_ACTOR else f"actor {actor}"
+    reason = str(error).strip().rpartition("\n")[2]
+    return RuntimeError(f"{name} is gone, and with it the filter: it was closed, or its driver has ended ({reason})")

@@ -2,7 +2,7 @@
 
 import time
 from collections import OrderedDict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any
 
@@ -23,6 +23,10 @@ PRODUCERS = 2**18
 KEYS = 2**23
 # Seconds after which a producer is forgotten that was not heard of: one of a handle or a task, and one with a name.
 HOUR, WEEK = 3600.0, 7 * 86_400.0
+# Fields of answers in a checkpoint: a number for each producer, and arrays, those of all producers in a row.
+_EACH = {"number": np.int64, "heard": np.float64, "forgotten": np.bool_}
+_JOINED = {"index": np.int32, "marks": np.uint16, "share": np.uint8}
+_NONE: dict[str, NDArray[Any]] = {name: np.empty(0, dtype) for name, dtype in _JOINED.items()}
 # No answer was given yet; the others are 0 and 1.
 UNKNOWN = -1
 
@@ -73,11 +77,11 @@ class _Answers:
     """
 
     number: int
-    index: _Places
-    marks: NDArray[np.uint16]
     heard: float
-    share: bytes = b""
     forgotten: bool = False
+    index: _Places = field(default_factory=lambda: _NONE["index"])
+    marks: NDArray[np.uint16] = field(default_factory=lambda: _NONE["marks"])
+    share: NDArray[np.uint8] = field(default_factory=lambda: _NONE["share"])
 
     @property
     def size(self) -> int:
@@ -126,9 +130,9 @@ class ResultCache:
         latest = self._of(request)
         if latest is None:
             return None
-        head, arrays = LENGTHS.unpack_from(latest.share)
-        start = LENGTHS.size + head
-        summed, answer = opened(latest.share[LENGTHS.size : start], latest.share[start : start + arrays])
+        share = latest.share.tobytes()
+        start = LENGTHS.size + LENGTHS.unpack_from(share)[0]
+        summed, answer = opened(share[LENGTHS.size : start], share[start:])
         if keys is not None and summed != _sum(keys):
             raise ValueError(_other(request))
         return tuple(answer)
@@ -145,7 +149,7 @@ class ResultCache:
                 f"{_batch(request)} comes again, and what this site answered is forgotten: it remembers {KEYS:,} keys. "
                 "If it is sent under a later number, keys that were new may count as seen"
             )
-        if (request.index is None) != bool(latest.share):
+        if (request.index is None) != (len(latest.share) > 0):
             raise ValueError(f"{_batch(request)} comes again in another way: with other `refresh` or `offsets`")
         return latest
 
@@ -172,8 +176,8 @@ class ResultCache:
         self._keys -= 0 if before is None else before.size
         heard = time.time() if heard is None else heard
         if request.index is None:
-            share = b"".join(framed((_sum(keys), answers)))
-            self._add(request, _Answers(request.number, _NO_PLACES, _NO_MARKS, heard, share))
+            share = np.frombuffer(b"".join(framed((_sum(keys), answers))), np.uint8)
+            self._add(request, _Answers(request.number, heard, share=share))
             return
         marks = (_checks(keys) << 1 | answers).astype(np.uint16)
         # A copy: a message's arrays may lie in memory that is shared, or changed by its sender.
@@ -182,7 +186,7 @@ class ResultCache:
             # Of two equal places the first is the one already there.
             index, first = np.unique(np.concatenate([before.index, index]), return_index=True)
             marks = np.concatenate([before.marks, marks])[first]
-        self._add(request, _Answers(request.number, index, marks, heard))
+        self._add(request, _Answers(request.number, heard, index=index, marks=marks))
 
     def _add(self, request: RequestId, answers: _Answers) -> None:
         self._latest[request.lasting][request.producer] = answers
@@ -193,45 +197,40 @@ class ResultCache:
             for other, theirs in latest.items():
                 if other != request.producer and theirs.size:
                     self._keys -= theirs.size
-                    latest[other] = _Answers(theirs.number, _NO_PLACES, _NO_MARKS, theirs.heard, b"", forgotten=True)
+                    latest[other] = _Answers(theirs.number, theirs.heard, forgotten=True)
                     if self._keys <= KEYS:
                         return
 
     def state(self) -> State:
         """Return everything."""
         latest = [each for some in self._latest.values() for each in some.values()]
-        return {
-            "producers": [list(some) for some in self._latest.values()],
-            "numbers": np.array([each.number for each in latest], dtype=np.int64),
-            "heard": np.array([each.heard for each in latest], dtype=np.float64),
-            "forgotten": np.array([each.forgotten for each in latest], dtype=np.bool_),
-            "lengths": np.array([len(each.index) for each in latest], dtype=np.int64),
-            "shares": np.array([len(each.share) for each in latest], dtype=np.int64),
-            "shares_data": np.frombuffer(b"".join(each.share for each in latest), np.uint8),
-            "index": np.concatenate([_NO_PLACES, *(each.index for each in latest)]),
-            "marks": np.concatenate([_NO_MARKS, *(each.marks for each in latest)]),
-        }
+        state: State = {"producers": [list(some) for some in self._latest.values()]}
+        for name, dtype in _EACH.items():
+            state[name] = np.array([getattr(each, name) for each in latest], dtype)
+        for name in _JOINED:
+            parts = [getattr(each, name) for each in latest]
+            state[name] = np.concatenate([_NONE[name], *parts])
+            state[f"{name} lengths"] = np.array(list(map(len, parts)), dtype=np.int64)
+        return state
 
     @classmethod
     def from_state(cls, state: State) -> "ResultCache":
         """Load what `state` returned; a ValueError or KeyError if the arrays do not fit together."""
         results = cls()
         producers = [(name, lasting) for lasting, names in enumerate(state["producers"]) for name in names]
-        each = ("lengths", "shares", "numbers", "heard", "forgotten")
-        lengths, shares, numbers, heard, forgotten = (state[name] for name in each)
-        if {len(state[name]) for name in each} != {len(producers)} or np.any(lengths < 0) or np.any(shares < 0):
+        columns: dict[str, list[Any]] = {name: state[name].tolist() for name in _EACH}
+        for name, dtype in _JOINED.items():
+            joined, lengths = state[name], state[f"{name} lengths"]
+            if np.any(lengths < 0) or lengths.sum() != len(joined):
+                raise ValueError("the answers are damaged: they differ in number from the keys")
+            ends = np.cumsum(lengths)
+            columns[name] = [joined[i:j].astype(dtype) for i, j in zip(ends - lengths, ends, strict=True)]
+        if {len(column) for column in columns.values()} != {len(producers)}:
             raise ValueError("the answers are damaged: producers and batches differ in number")
-        keys, share_bytes = {len(state["index"]), len(state["marks"])}, len(state["shares_data"])
-        if keys != {lengths.sum()} or share_bytes != shares.sum():
-            raise ValueError("the answers are damaged: they differ in number from the keys")
-        ends, share_ends = np.cumsum(lengths), np.cumsum(shares)
-        for i, (producer, lasting) in enumerate(producers):
-            part = slice(ends[i] - lengths[i], ends[i])
-            index, marks = state["index"][part].astype(np.int32), state["marks"][part].astype(np.uint16)
-            if np.any(np.diff(index) <= 0):
+        for (producer, lasting), values in zip(producers, zip(*columns.values(), strict=True), strict=True):
+            answers = _Answers(**dict(zip(columns, values, strict=True)))
+            if len(answers.index) != len(answers.marks) or np.any(np.diff(answers.index) <= 0):
                 raise ValueError("the answers are damaged: the places of the keys do not ascend")
-            share = state["shares_data"][share_ends[i] - shares[i] : share_ends[i]].tobytes()
-            answers = _Answers(int(numbers[i]), index, marks, float(heard[i]), share, bool(forgotten[i]))
             results._add(RequestId(str(producer), 0, None, bool(lasting)), answers)
         return results
 
@@ -254,5 +253,3 @@ def _checks(keys: NDArray[np.uint64]) -> NDArray[np.uint16]:
 
 
 _ODD, _KEPT = np.uint64(0x9E3779B97F4A7C15), np.uint64(49)
-_NO_PLACES = np.empty(0, dtype=np.int32)
-_NO_MARKS = np.empty(0, dtype=np.uint16)

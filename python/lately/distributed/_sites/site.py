@@ -4,7 +4,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NoReturn, Protocol
@@ -12,9 +12,8 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lately.distributed._sites.checkpoints import Checkpoints
+from lately.distributed._sites.checkpoints import Checkpoints, group, pack, record, records, unpack
 from lately.distributed._sites.errors import CheckpointError, SupersededError
-from lately.distributed._sites.log import group, pack, record, records, unpack
 from lately.distributed._sites.results import UNKNOWN, RequestId, ResultCache, State
 from lately.distributed._sites.store import Store
 
@@ -321,3 +320,7 @@ class Site:
             self._results.keep(RequestId(*request), answers, columns[0], heard)
         # The next checkpoint has it.
         self._changed = True
+
+
+# Makes a site where it will run: when it starts, and each time it restarts.
+Maker = Callable[[], Site]

@@ -4,13 +4,13 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
 from lately.distributed._sites.errors import CheckpointError
-from lately.distributed._sites.interface import PROTOCOL, Failed, Maker, Sites
+from lately.distributed._sites.interface import PROTOCOL, Failed, Sites
 from lately.distributed._sites.local import LocalSites
-from lately.distributed._sites.site import Contents, Site
+from lately.distributed._sites.ray_sites import RaySites
+from lately.distributed._sites.site import Contents, Maker, Site
 from lately.distributed._sites.store import Store, store
 
 # Which sites: in this process, actors of Ray, or those a function makes from the makers.
@@ -56,8 +56,6 @@ def start(
         raise ValueError(f"interval must be at least 0 s, got {interval}")
     if deadline is not None and not deadline > 0:
         raise ValueError(f"deadline must be above 0 s, got {deadline}")
-    if not callable(sites) and sites not in ("local", "ray"):
-        raise ValueError(f"sites must be 'local', 'ray' or a function that starts them, got {sites!r}")
     if callable(sites):
         for given, what in ((deadline, "deadline"), (name if checkpoint is None else None, "name"), (actors, "actors")):
             if given is not None:
@@ -65,6 +63,8 @@ def start(
                     f"{what} is for sites='ray': what the function gives has its own, as in "
                     f"RaySites(makers, {what}={given!r}) or RaySites.connect"
                 )
+    elif sites not in ("local", "ray"):
+        raise ValueError(f"sites must be 'local', 'ray' or a function that starts them, got {sites!r}")
     prefix, versioned = name or "site", {**VERSION, **manifest}
     text = json.dumps(versioned)
     makers = [
@@ -84,11 +84,7 @@ def start(
         if actors is not None:
             raise ValueError("actors is for sites='ray': those of this process are held by it")
         return LocalSites(makers)
-    # Imported only when needed: Ray takes seconds.
-    started: Sites = import_module("lately.distributed._sites.ray_sites").RaySites(
-        makers, actors=actors, name=name, deadline=DEADLINE if deadline is None else deadline
-    )
-    return started
+    return RaySites(makers, actors=actors, name=name, deadline=DEADLINE if deadline is None else deadline)
 
 
 def manifest_of(sites: Sites) -> dict[str, Any]:

@@ -17,10 +17,7 @@ class Folder:
         """Write under another name, sync, rename, and sync that."""
         passing = self.path / _passing(name)
         try:
-            with passing.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+            _put(passing, "wb", data)
             passing.replace(self.path / name)
         except BaseException:
             passing.unlink(missing_ok=True)
@@ -31,10 +28,7 @@ class Folder:
         """Append, and sync."""
         path = self.path / name
         new = not path.exists()
-        with path.open("ab") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        _put(path, "ab", data)
         if new:
             self._sync()
         return True
@@ -109,6 +103,14 @@ def store(address: str | os.PathLike[str]) -> Store:
         if "://" in address:
             return Remote(address)
     return Folder(address)
+
+
+def _put(path: Path, mode: str, data: bytes) -> None:
+    """Write, and sync."""
+    with path.open(mode) as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _passing(name: str) -> str:

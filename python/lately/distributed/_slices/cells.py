@@ -10,13 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lately._core import FilterSpec, Ranges, Scattered
-from lately.distributed._contents.cells import NEVER, behind
+from lately.distributed._contents.cells import NEVER
 from lately.distributed._producer.exchange import Exchange, until_done
 from lately.distributed._producer.producer import Batch, Verdicts
 from lately.distributed._sites.errors import ForgottenError, TooManyProducersError
 from lately.distributed._sites.interface import Failed, Lease, Message, Record
 from lately.distributed._sites.results import UNKNOWN, RequestId
-from lately.distributed._slices.parts import SILENT, Lookup, Parts
+
+# In place of the generation of a cell whose site did not answer.
+SILENT = NEVER + 1
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,11 @@ class _Writing:
     @classmethod
     def of(cls, batch: Batch, generations: NDArray[np.int64], until: int | None, **more: Any) -> "_Writing":
         """Record what is to be written."""
-        (now, late), lasting = behind(generations), batch.lasting
-        return cls(batch.producer, batch.number, lasting, batch.offsets, batch.hashes, now, late, until, **more)
+        now = int(generations.max())
+        late = now - generations
+        # In as few bits as do.
+        narrow = late.astype(np.uint8 if late.max() <= np.iinfo(np.uint8).max else np.uint32) if late.any() else None
+        return cls(batch.producer, batch.number, batch.lasting, batch.offsets, batch.hashes, now, narrow, until, **more)
 
     @property
     def record(self) -> Record:
@@ -66,6 +71,83 @@ class _Writing:
         return RequestId(self.producer, self.number, offsets, self.lasting)
 
 
+class Lookup:
+    """What the sites answered for the cells of n keys: lists have an entry for each site with cells.
+
+    Attributes
+    ----------
+    shares : list of (int, ndarray)
+        The number of the site, and of its cells.
+    keys : list of ndarray
+        Which key each of its cells is of.
+    last : list of ndarray of int64
+        The generation in which each was last set; `NEVER` while it has not been read, or `SILENT`.
+    missed : list of int
+        The newest generation that the site may lack, by its own account or by what this producer has noted.
+    known : ndarray of int8, shape (n,)
+        The verdict that a key was given when this batch was sent before.
+    newest : ndarray of int64, shape (n,)
+        The newest generation that a site of the key knows of without this batch.
+    """
+
+    def __init__(self, scattered: Scattered, n: int, k: int, missed: NDArray[np.int64]) -> None:
+        self._scattered, self._k = scattered, k
+        self.shares, self.places = scattered.shares(), scattered.places()
+        self.keys = [places // k for places in self.places]
+        self.last = [np.full(len(places), NEVER) for places in self.places]
+        self.missed = [int(missed[site]) for site, _ in self.shares]
+        self.known = np.full(n, UNKNOWN, dtype=np.int8)
+        self.newest = np.full(n, NEVER)
+
+    def message(
+        self, method: str, i: int, rows: Any, request: RequestId | None, fence: int, columns: Any = (), **options: Any
+    ) -> Message:
+        """Make a message to site number i of the list about some of its cells; columns and request are of keys."""
+        (site, cells), keys, places = self.shares[i], self.keys[i][rows], self.places[i][rows]
+        own = None if request is None else request.of_cells(places, self._k)
+        return Message(site, method, (cells[rows], *(column[keys] for column in columns)), options, own, fence)
+
+    def put(self, i: int, rows: Any, answer: Any) -> None:
+        """Record what site number i of the list answered for some of its cells."""
+        if isinstance(answer, Failed):
+            self.last[i][rows] = SILENT
+            return
+        ages, (newest, lacks), *remembered = answer
+        self.last[i][rows] = np.where(ages == np.iinfo(ages.dtype).max, NEVER, int(newest) - ages.astype(np.int64))
+        self.missed[i] = max(self.missed[i], int(lacks))
+        keys = self.keys[i][rows]
+        if remembered:
+            before = remembered[0] != UNKNOWN
+            self.known[keys[before]] = remembered[0][before]
+            keys = keys[~before]
+        self.newest[keys] = np.maximum(self.newest[keys], newest)
+
+    def decide(self, generations: NDArray[np.int64], earlier: Any, **rule: Any) -> tuple[Any, Any]:
+        """Return when the oldest cell of each key was set, and which keys lack an answer (`Scattered.decide`)."""
+        answers = [(last, 0, missed) for last, missed in zip(self.last, self.missed, strict=True)]
+        return self._scattered.decide(answers, generations, earlier, known=self.known, **rule)
+
+    def rounds(self) -> list[NDArray[np.int64]]:
+        """Return for each cell how many other sites of its key are read before its own, if one is at a time."""
+        sites: Any = np.full((len(self.known), self._k), -1)
+        for i, places in enumerate(self.places):
+            sites.reshape(-1)[places] = i
+        # A cell that a key has twice has no other site.
+        sites = np.where(sites < 0, sites[:, :1], sites)
+        first = (sites[:, :, None] == sites[:, None, :]).argmax(axis=2)
+        others = np.cumsum(first == np.arange(self._k), axis=1) - 1
+        rounds = np.take_along_axis(others, first, axis=1).ravel()
+        return [rounds[places] for places in self.places]
+
+    def first_of_key(self) -> list[NDArray[np.bool_]]:
+        """Return for each cell whether no earlier key of the batch has it."""
+        own = []
+        for (_, cells), keys in zip(self.shares, self.keys, strict=True):
+            _, first, cell = np.unique(cells, return_index=True, return_inverse=True)
+            own.append(keys[first[cell]] == keys)
+        return own
+
+
 class Cells:
     """Test, then set (paper 4, section 2), a batch at a time.
 
@@ -88,8 +170,10 @@ class Cells:
         self._k, equal = int(like.parameters["k"]), like.parameters.get("equal_timers", 1)
         self._rule: dict[str, Any] = {"kept": like.retained, "least": least, "equal": equal}
         self._lateness = round((like.lateness or 0) * 1e9)
-        self._parts = Parts(ranges, self._k, np.arange(len(exchange.sites)))
-        self._missed = self._parts.missed
+        self.ranges = ranges
+        # For each site the newest generation written while it did not answer. While that is in the window, cells that
+        # the site shows unset may have been set.
+        self._missed = np.full(len(exchange.sites), NEVER)
 
     def query(self, batch: Batch) -> Verdicts:
         """Return which keys were inserted within the window. Nothing is set, so no lease is needed."""
@@ -115,7 +199,7 @@ class Cells:
         if batch.moments is not None:
             until = int(self._latest_for(batch.moments).min())
         writing = _Writing.of(batch, generations, until, refresh=True)
-        scattered = self._parts.ranges.scatter(batch.hashes)
+        scattered = self.ranges.scatter(batch.hashes)
 
         def act(_: bool) -> Verdicts:
             with self._exchange.lease(writing.record) as lease:
@@ -149,9 +233,9 @@ class Cells:
 
     def _read(self, batch: Batch, generations: NDArray[np.int64], fence: int = 0) -> Lookup:
         """Read the cells: all at once, or one site of each key after the other."""
-        found, request = self._parts.lookup(batch.hashes), batch.request()
+        found, request = self._lookup(batch.hashes), batch.request()
         if not self._pipelined or batch.again:
-            self._exchange.send([self._parts.read(found, request, fence)])
+            self._read_some(found, request, fence, [slice(None)] * len(found.shares))
             return found
         # A key is new if a cell is unset, unless an earlier key of the batch may set it; a query sets nothing.
         proves = found.first_of_key() if batch.number else [np.True_] * len(found.shares)
@@ -161,11 +245,21 @@ class Cells:
             rows = [np.flatnonzero((own == number) & open[keys]) for own, keys in zip(rounds, found.keys, strict=True)]
             if not any(map(len, rows)):
                 break
-            self._exchange.send([self._parts.read(found, request, fence, rows)])
+            self._read_some(found, request, fence, rows)
             for i, (keys, last) in enumerate(zip(found.keys, found.last, strict=True)):
                 unset = (np.maximum(last, found.missed[i]) < oldest[keys]) & (last != SILENT) & proves[i]
                 open[keys[rows[i]][unset[rows[i]]]] = False
         return found
+
+    def _read_some(self, found: Lookup, request: RequestId | None, fence: int, rows: list[Any]) -> None:
+        """Read the cells of these rows at each site of a lookup."""
+        some = [i for i, places in enumerate(found.places) if len(places[rows[i]])]
+        answers = self._exchange.call([found.message("read", i, rows[i], request, fence) for i in some])
+        for i, answer in zip(some, answers, strict=True):
+            found.put(i, rows[i], answer)
+
+    def _lookup(self, hashes: NDArray[np.uint64]) -> Lookup:
+        return Lookup(self.ranges.scatter(hashes), len(hashes), self._k, self._missed)
 
     def _complete(self, lease: Lease) -> None:
         """Write the batch of a lease that ended in the middle: with its own requests, so that no site does it twice."""
@@ -176,9 +270,9 @@ class Cells:
         if lease.left is not None:
             left = _Writing(*lease.left)
             if left.verdicts is not None:
-                self._set(left, self._parts.lookup(left.hashes), lease.fence)
+                self._set(left, self._lookup(left.hashes), lease.fence)
                 return
-            scattered = self._parts.ranges.scatter(left.hashes)
+            scattered = self.ranges.scatter(left.hashes)
             # An error that stays concerns its own producer, and must not stop the others.
             with suppress(ValueError, ForgottenError, TooManyProducersError):
                 if self._in_time(left, scattered, lease):
@@ -227,10 +321,22 @@ class Cells:
         return oldest != NEVER, unanswered
 
     def _set(self, writing: _Writing, found: Lookup, fence: int) -> NDArray[np.bool_]:
-        """Send the verdicts to the sites, which set the cells; return the keys of sites that did not answer."""
-        columns, options = (writing.verdicts, writing.behind), {"refresh": writing.refresh, "newest": writing.now}
-        failed: NDArray[np.bool_]
-        (failed,) = self._exchange.send([self._parts.set(found, columns, writing.keys, fence, **options)])
+        """Send the verdicts to the sites, which set the cells; return the keys of sites that did not answer.
+
+        Keys that were seen are sent too, though nothing is set. If only some sites get this and the batch is sent
+        again, each of its keys either is known to one of its sites, or finds all of its cells as they were.
+        """
+        columns = [column for column in (writing.verdicts, writing.behind) if column is not None]
+        options = {"refresh": writing.refresh, "newest": writing.now}
+        messages = [
+            found.message("set", i, slice(None), writing.keys, fence, columns, **options)
+            for i in range(len(found.shares))
+        ]
+        failed = np.zeros(len(writing.hashes), dtype=np.bool_)
+        for message, keys, answer in zip(messages, found.keys, self._exchange.call(messages), strict=True):
+            if isinstance(answer, Failed):
+                self._missed[message.site] = max(self._missed[message.site], writing.now)
+                failed[keys] = True
         return failed
 
     def _generations(self, batch: Batch) -> NDArray[np.int64]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from functools import partial
-from importlib import import_module
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ from lately.distributed._producer.distributed_filter import DistributedFilter
 from lately.distributed._producer.exchange import Exchange
 from lately.distributed._producer.producer import Producer, Verdicts
 from lately.distributed._sites.interface import Failed, Sites
+from lately.distributed._sites.ray_sites import RaySites
 from lately.distributed._sites.start import Where, manifest_of, start
 from lately.distributed._slices.slicing import Dice, Kind, OnFailure, Slicing
 
@@ -74,11 +74,6 @@ class SlicedFilter(DistributedFilter):
         On Ray: how many actors hold the sites, each as many. The default is one for each site. A filter that was closed
         starts again with another number, from its checkpoints.
 
-    Attributes
-    ----------
-    traffic : Traffic
-        What this producer has sent, and what came back.
-
     Raises
     ------
     TypeError, ValueError
@@ -114,10 +109,7 @@ class SlicedFilter(DistributedFilter):
       the cells that it shows unset as not answered, until what this producer wrote meanwhile is out of the window.
     - *A site that is made again* lacks what it had not saved: without `checkpoint` all, with ``interval=0`` nothing.
       Each producer warns once, and counts it (`restarts`). Keys that it lacks are new once more. In a vertical or diced
-      filter these are nearly all that came since, and for a window its unset cells prove nothing: `unanswered` marks
-      the keys that no other cell decides, also for producers that come later. With "duplicate", or fewer cells than k,
-      such keys are taken for seen, and new ones among them are lost. In a `BloomFilter` that does not end: once all
-      sites have lost something every new key is marked, and with "duplicate" lost.
+      filter `unanswered` marks for a window those that no other cell decides, and "duplicate" takes them for seen.
     - *Times* may step back by the filter's `lateness`, among all producers. A batch later than that is refused before
       anything is sent, if this producer has sent later times. If only others have, a vertical or diced filter still
       answers all of it or nothing. In a horizontal one, other sites may have taken their keys: give the keys that are
@@ -217,9 +209,7 @@ class SlicedFilter(DistributedFilter):
         >>> SlicedFilter.connect("clicks").duplicated(clicks)  # doctest: +SKIP
         """
         if isinstance(to, str):
-            # Imported only when needed: Ray takes seconds.
-            actors = import_module("lately.distributed._sites.ray_sites")
-            to = cast("Sites", actors.RaySites.connect(to, deadline=deadline))
+            to = RaySites.connect(to, deadline=deadline)
         slicing = Slicing.of_manifest(manifest_of(to), on_failure=on_failure, pipelined=pipelined)
         return cls._over(slicing, to, producer)
 
@@ -246,11 +236,6 @@ class SlicedFilter(DistributedFilter):
         ----------
         keys, at, number, offsets
             As in `duplicated`.
-
-        Raises
-        ------
-        TypeError, ValueError
-            As `duplicated`.
         """
         self._answer(self._producer.write(keys, at, number, offsets, self._slices.insert, _NOTHING))
 
@@ -259,19 +244,12 @@ class SlicedFilter(DistributedFilter):
 
         Parameters
         ----------
-        keys : array-like, Series, column or frame
-            A batch of n keys. See `lately.hash_keys`.
-        at : time or n times, optional
-            The moment of the query, for a window of time; the default is now.
+        keys, at
+            As in `duplicated`; `at` is the moment of the query.
 
         Returns
         -------
         ndarray of bool, shape (n,)
-
-        Raises
-        ------
-        TypeError, ValueError
-            As `duplicated`.
         """
         batch = self._producer.query(keys, at)
         return self._answer(self._slices.query(batch) if len(batch) else _NOTHING)
@@ -346,15 +324,6 @@ class SlicedFilter(DistributedFilter):
         Returns
         -------
         SlicedFilter
-
-        Examples
-        --------
-        >>> from lately.distributed import SlicedFilter
-        >>> f = SlicedFilter("vertical", 2, lately.BloomFilter(1000, 0.01))
-        >>> other = f.handle()
-        >>> other.insert(["a"])
-        >>> f.query(["a", "b"])
-        array([ True, False])
         """
         return self._over(self._slicing, self._exchange.sites, producer)
 
@@ -391,15 +360,6 @@ class SlicedFilter(DistributedFilter):
         """For which keys of this thread's latest call a site did not answer, shape (n,): what was guessed, or not set.
 
         Those are marked too that are decided by what a site shows unset, since it may have lost it.
-
-        Examples
-        --------
-        >>> from lately.distributed import SlicedFilter
-        >>> f = SlicedFilter("horizontal", 2, lately.BloomFilter(1000, 0.001), on_failure="duplicate")
-        >>> f.duplicated(["a", "b", "a"])
-        array([False, False,  True])
-        >>> f.unanswered
-        array([False, False, False])
         """
         given: NDArray[np.bool_] = getattr(self._latest, "unanswered", _NOTHING[1])
         return given

@@ -1,24 +1,81 @@
 """The ways to slice a filter: how many sites, what each holds, and how keys are sent there."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from lately._core import Filter, FilterSpec, Ranges, Slice
+import numpy as np
+from numpy.typing import NDArray
+
+from lately._core import Filter, FilterSpec, Ranges, Slice, part_of
 from lately._plan import Choice
 from lately.distributed._contents.blank import Blank
 from lately.distributed._contents.cells import Part
 from lately.distributed._contents.whole import Whole
 from lately.distributed._producer.exchange import Exchange
+from lately.distributed._producer.producer import Batch, Verdicts
+from lately.distributed._sites.interface import Failed, Message
 from lately.distributed._sites.site import Contents
 from lately.distributed._slices.cells import Cells
-from lately.distributed._slices.horizontal import MOST_SITES, Horizontal
 
 # Written as unions, which stubtest accepts for an alias of several literals.
 Kind = Literal["horizontal"] | Literal["vertical"] | Literal["diced"]
 Dice = Literal["h-v"] | Literal["v-h"]
 OnFailure = Literal["raise", "duplicate", "distinct"] | int
+
+
+# Sites are numbered in 16 bits, which NumPy sorts by radix.
+MOST_SITES = 1 << 16
+
+
+def shares(sites: NDArray[np.uint16]) -> list[tuple[int, NDArray[np.int64]]]:
+    """Group rows by their site: each site with rows, and the places of its rows, ascending."""
+    order = np.argsort(sites, kind="stable").astype(np.int64, copy=False)
+    counts = np.bincount(sites)
+    ends = np.cumsum(counts)
+    return [(int(site), order[ends[site] - counts[site] : ends[site]]) for site in np.flatnonzero(counts)]
+
+
+class Horizontal:
+    """A horizontal filter: each key belongs to one site, which holds a whole filter (paper 4, definition 1).
+
+    The keys of each site are sent together, in the order of the batch; the site answers them as a filter does.
+
+    Each method returns the verdicts, and which keys had no answer; both of shape (n,). If `least` is 0, a key whose
+    site has failed counts as seen, else it counts as new (paper 4, section 3.2).
+    """
+
+    def __init__(self, exchange: Exchange, least: int) -> None:
+        self._exchange, self._guess = exchange, least == 0
+
+    def query(self, batch: Batch) -> Verdicts:
+        """Return which keys were inserted within the window."""
+        return self._ask("query", batch)
+
+    def insert(self, batch: Batch) -> Verdicts:
+        """Insert keys; the verdicts have no meaning."""
+        return self._ask("insert", batch)
+
+    def duplicated(self, batch: Batch, *, refresh: bool) -> Verdicts:
+        """Return for each key whether it was there, then insert it; each site does both at once."""
+        return self._ask("duplicated", batch, refresh=refresh)
+
+    def _ask(self, method: str, batch: Batch, **options: Any) -> Verdicts:
+        groups = shares(part_of(batch.hashes, len(self._exchange.sites)))
+        columns = (batch.hashes,) if batch.moments is None else (batch.hashes, batch.moments)
+        messages = [
+            Message(site, method, tuple(column[index] for column in columns), options, batch.request(index))
+            for site, index in groups
+        ]
+        seen, unanswered = np.full((2, len(batch)), [[self._guess], [False]])
+        for (_, index), answer in zip(groups, self._exchange.call(messages), strict=True):
+            if isinstance(answer, Failed):
+                unanswered[index] = True
+            else:
+                seen[index] = answer
+        return seen, unanswered
 
 
 @dataclass(frozen=True)
@@ -101,7 +158,7 @@ class Slicing:
         return cls.of(
             kind,
             slices if isinstance(slices, int) else tuple(slices),
-            Blank.of_manifest(given),
+            Blank(given),
             dice=dice,
             on_failure=on_failure,
             pipelined=pipelined,
@@ -128,22 +185,16 @@ def _counts(slices: int | Sequence[int], kind: Kind) -> tuple[int, ...]:
         form = "two numbers, (S, S')" if wanted == 2 else "one number"
         raise TypeError(f"slices of a {kind} filter must be {form}, got {slices!r}")
     counts = tuple(int(n) for n in given)
-    total = 1
-    for count in counts:
-        total *= count
-    if min(counts) < 1 or total > MOST_SITES:
+    if min(counts) < 1 or math.prod(counts) > MOST_SITES:
         raise ValueError(f"slices must be at least 1, and at most {MOST_SITES} in all, got {slices!r}")
     return counts
 
 
 def _least(on_failure: OnFailure, k: int) -> int:
-    if on_failure == "raise":
-        # Only writes that a site has lost are left to decide on: as in a horizontal filter, what it lacks is new.
-        return k
-    if on_failure == "duplicate":
-        return 0
-    if on_failure == "distinct":
-        return k
+    # With "raise" only writes that a site has lost are left to decide on: as in a horizontal filter, they are new.
+    named = {"raise": k, "duplicate": 0, "distinct": k}
+    if isinstance(on_failure, str) and on_failure in named:
+        return named[on_failure]
     if isinstance(on_failure, str) or not hasattr(on_failure, "__index__") or isinstance(on_failure, bool):
         raise ValueError(
             f"on_failure must be 'raise', 'duplicate', 'distinct' or a number of cells, got {on_failure!r}"

@@ -2,30 +2,37 @@
 
 import threading
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Literal
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lately._core import FilterSpec
+from lately.distributed._contents.blank import Blank
 from lately.distributed._contents.cells import NEVER
 from lately.distributed._producer.exchange import Exchange, FailedSitesError, until_done
-from lately.distributed._sites.interface import Failed, Lease
+from lately.distributed._producer.producer import Batch
+from lately.distributed._sites.interface import Failed, Message
 from lately.distributed._sites.results import UNKNOWN
-from lately.distributed._tree.place import Keys, Place
 from lately.distributed._tree.topology import Topology
+
+_Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Rules:
-    """How a tree answers.
+class TreeSpec:
+    """What every producer must know of a tree, whose nodes are filters like `blank`.
 
     `test_and_set` means that a node that misses a key sets it at once (algorithm 1), not after the verdict (algorithm
     2). `threshold` is the level d, above which a match must be confirmed from below; 0 for none. `unanswered` is the
     verdict about a key whose decisive node has failed; if they are `strict`, there is an error in its place.
     """
 
+    topology: Topology
+    blank: Blank
     kind: Literal["sparse", "dense"]
     test_and_set: bool
     threshold: int
@@ -39,15 +46,16 @@ class Counters:
     `failures` counts those decided without an answer; if that is `strict`, it is an error.
     """
 
-    def __init__(self, levels: int, exchange: Exchange, *, strict: bool) -> None:
-        self._exchange, self._strict = exchange, strict
-        self.accesses = np.zeros(levels, dtype=np.int64)
-        self.hits = np.zeros(levels, dtype=np.int64)
+    def __init__(self, topology: Topology, exchange: Exchange, *, strict: bool) -> None:
+        self._topology, self._exchange, self._strict = topology, exchange, strict
+        self.accesses = np.zeros(topology.depth, dtype=np.int64)
+        self.hits = np.zeros(topology.depth, dtype=np.int64)
         self.failures = 0
         self._lock = threading.Lock()
 
-    def count(self, level: int, *, accesses: int = 0, hits: int = 0) -> None:
-        """Add to the counts of a level: keys tested or set, and found."""
+    def count(self, node: int, *, accesses: int = 0, hits: int = 0) -> None:
+        """Add keys that were tested or set at a node, and keys that were found there."""
+        level = self._topology.levels[node]
         with self._lock:
             self.accesses[level] += accesses
             self.hits[level] += hits
@@ -57,17 +65,19 @@ class Counters:
         with self._lock:
             self.failures += keys
         if keys and self._strict:
-            raise FailedSitesError(self._exchange.failed)
+            raise FailedSitesError(tuple(self._exchange.failed.values()))
 
 
 class _Found:
-    """What is known of n keys of a batch: the verdict, 0 for new, 1 for seen, or `UNKNOWN`.
+    """A batch that is routed, under a lease if `fence` is not 0, and what is known of its n keys.
 
-    `steps` has at which step of the path a key was found, `oldest` when the oldest of its cells was set there, or
-    `NEVER`.
+    `verdicts` are 0 for new, 1 for seen, or `UNKNOWN`. `steps` has at which step of the path a key was found, `oldest`
+    when the oldest of its cells was set there, or `NEVER`.
     """
 
-    def __init__(self, n: int) -> None:
+    def __init__(self, batch: Batch, like: FilterSpec) -> None:
+        n = len(batch)
+        self.batch, self.generations, self.fence = batch, like.generations(batch.moments, n), 0
         self.verdicts = np.full(n, UNKNOWN, dtype=np.int8)
         self.steps = np.zeros(n, dtype=np.int64)
         self.oldest = np.full(n, NEVER)
@@ -78,13 +88,18 @@ class _Found:
         answer: NDArray[np.bool_] = self.verdicts == 1
         return answer
 
-    def open(self) -> NDArray[np.int64]:
+    def open(self) -> _Rows:
         """Rows without a verdict."""
         return np.flatnonzero(self.verdicts == UNKNOWN)
 
-    def seen(self, rows: NDArray[np.int64], step: int, oldest: NDArray[np.int64]) -> None:
+    def seen(self, rows: _Rows, step: int, oldest: NDArray[np.int64]) -> None:
         """Record keys that were found."""
         self.verdicts[rows], self.steps[rows], self.oldest[rows] = 1, step, oldest
+
+    def message(self, node: int, method: str, rows: _Rows, *columns: NDArray[Any]) -> Message:
+        """Make a message to a node about some keys: their hashes, and other columns."""
+        request = None if method == "test" else self.batch.request(rows)
+        return Message(node, method, (self.batch.hashes[rows], *columns), request=request, fence=self.fence)
 
 
 class TreeRouter:
@@ -110,101 +125,101 @@ class TreeRouter:
     act, so a producer does this in its lease. The deciding node is then the one on the path at the threshold.
     """
 
-    def __init__(
-        self,
-        topology: Topology,
-        places: Sequence[Place],
-        rules: Rules,
-        leaf: int,
-        exchange: Exchange,
-        counters: Counters,
-    ) -> None:
-        self._topology, self._places, self._rules = topology, places, rules
+    def __init__(self, spec: TreeSpec, like: FilterSpec, leaf: int, exchange: Exchange, counters: Counters) -> None:
+        self._spec, self._topology, self._like = spec, spec.topology, like
         self._exchange, self._counters = exchange, counters
-        self._path = topology.path(leaf)
-        self._first = next(i for i, node in enumerate(self._path) if topology.levels[node] <= rules.threshold)
+        self._path = spec.topology.path(leaf)
+        self._first = next(i for i, node in enumerate(self._path) if spec.topology.levels[node] <= spec.threshold)
 
-    def query(self, keys: Keys) -> NDArray[np.bool_]:
+    def query(self, batch: Batch) -> NDArray[np.bool_]:
         """Return which keys were set within the window."""
-        found = _Found(len(keys))
-        decider = self._ascend(keys, found)
+        found = _Found(batch, self._like)
+        decider = self._ascend(found)
         if decider is None:
-            self._undecided(found, found.open())
+            self._undecided(found)
         else:
-            self._look_around(keys, found, decider)
+            self._look_around(found, decider)
         return found.answer
 
-    def duplicated(self, keys: Keys, *, again: bool) -> NDArray[np.bool_]:
+    def duplicated(self, batch: Batch) -> NDArray[np.bool_]:
         """Return for each key in order whether it was there, and set it if not.
 
-        `again` means that the batch may have been sent before. Then the earlier answers of the nodes are read
-        first, which stand: another producer may have been answered "seen" because of them.
+        If the batch may have been sent before, the earlier answers of the nodes are read first, which stand: another
+        producer may have been answered "seen" because of them.
         """
-        act = self._test_and_set if self._rules.test_and_set else self._first_test_then_set
-        return until_done(lambda again: act(keys, again=again), again=again)
+        act = self._test_and_set if self._spec.test_and_set else self._first_test_then_set
+        return until_done(partial(act, batch), again=batch.again)
 
-    def _test_and_set(self, keys: Keys, *, again: bool) -> NDArray[np.bool_]:
+    def _test_and_set(self, batch: Batch, again: bool) -> NDArray[np.bool_]:
         """Algorithm 1, level by level."""
-        found = _Found(len(keys))
+        found = _Found(batch, self._like)
         if again:
-            self._recall(keys, found)
+            self._recall(found)
         for step, node in enumerate(self._path):
             if not len(rows := found.open()):
                 break
-            self._count(node, accesses=len(rows))
-            answer = self._places[node].duplicated(self._exchange, keys[rows])
+            answer = self._duplicated(found, node, rows)
             if not isinstance(answer, Failed):
-                self._count(node, hits=int(answer.sum()))
                 found.verdicts[rows[answer]] = 1
                 if step == len(self._path) - 1:
                     found.verdicts[rows[~answer]] = 0
-        self._undecided(found, found.open())
+        self._undecided(found)
         return found.answer
 
-    def _first_test_then_set(self, keys: Keys, *, again: bool) -> NDArray[np.bool_]:
+    def _first_test_then_set(self, batch: Batch, again: bool) -> NDArray[np.bool_]:
         """Algorithm 2: test upwards, decide, set downwards."""
-        found = _Found(len(keys))
+        found = _Found(batch, self._like)
         if again:
-            self._recall(keys, found)
+            self._recall(found)
             # Keys answered as new may not be set everywhere yet; they come before their repeats in the batch.
-            self._set(keys, found, np.flatnonzero(found.verdicts == 0), None)
-        decider = self._ascend(keys, found)
+            self._set(found, np.flatnonzero(found.verdicts == 0), None)
+        decider = self._ascend(found)
         rows = found.open()
-        with self._lease(decider if len(rows) else None) as lease:
-            fence = 0 if lease is None else lease.fence
+        # Above the deciding node there is something to test, under the lease.
+        above = len(rows) > 0 and decider is not None and decider < len(self._path) - 1
+        with self._exchange.lease() if above else nullcontext() as lease:
+            found.fence = 0 if lease is None else lease.fence
             if decider is not None:
-                self._look_around(keys, found, decider, fence)
+                self._look_around(found, decider)
             rows = found.open()
             if decider is not None and len(rows):
-                node = self._path[decider]
-                self._count(node, accesses=len(rows))
-                answer = self._places[node].duplicated(self._exchange, keys[rows], fence)
+                answer = self._duplicated(found, self._path[decider], rows)
                 if not isinstance(answer, Failed):
-                    self._count(node, hits=int(answer.sum()))
                     found.verdicts[rows] = answer
-            self._undecided(found, found.open())
+            self._undecided(found)
             new = rows[found.verdicts[rows] == 0]
-            self._set(keys, found, new, len(self._path) - 1 if decider is None else decider, fence)
+            self._set(found, new, len(self._path) - 1 if decider is None else decider)
         return found.answer
 
-    def _lease(self, decider: int | None) -> AbstractContextManager[Lease | None]:
-        """Take the lease, if there is something above the deciding node to test."""
-        if decider is None or decider == len(self._path) - 1:
-            return nullcontext()
-        return self._exchange.lease()
+    def _test(self, found: _Found, tests: Sequence[tuple[int, _Rows]]) -> list[Any]:
+        """Read at some nodes when the oldest cell of some keys was set, or `NEVER` if a key is new there."""
+        for node, rows in tests:
+            self._counters.count(node, accesses=len(rows))
+        return self._exchange.call([found.message(node, "test", rows, found.generations[rows]) for node, rows in tests])
 
-    def _recall(self, keys: Keys, found: _Found) -> None:
+    def _duplicated(self, found: _Found, node: int, rows: _Rows) -> NDArray[np.bool_] | Failed:
+        """Test keys at a node, then set them; the site's own lock makes it one act."""
+        self._counters.count(node, accesses=len(rows))
+        message = found.message(node, "duplicated", rows, found.generations[rows])
+        answer: NDArray[np.bool_] | Failed = self._exchange.call([message])[0]
+        if not isinstance(answer, Failed):
+            self._counters.count(node, hits=int(answer.sum()))
+        return answer
+
+    def _recall(self, found: _Found) -> None:
         """Take the verdicts given when this batch came before."""
-        answers = self._exchange.send([self._places[node].recall(keys) for node in self._path])
-        for step, known in enumerate(answers):
-            if isinstance(known, Failed):
+        every = np.arange(len(found.batch))
+        answers = self._exchange.call([found.message(node, "recall", every) for node in self._path])
+        for step, answer in enumerate(answers):
+            if isinstance(answer, Failed):
                 continue
-            if self._rules.test_and_set and step < len(self._path) - 1:
+            known = answer[1]
+            if self._spec.test_and_set and step < len(self._path) - 1:
                 # A miss at a node below is not a verdict yet.
                 known = np.where(known == 0, UNKNOWN, known)
             found.verdicts = np.where(known == UNKNOWN, found.verdicts, known)
 
-    def _ascend(self, keys: Keys, found: _Found) -> int | None:
+    def _ascend(self, found: _Found) -> int | None:
         """Test from the leaf up to the deciding node; give its step, or None if no node that could decide has answered.
 
         A node that fails is skipped.
@@ -212,67 +227,63 @@ class TreeRouter:
         for step, node in enumerate(self._path):
             if not len(rows := found.open()):
                 return self._first
-            self._count(node, accesses=len(rows))
-            answer = self._exchange.send([self._places[node].test(keys[rows])])[0]
+            answer = self._test(found, [(node, rows)])[0]
             if isinstance(answer, Failed):
                 continue
             hit = answer != NEVER
-            self._count(node, hits=int(hit.sum()))
+            self._counters.count(node, hits=int(hit.sum()))
             found.seen(rows[hit], step, answer[hit])
             if step >= self._first:
                 return step
         return None
 
-    def _look_around(self, keys: Keys, found: _Found, decider: int, fence: int = 0) -> None:
+    def _look_around(self, found: _Found, decider: int) -> None:
         """Test the nodes above the deciding one, and confirm from below what they match."""
         for step in range(decider + 1, len(self._path)):
             if not len(rows := found.open()):
                 return
             node = self._path[step]
-            self._count(node, accesses=len(rows))
-            answer = self._exchange.send([self._places[node].test(keys[rows], fence)])[0]
+            answer = self._test(found, [(node, rows)])[0]
             if isinstance(answer, Failed):
                 # Its children together know what it knew.
                 answer, suspects = np.full(len(rows), NEVER), rows
             else:
                 suspects = rows[answer != NEVER]
             others = [(child, suspects) for child in self._topology.children[node] if child != self._path[step - 1]]
-            seen = self._confirmed(keys, others, fence)[rows]
-            self._count(node, hits=int(seen.sum()))
+            seen = self._confirmed(found, others)[rows]
+            self._counters.count(node, hits=int(seen.sum()))
             found.seen(rows[seen], step, answer[seen])
 
-    def _confirmed(self, keys: Keys, tests: list[tuple[int, NDArray[np.int64]]], fence: int) -> NDArray[np.bool_]:
+    def _confirmed(self, found: _Found, tests: list[tuple[int, _Rows]]) -> NDArray[np.bool_]:
         """Test nodes, and after matches their children, down to the threshold; return which keys were found there."""
-        seen = np.zeros(len(keys), dtype=np.bool_)
+        seen = np.zeros(len(found.batch), dtype=np.bool_)
         unanswered = seen.copy()
         while tests := [(node, left) for node, rows in tests if len(left := rows[~seen[rows]])]:
-            answers = self._exchange.send([self._places[node].test(keys[rows], fence) for node, rows in tests])
             deeper = []
-            for (node, rows), answer in zip(tests, answers, strict=True):
-                self._count(node, accesses=len(rows))
+            for (node, rows), answer in zip(tests, self._test(found, tests), strict=True):
                 children, failed = self._topology.children[node], isinstance(answer, Failed)
                 hit = rows if failed else rows[answer != NEVER]
                 if failed and not children:
                     unanswered[rows] = True
-                elif not failed and (not children or self._topology.levels[node] >= self._rules.threshold):
+                elif not failed and (not children or self._topology.levels[node] >= self._spec.threshold):
                     seen[hit] = True
                 else:
                     deeper += [(child, hit) for child in children]
             tests = deeper
         unanswered &= ~seen
         self._counters.fail(int(unanswered.sum()))
-        return seen | unanswered if self._rules.unanswered else seen
+        return seen | unanswered if self._spec.unanswered else seen
 
-    def _set(self, keys: Keys, found: _Found, new: NDArray[np.int64], decided: int | None, fence: int = 0) -> None:
+    def _set(self, found: _Found, new: _Rows, decided: int | None) -> None:
         """Set new keys on the whole path, and in a dense tree the others below where they were found.
 
         `decided` is the step of the node that has already set the new keys in itself.
         """
-        length = np.where(found.oldest != NEVER, found.steps if self._rules.kind == "dense" else 0, 0)
+        length = np.where(found.oldest != NEVER, found.steps if self._spec.kind == "dense" else 0, 0)
         length[new] = len(self._path)
-        as_of = Keys(keys.hashes, found.oldest.copy(), keys.request)
-        as_of.generations[new] = keys.generations[new]
-        requests, at_root = [], 0
+        as_of = found.oldest.copy()
+        as_of[new] = found.generations[new]
+        messages, at_root = [], 0
         for step in reversed(range(len(self._path))):
             unset = length > step
             if step == decided:
@@ -280,17 +291,15 @@ class TreeRouter:
             if len(rows := np.flatnonzero(unset)):
                 node = self._path[step]
                 at_root += len(rows) if node == self._topology.root else 0
-                self._count(node, accesses=len(rows))
-                requests.append(self._places[node].set(as_of[rows], found.verdicts[rows] == 1, fence))
-        answers = self._exchange.send(requests)
+                self._counters.count(node, accesses=len(rows))
+                messages.append(found.message(node, "set", rows, as_of[rows], found.verdicts[rows] == 1))
+        answers = self._exchange.call(messages)
         # A node below that fails misses keys, which the root has.
         if at_root and isinstance(answers[0], Failed):
             self._counters.fail(at_root)
 
-    def _undecided(self, found: _Found, rows: NDArray[np.int64]) -> None:
-        """Give keys the verdict that replaces a missing answer."""
+    def _undecided(self, found: _Found) -> None:
+        """Give keys without a verdict the one that replaces a missing answer."""
+        rows = found.open()
         self._counters.fail(len(rows))
-        found.verdicts[rows] = self._rules.unanswered
-
-    def _count(self, node: int, *, accesses: int = 0, hits: int = 0) -> None:
-        self._counters.count(self._topology.levels[node], accesses=accesses, hits=hits)
+        found.verdicts[rows] = self._spec.unanswered

@@ -4,7 +4,6 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 
@@ -29,28 +28,32 @@ class Topology:
         >>> [tree.names[leaf] for leaf in tree.leaves]
         ['us', 'paris']
         """
-        if isinstance(parents, Mapping):
-            names, numbers = tuple(parents), _by_name(parents)
-        else:
-            numbers = _by_number(parents)
-            names = tuple(range(len(numbers)))
-        roots = [i for i, parent in enumerate(numbers) if parent == -1]
+        if not isinstance(parents, Mapping):
+            parents = {node: None if parent == -1 else parent for node, parent in enumerate(parents)}
+        names, numbers = tuple(parents), {name: i for i, name in enumerate(parents)}
+        if None in numbers:
+            raise ValueError("no node can be named None, which stands for the root's parent")
+        for name, parent in parents.items():
+            if parent is not None and parent not in numbers:
+                raise ValueError(f"the parent of node {name!r} is {parent!r}, which is no node")
+        roots = [name for name, parent in parents.items() if parent is None]
         if len(roots) != 1:
-            found = ", ".join(repr(names[i]) for i in roots) or "none"
+            found = ", ".join(map(repr, roots)) or "none"
             raise ValueError(f"a tree has one root, whose parent is -1 (or None); found {found}")
-        children: list[list[int]] = [[] for _ in numbers]
-        for i, parent in enumerate(numbers):
+        above = tuple(-1 if parent is None else numbers[parent] for parent in parents.values())
+        children: list[list[int]] = [[] for _ in above]
+        for i, parent in enumerate(above):
             if parent != -1:
                 children[parent].append(i)
-        levels = [-1] * len(numbers)
-        row, level = roots, 0
+        levels = [-1] * len(above)
+        row, level = [numbers[roots[0]]], 0
         while row:
             for i in row:
                 levels[i] = level
             row, level = [child for i in row for child in children[i]], level + 1
         if -1 in levels:
             raise ValueError(f"the parents of node {names[levels.index(-1)]!r} run in a cycle, not to the root")
-        return cls(names, tuple(numbers), tuple(levels), tuple(map(tuple, children)))
+        return cls(names, above, tuple(levels), tuple(map(tuple, children)))
 
     def __len__(self) -> int:
         return len(self.names)
@@ -83,26 +86,3 @@ class Topology:
         while (parent := self.parents[path[-1]]) != -1:
             path.append(parent)
         return tuple(path)
-
-
-def _by_number(parents: Sequence[int] | NDArray[Any]) -> list[int]:
-    array = np.asarray(parents)
-    if array.ndim != 1 or len(array) == 0 or array.dtype.kind not in "iu":
-        raise TypeError(
-            "parents must be the numbers of the nodes' parents, -1 for the root, or a mapping from the names of nodes "
-            f"to those of their parents; got {parents!r}"
-        )
-    for i, parent in enumerate(array.tolist()):
-        if not -1 <= parent < len(array):
-            raise ValueError(f"the parent of node {i} is {parent}, of {len(array)} nodes")
-    return [int(parent) for parent in array]
-
-
-def _by_name(parents: Mapping[Any, Any]) -> list[int]:
-    numbers = {name: i for i, name in enumerate(parents)}
-    if None in numbers:
-        raise ValueError("no node can be named None, which stands for the root's parent")
-    for name, parent in parents.items():
-        if parent is not None and parent not in numbers:
-            raise ValueError(f"the parent of node {name!r} is {parent!r}, which is no node")
-    return [-1 if parent is None else numbers[parent] for parent in parents.values()]

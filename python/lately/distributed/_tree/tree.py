@@ -3,56 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lately._core import FilterSpec, Slice
+from lately._core import Slice
 from lately.distributed._contents.blank import Blank
-from lately.distributed._contents.cells import Part, TreeNode
+from lately.distributed._contents.cells import TreeNode
 from lately.distributed._producer.distributed_filter import DistributedFilter
 from lately.distributed._producer.exchange import Exchange
-from lately.distributed._producer.producer import Batch, Producer
+from lately.distributed._producer.producer import Producer
 from lately.distributed._sites.interface import Sites
-from lately.distributed._sites.results import RequestId
-from lately.distributed._sites.site import Contents
 from lately.distributed._sites.start import Where, start
-from lately.distributed._tree.place import Keys, OneSite, Place, SlicedRoot
-from lately.distributed._tree.router import Counters, Rules, TreeRouter
+from lately.distributed._tree.router import Counters, TreeRouter, TreeSpec
 from lately.distributed._tree.topology import Topology
 from lately.filters import BloomFilter, TimingBloomFilter
-
-
-@dataclass(frozen=True)
-class _Layout:
-    """What every producer must know of a tree."""
-
-    topology: Topology
-    blank: Blank
-    rules: Rules
-    root_slices: int
-
-    def contents(self) -> list[Callable[[], Contents]]:
-        """Make the sites' contents: nodes by number, the first part of a sliced root at its own, then the rest."""
-        contents: list[Callable[[], Contents]] = [partial(TreeNode, self.blank) for _ in range(len(self.topology))]
-        if self.root_slices > 1:
-            parts = [partial(Part, self.blank, part, self.root_slices) for part in range(self.root_slices)]
-            contents[self.topology.root] = parts[0]
-            contents += parts[1:]
-        return contents
-
-    def places(self, like: FilterSpec, counters: Counters) -> list[Place]:
-        """Return where the nodes are."""
-        nodes = len(self.topology)
-        places: list[Place] = [OneSite(node) for node in range(nodes)]
-        if self.root_slices > 1:
-            sites = np.append(self.topology.root, np.arange(nodes, nodes + self.root_slices - 1))
-            places[self.topology.root] = SlicedRoot(like, sites, unanswered=self.rules.unanswered, fail=counters.fail)
-        return places
 
 
 class BloomTree(DistributedFilter):
@@ -75,22 +43,16 @@ class BloomTree(DistributedFilter):
         A level d, from 1 on; the root is level 0. A match at a node of a level below d counts only if a node of level d
         confirms it, which gives fewer false positives. But each batch with keys that no node up to level d has seen
         then waits for its producer's lease: one at a time in the whole tree. The default is none.
-    root_slices : int, default 1
-        Sites that share the root, each with a range of its cells.
     on_failure : {"raise", "duplicate", "distinct"}, default "raise"
-        The verdict about a key that no node below has seen, if the root does not answer; for a sliced root, whether a
-        cell that does not answer counts as set. `failures` counts these keys. "raise": there is none, but a
-        `FailedSitesError` with the number by which the batch is sent again. A node below that fails is passed over.
+        The verdict about a key that no node below has seen, if the root does not answer; `failures` counts these keys.
+        "raise": there is none, but a `FailedSitesError` with the number by which the batch is sent again. A node below
+        that fails is passed over.
     sites : {"local", "ray"} or callable, default "local"
-        Where the nodes run: in this process, as actors of Ray, or started by a function that is passed their makers.
-    checkpoint : path or address, optional
-        Where the sites keep their checkpoints. The default is None: a site that ends forgets all.
+        Where the nodes run, as in `SlicedFilter`.
+    checkpoint, deadline, name : optional
+        As in `SlicedFilter`.
     interval : float, default 30.0
-        Most seconds from a change to its checkpoint.
-    deadline : float, optional
-        Seconds that a site has to answer: 10 by default.
-    name : str, optional
-        Of the tree: the prefix of its sites' names, by which checkpoints are found again.
+        As in `SlicedFilter`.
 
     Raises
     ------
@@ -117,9 +79,8 @@ class BloomTree(DistributedFilter):
 
     *Concurrency.* Of two producers with the same new key at the same moment, one is answered that it is new.
 
-    *A batch sent again* under its number gets the same answers. If several sites decide (with `top_down` or
-    `root_slices`), a key of a batch that was cut off half-way may come through once more, for a producer that had it in
-    between; it is never lost.
+    *A batch sent again* under its number gets the same answers. With `top_down`, where several sites decide, a key of a
+    batch that was cut off half-way may come through once more, for a producer that had it in between; it is never lost.
 
     Examples
     --------
@@ -140,7 +101,6 @@ class BloomTree(DistributedFilter):
         filter: BloomFilter | TimingBloomFilter,
         *,
         top_down: int | None = None,
-        root_slices: int = 1,
         on_failure: Literal["raise", "duplicate", "distinct"] = "raise",
         sites: Where = "local",
         checkpoint: str | os.PathLike[str] | None = None,
@@ -158,33 +118,30 @@ class BloomTree(DistributedFilter):
         blank = Blank.of(filter)
         if filter.parameters.get("equal_timers", 1) > 1:
             raise ValueError("filter has equal timers: a tree would answer otherwise than one filter does")
-        if root_slices < 1:
-            raise ValueError(f"root_slices must be at least 1, got {root_slices}")
-        # Raises if the filter grows, or if there are more parts than words.
-        Slice.bounds(filter, root_slices)
+        # Raises if the filter grows.
+        Slice.bounds(filter, 1)
         if top_down is not None and not 1 <= top_down < topology.depth:
             raise ValueError(f"top_down must be a level below the root, from 1 to {topology.depth - 1}, got {top_down}")
         at_once = kind == "dense" and filter.window is None and top_down is None
-        rules = Rules(kind, at_once, top_down or 0, on_failure != "distinct", on_failure == "raise")
-        self._layout = _Layout(topology, blank, rules, root_slices)
+        strict, unanswered = on_failure == "raise", on_failure != "distinct"
+        spec = TreeSpec(topology, blank, kind, at_once, top_down or 0, unanswered, strict)
         started = start(
-            self._layout.contents(),
-            {"parents": list(topology.parents), "root_slices": root_slices, **blank.manifest},
+            [partial(TreeNode, blank)] * len(topology),
+            {"parents": list(topology.parents), **blank.manifest},
             sites,
             checkpoint=checkpoint,
             interval=interval,
             deadline=deadline,
             name=name,
         )
-        self._begin(started, made=not started.connected)
+        self._begin(spec, started, made=not started.connected)
 
-    def _begin(self, sites: Sites, *, made: bool) -> None:
-        self._made = made
-        self._like = self._layout.blank.outline()
+    def _begin(self, spec: TreeSpec, sites: Sites, *, made: bool) -> None:
+        self._spec, self._made = spec, made
+        self._like = spec.blank.outline()
         # A node that fails is passed over; whether a missing answer is an error is up to the counters.
         self._exchange = Exchange(sites, strict=False)
-        self._counters = Counters(self._layout.topology.depth, self._exchange, strict=self._layout.rules.strict)
-        self._places = self._layout.places(self._like, self._counters)
+        self._counters = Counters(spec.topology, self._exchange, strict=spec.strict)
 
     def at(self, leaf: Hashable, *, producer: str | None = None) -> Leaf:
         """Give the handle of a producer at a leaf.
@@ -204,15 +161,15 @@ class BloomTree(DistributedFilter):
         ValueError
             If it is no leaf.
         """
-        number = self._layout.topology.number(leaf)
-        if number not in self._layout.topology.leaves:
+        number = self._spec.topology.number(leaf)
+        if number not in self._spec.topology.leaves:
             raise ValueError(f"node {leaf!r} is no leaf: producers are at leaves")
         return Leaf(self, number, producer)
 
     @property
     def leaves(self) -> list[Hashable]:
         """list: names of the leaves."""
-        return [self._layout.topology.names[leaf] for leaf in self._layout.topology.leaves]
+        return [self._spec.topology.names[leaf] for leaf in self._spec.topology.leaves]
 
     @property
     def accesses(self) -> NDArray[np.int64]:
@@ -232,19 +189,18 @@ class BloomTree(DistributedFilter):
     @property
     def nbytes(self) -> int:
         """int: bytes of the cells of all nodes."""
-        return self._like.nbytes * len(self._layout.topology)
+        return self._like.nbytes * len(self._spec.topology)
 
-    def __getstate__(self) -> tuple[_Layout, Sites]:
-        return self._layout, self._exchange.sites
+    def __getstate__(self) -> tuple[TreeSpec, Sites]:
+        return self._spec, self._exchange.sites
 
-    def __setstate__(self, state: tuple[_Layout, Sites]) -> None:
-        self._layout, sites = state
-        self._begin(sites, made=False)
+    def __setstate__(self, state: tuple[TreeSpec, Sites]) -> None:
+        self._begin(*state, made=False)
 
     def __repr__(self) -> str:
-        topology, rules = self._layout.topology, self._layout.rules
+        topology = self._spec.topology
         return (
-            f"<BloomTree {rules.kind} nodes={len(topology)} levels={topology.depth} leaves={len(topology.leaves)} "
+            f"<BloomTree {self._spec.kind} nodes={len(topology)} levels={topology.depth} leaves={len(topology.leaves)} "
             f"filter={self._like!r}>"
         )
 
@@ -257,10 +213,9 @@ class Leaf:
     """
 
     def __init__(self, tree: BloomTree, leaf: int, producer: str | None) -> None:
-        layout = tree._layout
         self._tree, self._leaf = tree, leaf
         self._producer = Producer(tree._like, producer)
-        self._climb = TreeRouter(layout.topology, tree._places, layout.rules, leaf, tree._exchange, tree._counters)
+        self._router = TreeRouter(tree._spec, tree._like, leaf, tree._exchange, tree._counters)
 
     @property
     def number(self) -> int:
@@ -272,13 +227,8 @@ class Leaf:
 
         Parameters
         ----------
-        keys : array-like, Series, column or frame
-            n keys.
-        at : time or n times, optional
-            When they were seen, for a window of time. The default is now. They may step back by the filter's lateness.
-        number : int, optional
-            Of the batch, counted upwards from 1; that of the last one to send it again, with the same `at`. The default
-            is the next.
+        keys, at, number
+            As in `SlicedFilter.duplicated`.
 
         Returns
         -------
@@ -286,18 +236,12 @@ class Leaf:
 
         Raises
         ------
-        TypeError
-            If a key is of a type that has no canonical form, or the producer has a name and the batch no number.
-        ValueError
-            If `at` is missing a time, steps back too far or does not fit `keys`, or `number` lies before the last one.
+        TypeError, ValueError
+            As by `SlicedFilter.duplicated`.
         FailedSitesError
             If no node answers that could decide about a key, unless `on_failure` allows a guess.
         """
-
-        def act(batch: Batch) -> NDArray[np.bool_]:
-            return self._climb.duplicated(self._keys(batch), again=batch.again)
-
-        return self._producer.write(keys, at, number, None, act, np.zeros(0, dtype=np.bool_))
+        return self._producer.write(keys, at, number, None, self._router.duplicated, np.zeros(0, dtype=np.bool_))
 
     def query(self, keys: Any, *, at: Any = None) -> NDArray[np.bool_]:
         """Return which keys were let through lately, anywhere in the tree; nothing is set.
@@ -311,15 +255,10 @@ class Leaf:
         -------
         ndarray of bool, shape (n,)
         """
-        return self._climb.query(self._keys(self._producer.query(keys, at)))
-
-    def _keys(self, batch: Batch) -> Keys:
-        generations = self._tree._like.generations(batch.moments, len(batch))
-        request = RequestId(batch.producer, batch.number, np.arange(len(batch)), batch.lasting)
-        return Keys(batch.hashes, generations, request)
+        return self._router.query(self._producer.query(keys, at))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Leaf, (self._tree, self._leaf, None)
 
     def __repr__(self) -> str:
-        return f"<Leaf {self._tree._layout.topology.names[self._leaf]!r} of {self._tree!r}>"
+        return f"<Leaf {self._tree._spec.topology.names[self._leaf]!r} of {self._tree!r}>"
