@@ -11,19 +11,6 @@ import pytest
 import lately
 
 
-def test_the_base_class_is_not_constructed():
-    with pytest.raises(TypeError):
-        lately.Filter()
-
-
-def test_plain_guarded_epochs_are_made_by_from_parameters_alone():
-    with pytest.raises(ValueError, match="made by from_parameters"):
-        lately.GuardedEpochBloomFilter(1000, 0.01, layout="sliced")
-    with pytest.raises(ValueError, match="block_bits does not apply"):
-        lately.GuardedEpochBloomFilter(1000, 0.01, block_bits=512)
-    assert "positions" in lately.GuardedEpochBloomFilter(1000, 0.01).parameters
-
-
 class Named(lately.AgePartitionedBloomFilter):
     """A subclass as a user may write it."""
 
@@ -39,12 +26,6 @@ def test_a_class_of_the_user_stays_what_it_is(protocol):
         assert (one.name, one.to_bytes()) == ("clicks", f.to_bytes())
     assert type(f.union(again)) is type(Named.from_parameters(100, k=2, l=2, slice_bits=64)) is Named
     assert repr(again).startswith("<Named window=1000")
-
-
-def test_memory_that_cannot_be_had_is_a_memory_error_with_the_size():
-    for window in (2**50, 2**52):  # beyond the 2**47 bytes that a process can address, however generous the system is
-        with pytest.raises(MemoryError, match=r"cannot allocate [0-9]{16,17} bytes"):
-            lately.AgePartitionedBloomFilter(window, 0.01)
 
 
 def test_seeds_make_filters_differ_and_processes_do_not():

@@ -219,24 +219,6 @@ def test_filters_with_other_contents_differ():
         hash(one)
 
 
-@pytest.mark.parametrize(
-    ("given", "error", "message"),
-    [
-        ({"window": 0}, ValueError, "window"),
-        ({"window": True}, TypeError, "window"),
-        ({"window": "soon"}, ValueError, "window"),
-        ({"window": 9, "lateness": "1s"}, ValueError, "lateness"),
-        ({"window": "1s", "lateness": -1}, (TypeError, ValueError), "lateness"),
-        ({"window": 9, "missing": "none"}, ValueError, "missing must be 'same' or 'distinct', got 'none'"),
-        ({"window": 9, "seed": "dice"}, TypeError, "seed must be"),
-        ({"window": "1s", "max_ahead": 5}, TypeError, "max_ahead"),
-    ],
-)
-def test_a_parameter_that_cannot_be_is_named(given, error, message):
-    with pytest.raises(error, match=message):
-        lately.ExactFilter(**given)
-
-
 def test_calls_that_do_not_fit_are_named():
     counts, timed = lately.ExactFilter(9), lately.ExactFilter("1s")
     for call, error, message in [
