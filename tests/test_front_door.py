@@ -4,8 +4,6 @@ import gzip
 import inspect
 import io
 import json
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -166,12 +164,6 @@ def test_a_class_of_a_users_own_takes_the_chosen_engine():
     f = Mine("10min", 0.001, capacity=100)
     assert (type(f), f.family, f.twice("a")) == (Mine, "aged-quotient-growing", True)
     assert type(f.copy()) is Mine
-
-
-def test_the_import_does_not_wait_for_numpy():
-    script = "import sys, lately; lately.Filter(1000, 0.001).seen('a'); print('numpy' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
 
 
 @pytest.mark.parametrize(
@@ -418,34 +410,6 @@ def test_all_names_hide_nothing_that_python_has():
     assert not (set(names) & set(dir(builtins))) - {"__builtins__"}
     assert "Filter" in names
     assert lately.open(io.BytesIO(lately.Filter(5, 0.1).to_bytes())).window == 5
-
-
-def test_modules_are_imported_on_first_use():
-    script = """
-import sys, lately
-for module in ("baselines", "distributed", "plot", "priors"):
-    assert f"lately.{module}" not in sys.modules
-for module in ("baselines", "distributed", "plot", "priors"):
-    assert getattr(lately, module).__name__ == f"lately.{module}"
-"""
-    subprocess.run([sys.executable, "-c", script], check=True)
-
-
-def test_without_ray_the_error_names_what_to_install():
-    script = """
-import sys
-sys.modules["ray"] = None
-import lately
-from lately.distributed import RaySites, deduplicate
-for call in (lambda: RaySites(2), lambda: deduplicate(None, "ip", 5)):
-    try:
-        call()
-    except ImportError as error:
-        assert "pip install 'ray[data]'" in str(error), error
-    else:
-        raise SystemExit("no error")
-"""
-    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 def test_signatures_read_as_they_are_written():

@@ -1,7 +1,6 @@
 """Hugging Face datasets, unmodified, keep the new examples: from disk, streamed, in batches, epoch after epoch."""
 
 import random
-import sys
 
 import datasets
 import pytest
@@ -177,10 +176,3 @@ def test_bad_columns(columns):
 def test_bad_parameters(given, error, words):
     with pytest.raises(error, match=words):
         new(**given)
-
-
-def test_without_datasets(monkeypatch):
-    monkeypatch.setitem(sys.modules, "datasets", None)
-    monkeypatch.delitem(sys.modules, "lately.integrations.datasets")
-    with pytest.raises(ImportError, match="pip install datasets"):
-        lately.integrations.__getattr__("datasets")

@@ -1,7 +1,6 @@
 """Each handler of FastStream, unmodified, deals with a key once: in memory, by FastStream's own test broker."""
 
 import asyncio
-import sys
 
 import pytest
 from faststream import AckPolicy
@@ -219,10 +218,3 @@ def test_what_cannot_be_dropped_is_an_error():
 def test_bad_parameters(given, error, words):
     with pytest.raises(error, match=words):
         DropDelivered(**given)
-
-
-def test_without_faststream(monkeypatch):
-    monkeypatch.setitem(sys.modules, "faststream", None)
-    monkeypatch.delitem(sys.modules, "lately.integrations.faststream")
-    with pytest.raises(ImportError, match="pip install faststream"):
-        lately.integrations.__getattr__("faststream")

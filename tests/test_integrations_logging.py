@@ -11,7 +11,6 @@ from itertools import pairwise
 
 import pytest
 
-import lately
 from lately.integrations.logging import OncePerWindow
 
 
@@ -228,14 +227,6 @@ def test_configured_by_a_dictionary():
 def test_bad_windows(window, error):
     with pytest.raises(error, match="window"):
         OncePerWindow(window)
-
-
-def test_import_is_lazy():
-    """The package is imported without any adapter; a name that is none is refused."""
-    command = "import sys, lately; assert not [m for m in sys.modules if m.startswith('lately.integrations')]"
-    assert os.spawnv(os.P_WAIT, sys.executable, [sys.executable, "-c", command]) == 0
-    with pytest.raises(AttributeError, match=r"no attribute 'kafka2'; the adapters are .*logging"):
-        lately.integrations.kafka2  # noqa: B018
 
 
 def test_what_is_held_back_has_a_count_and_its_first_and_last_time():
