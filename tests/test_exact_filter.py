@@ -3,8 +3,6 @@
 import gzip
 import io
 import pickle
-import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -131,19 +129,6 @@ def test_a_saved_filter_that_is_damaged_is_refused(tmp_path):
         file.write(b"\0")
     with pytest.raises(lately.FormatError, match="bytes behind"):
         lately.open(tmp_path / "seen.lately")
-
-
-def test_of_threads_with_one_new_key_one_is_first():
-    seen = lately.ExactFilter(10**6)
-    barrier = threading.Barrier(8)
-
-    def race(_):
-        barrier.wait()
-        return [seen.seen(key) for key in range(300)]
-
-    with ThreadPoolExecutor(8) as pool:
-        answers = list(pool.map(race, range(8)))
-    assert np.sum(answers, axis=0).tolist() == [7] * 300
 
 
 def test_times_that_a_thread_has_left_behind_are_an_error():

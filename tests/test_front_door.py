@@ -13,6 +13,7 @@ import pytest
 import lately
 from lately._families import EVERY, FAMILIES
 from support.plans import bound
+from support.threads import together
 
 ROOT = Path(__file__).parents[1]
 KEYS = np.arange(3000)
@@ -217,25 +218,6 @@ def test_seen_refreshes_as_duplicated(refresh):
     assert [f.seen("a", at=at, refresh=refresh) for at in times] == expected
 
 
-@pytest.mark.parametrize(("window", "count"), [(10_000, 1000), (10_000_000, 50)])
-def test_of_threads_that_insert_one_new_key_exactly_one_sees_it_as_new(window, count):
-    f = lately.Filter(window, 1e-6)
-    # Keys of large filters are queried detached from the interpreter.
-    assert (f.nbytes > 8 << 20) == (window > 10_000)
-    answers, start = [], threading.Barrier(count)
-
-    def query_keys():
-        start.wait()
-        answers.append(f.seen("one event"))
-
-    threads = [threading.Thread(target=query_keys) for _ in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert (len(answers), answers.count(False), f.inserted) == (count, 1, count)
-
-
 def test_seen_refuses_what_add_refuses_and_inserts_nothing():
     f = lately.Filter("1h", 0.001, capacity=10)
     f.add("a", at=1_000_000_000)
@@ -289,21 +271,19 @@ def test_clear_keeps_what_a_user_chose():
 
 def test_clear_under_threads_loses_no_lock():
     f = lately.Filter(1000, 0.001)
-    stop = threading.Event()
+    cleared = threading.Event()
 
     def work():
-        while not stop.is_set():
+        while not cleared.is_set():
             f.insert(KEYS)
             f.seen("a")
 
-    threads = [threading.Thread(target=work) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for _ in range(200):
-        f.clear()
-    stop.set()
-    for thread in threads:
-        thread.join()
+    def clear():
+        for _ in range(200):
+            f.clear()
+        cleared.set()
+
+    together(work, work, work, clear)
     f.clear()
     assert f == lately.Filter(1000, 0.001)
 

@@ -12,6 +12,7 @@ from itertools import pairwise
 import pytest
 
 from lately.integrations.logging import OncePerWindow
+from support.threads import together
 
 
 @pytest.fixture
@@ -158,11 +159,7 @@ def test_from_many_threads(clock):
         for number in range(500):
             log.warning("%d", number % 50)
 
-    threads = [threading.Thread(target=write) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(*[write] * 4)
     assert sorted(map(int, lines(written))) == list(range(50))
     assert log.handlers[0].filters[0].held_back == 2000 - 50
 

@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-import threading
 from itertools import pairwise
 
 import numpy as np
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 import lately
 from support.learned import CASES, load, oracle, present, run
 from support.real_streams import EXAMPLES
+from support.threads import together
 
 
 def taught(keys, half_life, **options):
@@ -201,12 +201,13 @@ def test_nothing_is_learned_from_a_bad_batch():
 
 def test_threads():
     prior = lately.Learned(1000)
-    threads = [threading.Thread(target=lambda: [prior.insert(np.arange(1000)) for _ in range(20)]) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        assert np.all(prior.probability(np.arange(100)) > 0)
-        thread.join()
+
+    def learn():
+        for _ in range(20):
+            prior.insert(np.arange(1000))
+            assert np.all(prior.probability(np.arange(100)) > 0)
+
+    together(*[learn] * 4)
     assert prior.inserted == 80_000
 
 

@@ -6,7 +6,6 @@ import os
 import pickle
 import random
 import struct
-import threading
 from contextlib import suppress
 
 import numpy as np
@@ -15,6 +14,7 @@ import pytest
 import lately
 from apart import run
 from golden.make import ANSWERS, FILTERS, HERE, answers
+from support.threads import together
 
 HEADER = 64
 ROUND_TRIPS = {
@@ -145,14 +145,7 @@ def test_a_mapped_filter_is_written_to_in_memory_only(tmp_path):
     f.save(path)
     saved = path.read_bytes()
     first, second = (lately.open(path, mmap=True) for _ in range(2))
-    threads = [
-        threading.Thread(target=g.insert, args=(range(start, start + 400),))
-        for g, start in ((first, 0), (second, 9**6))
-    ]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    together(lambda: first.insert(range(400)), lambda: second.insert(range(9**6, 9**6 + 400)))
     assert path.read_bytes() == saved
     expected = [f.copy(), f.copy()]
     expected[0].insert(range(400))
