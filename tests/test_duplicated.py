@@ -14,32 +14,10 @@ from hypothesis import strategies as st
 
 import lately
 from lately._families import FAMILIES, Family
+from support.exact import check
 
 # The same mistakes in every run.
 duplicated = partial(lately.duplicated, seed=0)
-
-
-def check(keys, answers, clock, window, slack, refresh, fpr):
-    """Compare answers with an exact window: none missed, and beyond the slack no more marked than the rate allows.
-
-    `clock` is the position of each key: its number among the keys, or the latest time so far. Within the slack either
-    answer is right.
-    """
-    last, fresh, marked = {}, 0, 0
-    inserted = 0
-    for i, (key, seen) in enumerate(zip(keys, answers.tolist(), strict=True)):
-        here = inserted if clock is None else clock[i]
-        age = here - last.get(key, -math.inf)
-        assert seen or age > window, f"key {i} was seen {age} ago"
-        if age > window + slack:
-            fresh += 1
-            marked += seen
-        if refresh is True or not seen:
-            last[key] = here
-        inserted += refresh != "delivered" or not seen
-    # 6 standard deviations and 6 keys: exceeded once in a million seeds, and the seeds are fixed.
-    assert marked <= fresh * fpr + 6 * math.sqrt(fresh * fpr) + 6, f"{marked} of {fresh}"
-    return fresh
 
 
 def stream(n, seed=0):
@@ -57,7 +35,7 @@ def test_insertions(window, fpr, refresh):
     answers = duplicated(keys, window, fpr=fpr, refresh=refresh)
     f = lately.AgePartitionedBloomFilter(min(window, len(keys)), fpr, layout="line")
     # The key inserted `window` insertions ago is the oldest of the window.
-    fresh = check(keys.tolist(), answers, None, window, f.slack, refresh, fpr)
+    fresh, _ = check(keys.tolist(), answers, window, f.slack, refresh, fpr)
     assert fresh > 10_000
     assert answers.dtype == bool
 
@@ -79,7 +57,7 @@ def test_times(window, late, refresh):
     latest = np.maximum.accumulate(at)
     # Late keys are taken as of the latest time, so the exact answer for them is by that.
     slack = lateness + (window + lateness) / 2 + 1e-5
-    fresh = check(keys.tolist(), answers, latest.tolist(), window, slack, refresh, fpr)
+    fresh, _ = check(keys.tolist(), answers, window, slack, refresh, fpr, latest.tolist())
     assert fresh > 5000
 
 
@@ -109,7 +87,7 @@ def test_insertions_in_every_family(name, refresh):
     by_row = duplicated(keys, window, fpr=fpr, refresh=refresh, filter=choice(name))
     assert answers.tolist() == by_row.tolist()
     if COUNTED[name].promise:
-        assert check(keys.tolist(), answers, None, window, made.slack, refresh, fpr) > 2000
+        assert check(keys.tolist(), answers, window, made.slack, refresh, fpr)[0] > 2000
 
 
 @pytest.mark.parametrize("kind", dict.fromkeys(family.kind for family in COUNTED.values()))
@@ -128,7 +106,7 @@ def test_times_in_every_family(name):
     latest = np.maximum.accumulate(at)
     lateness = float((latest - at).max())
     slack = lateness + (window + lateness) / 2 + 1e-5
-    assert check(keys.tolist(), answers, latest.tolist(), window, slack, True, fpr) > 3000
+    assert check(keys.tolist(), answers, window, slack, True, fpr, latest.tolist())[0] > 3000
 
 
 @pytest.mark.parametrize("name", [name for name in TIMED if name != "time-limited"])

@@ -12,6 +12,7 @@ import pytest
 
 import lately
 from lately._families import EVERY, FAMILIES
+from support.exact import repeats
 from support.plans import bound
 from support.threads import together
 
@@ -96,22 +97,13 @@ def test_an_exact_filter_is_no_subclass_and_not_planned():
         lately.plan(10, 0.1, prefer="exact")
 
 
-def later_than(keys, window):
-    """Whether each key is new or older than the window, by a dict of last occurrences."""
-    last, old = {}, []
-    for i, key in enumerate(keys.tolist()):
-        old.append(i - last.get(key, -window - 1) > window)
-        last[key] = i
-    return np.array(old)
-
-
 @pytest.mark.parametrize(("fpr", "at_most"), [(1e-3, 3_416_064 // 10), (1e-6, 7_266_304 // 10)])
 def test_the_default_drops_hardly_a_record_of_a_real_stream_that_it_need_not(fpr, at_most):
     """Clicks on a few thousand pages. Lines, which `prefer="speed"` takes, drop several times as many in more bytes."""
     clicks = gzip.decompress((ROOT / "examples" / "usagov-clicks-2013.jsonl.gz").read_bytes()).splitlines()
     keys = np.array([hash(json.loads(line)["u"]) for line in clicks])
     window = 10_000
-    old = later_than(keys, window)
+    old = ~np.array(repeats(keys.tolist(), window))
     f = lately.Filter(window, fpr)
     dropped = f.duplicated(keys)
     assert dropped[~old].all(), "no repeat of the window comes through"

@@ -7,6 +7,7 @@ import pytest
 
 import lately
 from lately.integrations.datasets import new
+from support.exact import repeats
 
 ROWS = 3000
 
@@ -31,14 +32,7 @@ def columns() -> dict:
 
 def first_seen(keys, window=ROWS, times=None) -> list[int]:
     """The rows whose key was not seen within the window: the definition."""
-    last: dict = {}
-    left = []
-    for row, key in enumerate(keys):
-        now = row if times is None else times[row]
-        if key not in last or now - last[key] > window:
-            left.append(row)
-        last[key] = now
-    return left
+    return [row for row, seen in enumerate(repeats(keys, window, times)) if not seen]
 
 
 def ids(dataset) -> list[int]:

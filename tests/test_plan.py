@@ -11,6 +11,7 @@ import pytest
 import lately
 from lately._families import EVERY, FAMILIES
 from lately._plan import choice as choice_of
+from support.exact import repeats
 from support.simulation import most, simulate
 
 REQUESTS = {
@@ -96,15 +97,11 @@ def test_growing_families_are_refused_a_number_of_bytes():
 
 
 def dropped(f, keys, at):
-    """Count the keys that a filter reports, and those of them that came within the window, by a dict."""
-    last, within, late = {}, [], {} if at is None else {"at": at}
-    for i, key in enumerate(keys.tolist()):
-        now = i if at is None else at[i]
-        within.append(now - last.get(key, -math.inf) <= f.window)
-        last[key] = now
-    reported = f.duplicated(keys, **late)
-    assert reported[np.array(within)].all()
-    return int(reported.sum()) - sum(within), len(keys) - sum(within)
+    """Count the keys that a filter reports beyond those that came within the window, and all that did not."""
+    within = np.array(repeats(keys.tolist(), f.window, at))
+    reported = f.duplicated(keys, **({} if at is None else {"at": at}))
+    assert reported[within].all()
+    return int((reported & ~within).sum()), int((~within).sum())
 
 
 @pytest.mark.parametrize("timed", [False, True])
