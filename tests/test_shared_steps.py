@@ -78,7 +78,7 @@ def test_a_writer_is_killed_between_any_two_instructions(layout, window, call, t
 
 
 def opened(path):
-    return lately.open(path, shared=True, timeout="20ms")
+    return lately.open(path, shared=True, timeout="5ms")
 
 
 # What a process does, and whether the file is shared before.
@@ -140,7 +140,7 @@ def test_a_process_is_stopped_at_any_system_call_and_no_call_waits_longer_than_i
             lambda f=f: f.seen(1),
             f.copy,
             f.to_bytes,
-            lambda: lately.open(path, timeout="20ms"),
+            lambda: lately.open(path, timeout="5ms"),
             lambda: opened(path).insert([1]),
             lambda f=f: f.save(tmp_path / "mine.lately"),
             lambda: own.insert([1]),
