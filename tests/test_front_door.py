@@ -115,27 +115,6 @@ def test_the_default_drops_hardly_a_record_of_a_real_stream_that_it_need_not(fpr
     assert dropped[old].mean() <= stated + bound(old.sum(), fpr) / old.sum()
 
 
-@pytest.mark.parametrize("window", [5, 50, 1000, 100_000])
-@pytest.mark.parametrize("fpr", [0.05, 1e-3, 1e-6])
-def test_memory_is_preferred_to_the_byte(window, fpr):
-    f = lately.Filter(window, fpr, prefer="memory")
-    best = [
-        choice.nbytes
-        for choice in lately.plan(window, fpr, prefer="memory").choices
-        if FAMILIES[choice.name].promise and not FAMILIES[choice.name].baseline
-    ]
-    assert f.nbytes == min(best)
-    assert f.fpr <= fpr
-
-
-def test_in_given_bytes_the_least_rate_is_preferred():
-    f = lately.Filter(100_000, nbytes=200_000, prefer="memory")
-    choices = lately.plan(100_000, nbytes=200_000, prefer="memory").choices
-    best = [choice for choice in choices if FAMILIES[choice.name].promise]
-    assert f.fpr == min(choice.fpr for choice in best if not FAMILIES[choice.name].baseline)
-    assert f.nbytes <= 200_000
-
-
 @pytest.mark.parametrize("prefer", [None, "speed", "memory"])
 @pytest.mark.parametrize("window", [{"window": 10**6}, {"window": "1h", "capacity": 10**5, "lateness": "10min"}])
 def test_too_few_bytes_are_refused_and_enough_are_named(window, prefer):
