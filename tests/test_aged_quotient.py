@@ -115,15 +115,6 @@ def test_a_grown_filter_is_saved_merged_and_queried_like_any_other():
         halved.union(large)
 
 
-def test_threads_make_the_same_filter_of_a_burst():
-    one, four = (lately.AgedQuotientFilter("1min", 0.01, capacity=20_000, grow=True) for _ in range(2))
-    keys, at = np.arange(150_000) % 100_000, np.linspace(0, 50, 150_000)
-    for f, threads in [(one, 1), (four, 4)]:
-        f.insert(keys[:70_000], at=at[:70_000], threads=threads)
-        f.duplicated(keys[70_000:], at=at[70_000:], threads=threads)
-    assert one.to_bytes() == four.to_bytes()
-
-
 def test_a_card_five_times_within_ten_minutes():
     """A velocity check: how often each card was used within ten minutes, and within one, beside the exact numbers."""
     rng = np.random.default_rng(3)

@@ -1,6 +1,5 @@
 """Times ahead of the system's clock, and calls that come without a time."""
 
-import copy
 import pickle
 import time
 from datetime import timedelta
@@ -109,19 +108,6 @@ def test_a_filter_that_is_ahead_of_the_clock_takes_times_up_to_its_latest_and_no
 
 
 @EVERY
-def test_it_is_kept_with_the_filter(name, tmp_path):
-    for ahead, seconds in (("1 d", 86_400.0), ("0 s", 0.0), ("90 s", 90.0), (None, None)):
-        f = MAKE[name](max_ahead=ahead)
-        f.insert(["x"], at=1000.0)
-        f.save(tmp_path / "f")
-        again = [copy.copy(f), pickle.loads(pickle.dumps(f)), lately.open(tmp_path / "f")]
-        assert all(g.to_bytes() == f.to_bytes() for g in again)
-        if name in ("age-partitioned", "guarded-epoch"):
-            again.append(f.union(MAKE[name](max_ahead="3 d")))
-        assert {g.max_ahead for g in again} == {seconds}
-
-
-@EVERY
 def test_a_query_without_a_time_is_of_the_latest_inserted_time(name, tmp_path):
     """The times of a replay are not the clock's: a call without `at` would miss every key."""
     f = MAKE[name]()
@@ -143,20 +129,6 @@ def test_a_query_without_a_time_is_of_the_latest_inserted_time(name, tmp_path):
     assert lately.open(tmp_path / "f").query(["a", "now"]).tolist() == [False, True]
     with pytest.raises(ValueError, match="before the latest time seen"):
         f.insert(["x"], at=1_600_000_200)
-
-
-def test_a_filter_that_idles_forgets_by_the_clock():
-    f = lately.AgePartitionedBloomFilter("20ms", 0.001, capacity=100, slack="10ms")
-    f.add("a")
-    assert "a" in f
-    time.sleep(0.05)
-    assert "a" not in f
-
-
-def test_windows_of_insertions_know_no_time():
-    f = lately.AgePartitionedBloomFilter(100, 0.01)
-    f.insert(["a"])
-    assert (f.latest, f.max_ahead) == (None, None)
 
 
 def test_the_one_liner_answers_the_same_at_any_time():

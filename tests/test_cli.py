@@ -1,3 +1,4 @@
+import argparse
 import csv
 import gzip
 import io
@@ -11,6 +12,7 @@ import pytest
 import lately
 from lately._families import FAMILIES
 from lately.cli import main
+from lately.cli.options import parser
 from support.command import finish, start
 
 
@@ -84,6 +86,14 @@ def test_the_examples_in_the_help_are_understood(capsys, tmp_path, monkeypatch):
     for command in commands:
         ended = finish(start(*next(csv.reader(io.StringIO(command), delimiter=" "))[1:]), b"host\turl\na\tb\n")
         assert (ended.status, "error" in ended.err) == (0, False), command
+
+
+def test_the_page_names_every_option():
+    page = (Path(__file__).parents[1] / "docs" / "command.md").read_text(encoding="utf-8")
+    commands = next(action for action in parser()._actions if isinstance(action, argparse._SubParsersAction))
+    options = [option for action in commands.choices["dedupe"]._actions for option in action.option_strings]
+    missing = [option for option in options if f"`{option}" not in page]
+    assert missing == ["-h", "--help"]
 
 
 def test_a_shell_completes_options_and_files(tmp_path, capsys):

@@ -15,17 +15,27 @@ class Named(lately.AgePartitionedBloomFilter):
     """A subclass as a user may write it."""
 
 
+class Exact(lately.ExactFilter):
+    """A subclass of another base."""
+
+
 @pytest.mark.parametrize("protocol", range(6))
-def test_a_class_of_the_user_stays_what_it_is(protocol):
-    f = Named(1000, 0.01)
+@pytest.mark.parametrize(("kind", "given"), [(Named, (1000, 0.01)), (Exact, (1000,))])
+def test_a_class_of_the_user_stays_what_it_is(kind, given, protocol):
+    f = kind(*given)
     f.name = "clicks"
     f.add("a")
-    again = pickle.loads(pickle.dumps(f, protocol=protocol))
-    for one in (again, f.copy(), copy.deepcopy(f)):
-        assert type(one) is Named
+    for one in (pickle.loads(pickle.dumps(f, protocol=protocol)), f.copy(), copy.deepcopy(f)):
+        assert type(one) is kind
         assert (one.name, one.to_bytes()) == ("clicks", f.to_bytes())
-    assert type(f.union(again)) is type(Named.from_parameters(100, k=2, l=2, slice_bits=64)) is Named
-    assert repr(again).startswith("<Named window=1000")
+        one.add("b")
+        assert "b" not in f
+
+
+def test_what_is_made_from_a_class_of_the_user_is_of_it():
+    f = Named(1000, 0.01)
+    assert type(f.union(f)) is type(Named.from_parameters(100, k=2, l=2, slice_bits=64)) is Named
+    assert repr(f).startswith("<Named window=1000")
 
 
 def test_seeds_make_filters_differ_and_processes_do_not():

@@ -166,44 +166,6 @@ def test_missing_keys_are_one_or_each_its_own():
     assert len(distinct) == 1
 
 
-def test_it_forgets_and_goes_on():
-    seen = lately.ExactFilter("10min")
-    seen.add("a", at=10**9)
-    seen.clear()
-    assert (len(seen), seen.inserted, seen.latest, "a" in seen) == (0, 0, None, False)
-    assert seen.seen("a", at=0) is False
-    assert seen.update(["b"], at=0) is None
-    assert seen.query(["a", "b"], at=0).all()
-
-
-def test_a_subclass_and_its_attributes_travel():
-    seen = Mine("1d")
-    seen.name = "mine"
-    seen.add("a")
-    for other in (pickle.loads(pickle.dumps(seen)), seen.copy()):
-        assert type(other) is Mine
-        assert other.name == "mine"
-        assert "a" in other
-        other.add("b")
-        assert "b" not in seen
-
-
-class Mine(lately.ExactFilter):
-    """A user's own class."""
-
-
-def test_filters_with_other_contents_differ():
-    one = lately.ExactFilter(9, seed=1)
-    two = lately.ExactFilter(9, seed=1)
-    assert one == two
-    assert one != lately.ExactFilter(9, seed=2)
-    one.add("a")
-    assert one != two
-    assert one != "a"
-    with pytest.raises(TypeError, match="hashable"):
-        hash(one)
-
-
 def test_calls_that_do_not_fit_are_named():
     counts, timed = lately.ExactFilter(9), lately.ExactFilter("1s")
     for call, error, message in [

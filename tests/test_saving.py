@@ -7,6 +7,7 @@ import pickle
 import random
 import struct
 from contextlib import suppress
+from functools import partial
 
 import numpy as np
 import pytest
@@ -78,9 +79,19 @@ def test_golden_files_answer_as_recorded_and_go_on(name, mmap):
 # ---------------------------------------------------------------------------------------------------- round trips
 
 
-@pytest.mark.parametrize("name", FILTERS)
+def by_the_clock(max_ahead):
+    """A filter for times that lie up to `max_ahead` after the clock."""
+    f = lately.TimingBloomFilter("1h", 0.01, capacity=100, max_ahead=max_ahead)
+    f.insert(["x"], at=1000.0)
+    return f
+
+
+AHEAD = {f"max_ahead={ahead}": partial(by_the_clock, ahead) for ahead in ("1 d", "0 s", "90 s", None)}
+
+
+@pytest.mark.parametrize("name", FILTERS | AHEAD)
 def test_a_saved_filter_goes_on_exactly_where_it_stopped(name, tmp_path):
-    f = FILTERS[name]()
+    f = (FILTERS | AHEAD)[name]()
     before, after = f.to_bytes(), go_on(f.copy(), turns=2)
     assert after != before
     for way, round_trip in ROUND_TRIPS.items():
@@ -88,6 +99,7 @@ def test_a_saved_filter_goes_on_exactly_where_it_stopped(name, tmp_path):
         assert type(again) is type(f), way
         assert again.to_bytes() == before, way
         assert (repr(again), again.parameters, again.fpr, again.slack) == (repr(f), f.parameters, f.fpr, f.slack), way
+        assert again.max_ahead == f.max_ahead, way
         assert go_on(again, turns=2) == after, way
         assert f.to_bytes() == before, f"{way}: what was read writes nothing back"
     assert go_on(f, turns=2) == after

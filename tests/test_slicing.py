@@ -1,12 +1,9 @@
 """Formulas of a filter over several sites, beside simulations of it, and the doctests of what `_core` alone has."""
 
-import doctest
-
 import numpy as np
 import pytest
 
 import lately
-from lately import _core
 from lately._core import SlicedShape, slice_capacity
 
 ARRANGED = [("horizontal", 12, 1), ("vertical", 12, 1), ("vertical", 3, 1), ("h-v", 4, 3), ("v-h", 3, 4)]
@@ -135,22 +132,3 @@ def test_more_sites_bear_more_failures():
 def test_what_cannot_be_is_named(call, kind, message):
     with pytest.raises(kind, match=message):
         call()
-
-
-@pytest.mark.parametrize(
-    "thing",
-    [
-        *(getattr(_core, name) for name in ("Slice", "Scattered", "SlicedShape", "slice_capacity")),
-        *(vars(_core.Slice)[name] for name in ("from_words", "bounds", "ages", "touch", "words")),
-        *(vars(_core.SlicedShape)[name] for name in ("fpr", "failure_rates", "least_sites", "messages")),
-    ],
-)
-def test_docstring(thing):
-    thing = getattr(thing, "__func__", thing)
-    assert thing.__doc__
-    examples = doctest.DocTestParser().get_doctest(
-        thing.__doc__, {"lately": lately, "np": np}, thing.__name__, None, None
-    )
-    failures = []
-    doctest.DocTestRunner().run(examples, out=failures.append)
-    assert not failures, "".join(failures)

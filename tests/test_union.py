@@ -66,6 +66,8 @@ def test_an_empty_filter_changes_nothing():
     assert full.union(timed("plain")).to_bytes() == full.to_bytes()
     assert timed("plain").union(full).to_bytes() == full.to_bytes()
     assert full.union(full).query(np.arange(300), at=300).all()
+    for ahead, seconds in (("0 s", 0.0), ("90 s", 90.0), (None, None)):
+        assert timed("plain", max_ahead=ahead).union(timed("plain", max_ahead="3 d")).max_ahead == seconds
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
