@@ -20,7 +20,6 @@ ROOT = Path(__file__).parents[1]
 KEYS = np.arange(3000)
 
 
-IN_BYTES = {"window": "10min", "nbytes": 20_000, "capacity": 5000}
 BY_TIME = {"window": "10min", "fpr": 0.001, "capacity": 5000, "lateness": "9s"}
 REQUESTS = [
     # request, family by default and its slack over the window, family for speed
