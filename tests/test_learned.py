@@ -167,24 +167,6 @@ def test_bytes_that_are_no_prior_are_refused():
             lately.Learned.from_bytes(cut)
 
 
-@pytest.mark.parametrize(
-    ("error", "options", "message"),
-    [
-        (ValueError, {"half_life": 0}, "half_life"),
-        (ValueError, {"half_life": -5}, "half_life"),
-        (ValueError, {"half_life": 10**30}, "half_life"),
-        (TypeError, {"half_life": 1.5}, "half_life"),
-        (ValueError, {"half_life": 10, "nbytes": 100}, "nbytes"),
-        (ValueError, {"half_life": 10, "nbytes": 2**60}, "nbytes"),
-        (MemoryError, {"half_life": 10, "nbytes": 2**47}, "bytes"),
-        (ValueError, {"half_life": 10, "seed": -1}, "seed"),
-    ],
-)
-def test_what_is_refused(error, options, message):
-    with pytest.raises(error, match=message):
-        lately.Learned(**options)
-
-
 def test_nothing_is_learned_from_a_bad_batch():
     prior = lately.Learned(10)
     with pytest.raises(TypeError, match="object"):

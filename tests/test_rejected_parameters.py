@@ -7,6 +7,8 @@ from datetime import timedelta
 from functools import partial
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 
 import lately
@@ -68,6 +70,9 @@ CALLS = {
     "a query": (A(1000, 0.01).query, {"keys": [1]}),
     "marks": (lately.duplicated, {"keys": [1], "window": 5}),
     "a plan": (lately.plan, {"window": 1000, "nbytes": 4096}),
+    "a plan at a rate": (lately.plan, {"window": 1000, "fpr": 0.1}),
+    "learned": (lately.Learned, {"half_life": 10}),
+    "unique": (lately.unique, {"events": [1, 2, 3], "window": 5}),
 }
 RINGS = ("slices", "epochs")
 TIMED = {name for name in MAKERS if "of time" in name or "time-limited" in name}
@@ -146,6 +151,34 @@ OWN = [
       for more in ({}, {"fpr": 0.1})),
     ("marks", {"keys": None}, TypeError, "^keys must be an array, .* not NoneType"),
     ("a plan", {"nbytes": "4KB"}, TypeError, "^nbytes must be a whole number of bytes"),
+    ("a plan", {"nbytes": None}, TypeError, "fpr or nbytes"),
+    ("a plan", {"fpr": 0.1}, TypeError, "fpr or nbytes"),
+    ("a plan", {"nbytes": 1}, ValueError, "^.*nbytes must be at least 24 .*; nbytes must be at least 192 "),
+    ("a plan", {"window": "1h"}, ValueError, "needs fpr, and no nbytes"),
+    ("a plan at a rate", {"window": "1h", "nbytes": 1 << 20}, ValueError, "needs fpr, and no nbytes"),
+    ("a plan at a rate", {"window": "1h", "slack": 5}, TypeError, "slack"),
+    ("a plan at a rate", {"slack": "1s"}, TypeError, "slack"),
+    ("a plan at a rate", {"slack": -1}, ValueError, "slack must lie in 0"),
+    ("a plan at a rate", {"fpr": 2}, ValueError, "fpr must lie between 0 and 1"),
+    ("a plan at a rate", {"capacity": 5}, ValueError, "capacity is for windows of time"),
+    *(("learned", {"half_life": x}, ValueError, "half_life") for x in (0, -5, 10**30)),
+    ("learned", {"half_life": 1.5}, TypeError, "half_life"),
+    *(("learned", {"nbytes": x}, ValueError, "nbytes") for x in (100, 2**60)),
+    ("learned", {"nbytes": 2**47}, MemoryError, "bytes"),
+    ("learned", {"seed": -1}, ValueError, "seed"),
+    ("unique", {"window": 0}, ValueError, "window must be at least 1"),
+    ("unique", {"window": None}, TypeError, "window"),
+    ("unique", {"missing": "no"}, ValueError, "missing must be"),
+    ("unique", {"refresh": "no"}, ValueError, "refresh must be"),
+    ("unique", {"fpr": 2}, ValueError, "fpr"),
+    ("unique", {"capacity": 2}, ValueError, "capacity is for filters"),
+    ("unique", {"window": "5s", "lateness": "1s"}, ValueError, "lateness needs at="),
+    ("unique", {"filter": "nope"}, ValueError, "filter must be one of"),
+    ("unique", {"events": 3}, TypeError, "not iterable"),
+    *(("unique", {"events": x}, TypeError, "call lately.drop_duplicates")
+      for x in (pd.DataFrame({"a": [1]}), pl.LazyFrame({"a": [1]}))),
+    *(("unique", {"counts": True} | x, ValueError, "counts=True needs the exact answer")
+      for x in ({"fpr": 0.01}, {"filter": "swamp"})),
     *((name, {"window": x}, ValueError, "window") for name in RINGS
       for x in (2**62 + 1, "", np.timedelta64("NaT", "s"), timedelta(seconds=-1))),
     *((name, {"window": x}, TypeError, "window") for name in RINGS for x in (math.nan, math.inf, [5], b"10", 1j)),
@@ -360,7 +393,7 @@ def test_the_error_names_the_parameter(name):
     wrong = []
     for change, kind, words in [row[1:] for row in [*grid(), *OWN] if row[0] == name]:
         given = {key: value for key, value in (good | change).items() if value is not None or key in change}
-        if "nbytes" in change and "window" not in good:
+        if "nbytes" in change and "window" not in good and "capacity" in good:
             given = {"capacity": 1000, "nbytes": change["nbytes"]} | ({"fpr": 0.01} if "fpr" not in change else {})
         elif "capacity" in change and change["capacity"] is None and "nbytes" in change:
             given.pop("capacity")

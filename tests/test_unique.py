@@ -7,8 +7,6 @@ import re
 from datetime import datetime, timedelta
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 
 import lately
@@ -110,27 +108,6 @@ def test_missing_keys():
     events = [None, float("nan"), 1, None, (1, None), (1, None), 1]
     assert list(lately.unique(events, 10)) == [None, 1, (1, None)]
     assert len(list(lately.unique(events, 10, missing="distinct"))) == 6
-
-
-@pytest.mark.parametrize(
-    ("options", "kind", "words"),
-    [
-        ({"window": 0}, ValueError, "window must be at least 1"),
-        ({"window": None}, TypeError, "window"),
-        ({"window": 5, "missing": "no"}, ValueError, "missing must be"),
-        ({"window": 5, "refresh": "no"}, ValueError, "refresh must be"),
-        ({"window": 5, "fpr": 2}, ValueError, "fpr"),
-        ({"window": 5, "capacity": 2}, ValueError, "capacity is for filters"),
-        ({"window": "5s", "lateness": "1s"}, ValueError, "lateness needs at="),
-        ({"window": 5, "filter": "nope"}, ValueError, "filter must be one of"),
-        ({"window": 5, "events": 3}, TypeError, "not iterable"),
-        ({"window": 5, "events": pd.DataFrame({"a": [1]})}, TypeError, "call lately.drop_duplicates"),
-        ({"window": 5, "events": pl.LazyFrame({"a": [1]})}, TypeError, "call lately.drop_duplicates"),
-    ],
-)
-def test_what_cannot_be_is_named_at_once(options, kind, words):
-    with pytest.raises(kind, match=words):
-        lately.unique(**{"events": [1, 2, 3]} | options)
 
 
 def test_a_key_that_is_none_is_named_when_it_comes():
