@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import lately
@@ -214,6 +214,7 @@ def test_whatever_holds_a_key_its_hash_is_the_same(key, seed):
         assert hashes.tolist() == expected, (type(holder), getattr(holder, "dtype", ""), holder)
 
 
+@settings(max_examples=settings().max_examples // 2)
 @given(st.lists(scalars, min_size=1, max_size=3))
 def test_a_row_is_the_tuple_of_its_elements(elements):
     expected = [hash_of(tuple(elements))]

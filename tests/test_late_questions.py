@@ -23,6 +23,12 @@ EVERY = pytest.mark.parametrize("name", MAKE)
 PRIOR = 1e-3
 
 
+def live(times, late):
+    """Return a moment so much before the latest time, and the keys of the window up to it."""
+    moment = round(times[-1] - late, 6)
+    return moment, np.flatnonzero((times >= moment - WINDOW) & (times <= moment))
+
+
 def stream(f):
     """Insert 10 keys a second for 1000 s; return the times of the keys, which are their numbers."""
     at = np.arange(10_000) / 10
@@ -50,10 +56,8 @@ def test_no_late_question_misses_a_key_of_its_window(name):
     """Of each key that came within the window before a late time, and in batches of many times."""
     f = MAKE[name]()
     times = stream(f)
-    latest = times[-1]
     for late in (0, 0.1, 10, 33.3, 50, 99.9, LATENESS):
-        moment = round(latest - late, 6)
-        keys = np.flatnonzero((times >= moment - WINDOW) & (times <= moment))
+        moment, keys = live(times, late)
         each = np.full(len(keys), moment)
         assert len(keys) >= 999
         for at in (moment, each):
@@ -175,8 +179,7 @@ def test_late_questions_of_a_shared_filter_and_of_its_copies(name, tmp_path):
     times = stream(writer)
     for f in (reader, reader.copy(), lately.open(path), lately.open(path, shared=True)):
         for late in (0, 40, 100):
-            at = round(times[-1] - late, 6)
-            keys = np.flatnonzero((times >= at - WINDOW) & (times <= at))
+            at, keys = live(times, late)
             assert f.query(keys, at=at).all()
             assert f.posterior(keys, PRIOR, at=at).mean() > 0.7
 
@@ -195,7 +198,6 @@ def test_late_questions_of_a_sliced_filter(kind, name):
     f = SlicedFilter(kind, 2, MAKE[name]())
     times = stream(f)
     for late in (0, 40, 100):
-        at = round(times[-1] - late, 6)
-        keys = np.flatnonzero((times >= at - WINDOW) & (times <= at))
+        at, keys = live(times, late)
         assert f.query(keys, at=at).all()
         assert f.query(keys, at=np.full(len(keys), at)).all()

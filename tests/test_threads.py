@@ -142,7 +142,7 @@ def test_threads_leave_the_filter_that_one_leaves(make):
     assert filled.fill.max() > 0
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     seed=st.integers(0, 2**32),
     sizes=st.lists(st.integers(1, 60_000), min_size=1, max_size=3),
