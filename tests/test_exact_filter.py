@@ -132,7 +132,7 @@ def test_a_saved_filter_that_is_damaged_is_refused(tmp_path):
 
 
 def test_times_that_a_thread_has_left_behind_are_an_error():
-    """They are not taken for new in silence."""
+    """A late key is not taken for new in silence."""
     seen = lately.ExactFilter("10s")
     seen.insert(["a"], at=1000)
     for call in (

@@ -128,7 +128,7 @@ def token(gate, number, iat, uri="/pay", iss="a", secret=b"secret"):
 
 
 def test_a_token_is_accepted_once_within_all_of_its_life(gate):
-    """Also by issuers whose clocks differ by the greatest skew, and by a second gate on the file."""
+    """By issuers whose clocks differ by the greatest skew too, and by a second gate on the file."""
     lifetime, skew, now = gate.module.LIFETIME, gate.module.SKEW, gate.clock.now
     one, two = gate(), gate()
     early = token(gate, 1, now + skew)

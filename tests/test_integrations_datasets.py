@@ -40,7 +40,7 @@ def ids(dataset) -> list[int]:
 
 
 def kinds(columns):
-    """The same rows as a dataset, as one of several shards, and streamed."""
+    """Rows as a dataset, as one of several shards, and streamed."""
     whole = datasets.Dataset.from_dict(columns)
     yield whole
     yield whole.to_iterable_dataset()
@@ -73,7 +73,7 @@ def test_every_epoch_has_the_same_examples(columns):
 
 
 def test_the_cache_holds_what_was_queried(columns, tmp_path):
-    """The same question is answered from the cache, another is not. A used predicate is as good as a new one."""
+    """A repeated question is answered from the cache, another is not. A used predicate is as good as a new one."""
     datasets.Dataset.from_dict(columns).save_to_disk(tmp_path / "kept")
     whole = datasets.load_from_disk(tmp_path / "kept")
     used = new("text")
