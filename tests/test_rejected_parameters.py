@@ -68,7 +68,8 @@ CALLS = {
     "exact by preference": (partial(lately.Filter, prefer="exact"), {"window": "10min"}),
     "no parameter": (lately.Filter, {}),
     "a query": (A(1000, 0.01).query, {"keys": [1]}),
-    "marks": (lately.duplicated, {"keys": [1], "window": 5}),
+    "marks": (lately.duplicated, {"keys": [1, 2, 3], "window": 5}),
+    "marks of a filter": (lately.duplicated, {"keys": [1, 2, 3], "window": 5, "fpr": 0.01}),
     "a plan": (lately.plan, {"window": 1000, "nbytes": 4096}),
     "a plan at a rate": (lately.plan, {"window": 1000, "fpr": 0.1}),
     "learned": (lately.Learned, {"half_life": 10}),
@@ -124,8 +125,47 @@ def grid():
             yield name, {"nbytes": 10_000}, TypeError, "fpr or nbytes"
 
 
+# Of exact marks and of those of a filter.
+MARKS = [
+    ({"window": "10min"}, TypeError, "needs at"),
+    ({"window": timedelta(1)}, TypeError, "needs at"),
+    ({"window": 10, "at": [1, 2, 3]}, TypeError, "window must be a span of time"),
+    ({"window": 1.5, "at": [1, 2, 3]}, TypeError, "window must be a span of time"),
+    ({"window": 1.5}, TypeError, "window"),
+    ({"window": True}, TypeError, "window"),
+    ({"window": None}, TypeError, "window"),
+    ({"window": 0}, ValueError, "window must be at least 1"),
+    ({"window": -1}, ValueError, "window must lie in 0"),
+    ({"window": -(2**200)}, ValueError, "window"),
+    ({"window": "0s", "at": [1, 2, 3]}, ValueError, "window must be longer than 0"),
+    ({"window": "ten", "at": [1, 2, 3]}, ValueError, "window"),
+    ({"window": "1s", "at": [1, 2]}, ValueError, "at has 2 times for 3 keys"),
+    ({"window": "1s", "at": [1]}, ValueError, "at has 1 times for 3 keys"),
+    ({"window": "1s", "at": [1, math.nan, 3]}, ValueError, "at[1] is missing"),
+    ({"window": "1s", "at": ["a", "b", "c"]}, ValueError, "at[0] is 'a'; a time is"),
+    ({"fpr": 0}, ValueError, "fpr"),
+    ({"fpr": 1}, ValueError, "fpr"),
+    ({"fpr": math.nan}, ValueError, "fpr"),
+    ({"seed": -1}, ValueError, "seed"),
+    ({"missing": "none"}, ValueError, "missing must be 'same' or 'distinct', got 'none'"),
+    ({"missing": None}, TypeError, "missing must be 'same' or 'distinct', got None"),
+    ({"refresh": "never"}, ValueError, "refresh"),
+    ({"threads": 0}, ValueError, "threads must be at least 1"),
+    ({"window": "1s", "at": [1, 2, 3], "filter": lately.Swamp}, ValueError, "Swamp has no windows of time"),
+    ({"filter": lately.TimeLimitedBloomFilter}, TypeError, "window must be a span of time"),
+    ({"filter": lately.Swamp(5, 0.1)}, TypeError, "got a filter: call its own method duplicated"),
+    ({"filter": "Swamp"}, ValueError, "^filter must be one of .*, swamp, .*; got 'Swamp'"),
+    ({"filter": lately.plan(5, 0.1)}, TypeError, "a row of lately.plan; got Plan"),
+    ({"filter": lately.Filter}, TypeError, "^.*a class, such as lately.Swamp.*; got Filter"),
+    ({"filter": lately.Swamp, "fpr": 2}, ValueError, "fpr"),
+    ({"keys": [1, 2j, 3]}, TypeError, "key 1: complex"),
+    ({"keys": "abc"}, TypeError, "keys must be"),
+    ({"keys": {"a": 1}}, TypeError, "keys must be"),
+]  # fmt: skip
+
 # Words that begin with "^" are a pattern.
 OWN = [
+    *((name, *row) for name in ("marks", "marks of a filter") for row in MARKS),
     *((name, {"seed": None}, TypeError, "not NoneType") for name in MAKERS if not name.startswith("exact")),
     ("slices", {"seed": b"short"}, ValueError, "16 bytes if it is secret, got 5"),
     ("slices", {"seed": "randon"}, TypeError, "'randon'"),
