@@ -41,7 +41,7 @@ core *arguments:
 
 # the linters and types alone, on what is built
 lint:
-    uv run pytest tests/test_house.py -k "not cargo"
+    uv run pytest tests/test_linters.py -k "not cargo"
 
 # all that can be put right without thinking
 fix:

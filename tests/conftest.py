@@ -91,15 +91,15 @@ def ray_cluster():
 
 
 @pytest.fixture(scope="session", autouse=True)
-def running(request, tmp_path_factory):
-    """Folder of the checks of test_house.py that this run selects, all under way.
+def running_checks(request, tmp_path_factory):
+    """Start the checks of test_linters.py that this run selects, and return the folder of their output.
 
     Each writes `NAME`, and `NAME.status` when it ends. The first worker to come here starts them for all.
     """
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         folder = folder.parent
-    folder /= "house"
+    folder /= "checks"
     checks = [item for item in request.session.items if getattr(item, "originalname", None) == "test_check_passes"]
     started = []
     try:
@@ -122,8 +122,8 @@ def running(request, tmp_path_factory):
 
 
 def pytest_collection_modifyitems(items):
-    """The house comes last. Warnings are errors; those of Ray, at its own settings and processes, are not ours."""
-    items.sort(key=lambda item: item.path.name == "test_house.py")
+    """Put the linters last, and ignore Ray's own warnings: all others are errors."""
+    items.sort(key=lambda item: item.path.name == "test_linters.py")
     for item in items:
         if "ray_cluster" in item.fixturenames:
             # Elsewhere it would start a second cluster.

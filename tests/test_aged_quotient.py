@@ -115,15 +115,6 @@ def test_a_grown_filter_is_saved_merged_and_queried_like_any_other():
         halved.union(large)
 
 
-def test_threads_make_the_same_filter_of_a_burst():
-    one, four = (lately.AgedQuotientFilter("1min", 0.01, capacity=20_000, grow=True) for _ in range(2))
-    keys, at = np.arange(150_000) % 100_000, np.linspace(0, 50, 150_000)
-    for f, threads in [(one, 1), (four, 4)]:
-        f.insert(keys[:70_000], at=at[:70_000], threads=threads)
-        f.duplicated(keys[70_000:], at=at[70_000:], threads=threads)
-    assert one.to_bytes() == four.to_bytes()
-
-
 def test_a_card_five_times_within_ten_minutes():
     """A velocity check: how often each card was used within ten minutes, and within one, beside the exact numbers."""
     rng = np.random.default_rng(3)
@@ -198,35 +189,6 @@ def test_ages_are_right_to_an_epoch():
     assert np.abs(ages - true).max() <= 2 * WINDOW / 7 + 1
     assert (f.posterior(keys[-WINDOW:], 1e-3) > 0.9).mean() > 0.8
     assert f.posterior(np.arange(1 << 40, (1 << 40) + 1000), 1e-3).max() < 0.9
-
-
-def test_what_is_out_of_range_is_named():
-    for arguments, words in [
-        ({"window": 100, "fpr": 0.1, "distinct": 101}, r"distinct must lie in 1..=100"),
-        ({"window": "1s", "fpr": 0.1, "capacity": 9, "distinct": 5}, "distinct is for windows of insertions"),
-        ({"window": 100, "nbytes": 255}, "nbytes must be at least 256"),
-        ({"window": 1_000_001, "fpr": 0.1, "slack": 100}, "slack must be at least 295 insertions"),
-    ]:
-        with pytest.raises(ValueError, match=words):
-            lately.AgedQuotientFilter(**arguments)
-    for size, words in [
-        ({"tag_bits": 13, "epochs": 5}, r"tag_bits must lie in 4..=12, got 13"),
-        ({"tag_bits": 9}, r"tag_bits must lie in 3..=8, got 9"),
-        ({"tag_bits": 9, "epochs": 512}, r"epochs must lie in 1..=511, got 512"),
-        ({"tag_bits": 12, "epochs": 5, "fingerprint_bits": 17}, r"fingerprint_bits must lie in 5..=16, got 17"),
-        (
-            {"tag_bits": 12, "epochs": 5, "fingerprint_bits": 16, "count_bits": 5},
-            r"fingerprint_bits must lie in 5..=15",
-        ),
-    ]:
-        with pytest.raises(ValueError, match=words):
-            lately.AgedQuotientFilter.from_parameters(100, **{"fingerprint_bits": 9, "pages": 1} | size)
-    with pytest.raises(TypeError, match="'str' object is not an instance of 'bool'"):
-        lately.AgedQuotientFilter("1s", 0.1, capacity=9, grow="density")
-    with pytest.raises(TypeError, match="grow goes with fpr"):
-        lately.AgedQuotientFilter("1s", nbytes=4096, capacity=9, grow=True)
-    with pytest.raises(TypeError, match="fpr or nbytes"):
-        lately.AgedQuotientFilter(100)
 
 
 def test_a_slack_of_a_four_thousandth_takes_a_few_bits():

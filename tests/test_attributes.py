@@ -281,5 +281,6 @@ def test_attributes_agree_with_the_request_the_parameters_and_the_cells(family, 
     # With a key.
     f.insert(np.arange(1), **({"at": 5.0} if timed else {}))
     assert f.inserted == 1
+    assert (f.latest is None) == (f.max_ahead is None) == (not timed)
     assert f.fill[0] > 0
     family.later(f, p)

@@ -1,13 +1,25 @@
 """A batch of any size answers as single calls do. A batch with a bad key, or an empty one, changes nothing."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 import lately
 from support.plans import COUNTED, TIMED, stream, times
 
-N = 9001
-SIZES = [1, 2, 3, 15, 16, 17, 4095, 4096, 4097, N]
+N = 4500
+SIZES = [1, 2, 3, 15, 16, 17, 4095, 4096, 4097, N, "mixed"]
+
+
+def parts(n, size):
+    """Yield the parts of n keys in batches of a size, or of sizes in turn, some of them empty."""
+    ends = np.arange(size, n, size) if size != "mixed" else np.cumsum(MIXED)
+    for start, end in pairwise([0, *ends[ends < n], n]):
+        yield slice(start, end)
+
+
+MIXED = np.random.default_rng(11).choice([0, 1, 2, 10, 63, 64, 65, 200], 1000)
 
 
 @pytest.mark.parametrize("refresh", [True, False, "delivered"])
@@ -26,15 +38,17 @@ def test_a_batch_is_its_single_calls(name, refresh):
     for size in SIZES:
         f, inserting = COUNTED[name](), COUNTED[name]()
         got = []
-        for start in range(0, N, size):
-            got.append(f.duplicated(keys[start : start + size], refresh=refresh))
+        for part in parts(N, size):
+            got.append(f.duplicated(keys[part], refresh=refresh))
             if refresh is True:
-                inserting.insert(keys[start : start + size])
+                inserting.insert(keys[part])
         assert np.concatenate(got).tolist() == seen, size
         assert f.to_bytes() == one_by_one.to_bytes(), size
         if refresh is True:
             assert inserting.inserted == N
             assert inserting.to_bytes() == f.to_bytes(), size
+        queried = np.concatenate([f.query(keys[part]) for part in parts(N, size)])
+        assert queried.tolist() == f.query(keys).tolist(), size
 
 
 @pytest.mark.parametrize("refresh", [True, False])
@@ -54,8 +68,7 @@ def test_a_batch_with_times_is_its_single_calls(name, refresh):
     for size in SIZES:
         f, inserting = TIMED[name](), TIMED[name]()
         got = []
-        for start in range(0, N, size):
-            part = slice(start, start + size)
+        for part in parts(N, size):
             got.append(f.duplicated(keys[part], at=at[part], refresh=refresh))
             if refresh:
                 inserting.insert(keys[part], at=at[part])
@@ -77,20 +90,21 @@ def test_a_batch_of_queries_is_its_single_queries_at_any_times(name):
         bool(f.query([key], at=moment)[0]) for key, moment in zip(keys.tolist(), moments.tolist(), strict=True)
     ]
     for size in SIZES:
-        parts = [f.query(keys[i : i + size], at=moments[i : i + size]) for i in range(0, len(keys), size)]
-        assert np.concatenate(parts).tolist() == one_by_one
+        queried = [f.query(keys[part], at=moments[part]) for part in parts(len(keys), size)]
+        assert np.concatenate(queried).tolist() == one_by_one
     assert f.to_bytes() == before
     assert 0.1 < np.mean(one_by_one) < 0.9
 
 
-def test_a_bad_key_deep_in_a_batch_changes_nothing():
-    f = COUNTED["plain"]()
+@pytest.mark.parametrize(("f", "at"), [(COUNTED["plain"](), {}), (TIMED["timers"](), {"at": 2000})])
+def test_a_bad_key_in_a_batch_changes_nothing(f, at):
     before = f.to_bytes()
-    for call in (f.insert, f.duplicated, f.query):
-        with pytest.raises(TypeError, match="complex"):
-            call([*range(5000), 1j])
+    for keys in ([1, 1j], [*range(5000), 1j]):
+        for call in (f.insert, f.duplicated, f.query):
+            with pytest.raises(TypeError, match="complex"):
+                call(keys, **at)
     with pytest.raises(TypeError, match="complex"):
-        f.add(1j)
+        f.add(1j, **at)
     with pytest.raises(TypeError, match="complex"):
         1j in f  # noqa: B015
     assert f.to_bytes() == before

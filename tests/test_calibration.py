@@ -5,7 +5,7 @@ import pytest
 
 from support.inference.printed import SimpleBuffer
 from support.inference.streams import CHUNK, CONDITIONS, UNIVERSE, Condition, ages
-from support.inference.trials import BINS, EverySecond, Outcome, as_planned, missing, timers
+from support.inference.trials import BINS, EverySecond, Outcome, as_planned, timers
 
 FILTERS = 3
 UNIFORM, POWER = CONDITIONS[0], CONDITIONS[2]
@@ -109,7 +109,3 @@ def test_ages_are_those_of_the_moment_when_the_chunk_began():
     for chunk, start in enumerate(starts.tolist()):
         seen = keys[:start][::-1].tolist()
         assert found[chunk].tolist() == [seen.index(key) for key in keys[start : start + CHUNK].tolist()]
-
-
-def test_families_are_missing_only_where_documented():
-    assert not {"timing", "age-partitioned", "guarded-epoch", "BTBF as printed"} & set(missing())

@@ -101,21 +101,6 @@ def test_a_secret_is_kept_and_not_shown(tmp_path):
     assert "0123" not in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("seed", "error", "message"),
-    [
-        (b"short", ValueError, "16 bytes if it is secret, got 5"),
-        ("randon", TypeError, "'randon'"),
-        (1.5, TypeError, "not float"),
-        (None, TypeError, "not NoneType"),
-        (-1, ValueError, r"2\*\*64"),
-    ],
-)
-def test_other_seeds_are_refused(seed, error, message):
-    with pytest.raises(error, match=message):
-        lately.AgePartitionedBloomFilter(1000, FPR, seed=seed)
-
-
 def test_the_one_liner_is_not_deceived():
     keys = np.concatenate([integers_with(lately.hash_keys(VICTIMS)).astype(object), np.array(VICTIMS, dtype=object)])
     marked = lately.duplicated(keys, window=100_000, fpr=FPR)[len(VICTIMS) :]

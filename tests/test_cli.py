@@ -1,3 +1,4 @@
+import argparse
 import csv
 import gzip
 import io
@@ -11,6 +12,7 @@ import pytest
 import lately
 from lately._families import FAMILIES
 from lately.cli import main
+from lately.cli.options import parser
 from support.command import finish, start
 
 
@@ -47,13 +49,26 @@ def test_version_and_help(capsys):
         (["dedupe", "--max-record", "9999999999999GiB"], "expected a number of bytes"),
         (["dedupe", "--encoding", "klingon"], "expected the name of an encoding, got 'klingon'"),
         (["dedupe", "--encoding", "utf-16"], "expected an encoding that extends ASCII"),
+        (["dedupe", "--no-such-option"], "unrecognized arguments: --no-such-option"),
+        (["plan"], "--window"),
+        (["info"], "FILE"),
+        *(
+            (
+                ["dedupe", f"--window={window}"],
+                "expected a number of records, such as 1000000 or 1M, or a span of time, such as 10min or 2d, "
+                f"got {window!r}",
+            )
+            for window in ("10,00", "1,0000", "1K", "k", "1.5k.", "1e400", "-")
+        ),
     ],
 )
-def test_wrong_usage(capsys, arguments, message):
+def test_wrong_usage_takes_two_lines(capsys, arguments, message):
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert ended.value.code == 2
-    assert message in capsys.readouterr().err
+    printed = capsys.readouterr().err
+    assert message in printed
+    assert len(printed.splitlines()) == 2
 
 
 def test_the_examples_in_the_help_are_understood(capsys, tmp_path, monkeypatch):
@@ -73,13 +88,12 @@ def test_the_examples_in_the_help_are_understood(capsys, tmp_path, monkeypatch):
         assert (ended.status, "error" in ended.err) == (0, False), command
 
 
-def test_numbers_as_python_writes_them(tmp_path, dedupe):
-    (tmp_path / "a.csv").write_bytes(b"t,k\n1,a\n")
-    for window in ("1000", "1e3", "1_000", "1000.0"):
-        assert "window     1,000 records" in dedupe(tmp_path / "a.csv", "--window", window).err
-    options = (tmp_path / "a.csv", "--window", "1min", "--time", "t", "--state", tmp_path / "s")
-    assert dedupe(*options, "--capacity", "1e3").status == 0
-    assert lately.open(tmp_path / "s").capacity == 1000
+def test_the_page_names_every_option():
+    page = (Path(__file__).parents[1] / "docs" / "command.md").read_text(encoding="utf-8")
+    commands = next(action for action in parser()._actions if isinstance(action, argparse._SubParsersAction))
+    options = [option for action in commands.choices["dedupe"]._actions for option in action.option_strings]
+    missing = [option for option in options if f"`{option}" not in page]
+    assert missing == ["-h", "--help"]
 
 
 def test_a_shell_completes_options_and_files(tmp_path, capsys):
@@ -108,37 +122,15 @@ def test_completion_needs_the_extra(capsys, monkeypatch):
     assert "needs shtab: pip install shtab" in capsys.readouterr().err
 
 
-def test_wrong_usage_takes_two_lines(capsys):
-    for arguments in (["dedupe", "--window", "soon"], ["plan"], ["info"], ["dedupe", "--no-such-option"]):
-        with pytest.raises(SystemExit) as ended:
-            main(arguments)
-        assert ended.value.code == 2
-        assert len(capsys.readouterr().err.splitlines()) == 2
-
-
-@pytest.mark.parametrize("window", ["1000", "1e3", "1k", "1,000", "1_000", ".001M"])
-def test_a_window_is_written_as_people_write_numbers(dedupe, tmp_path, window):
-    (tmp_path / "a.txt").write_bytes(b"a\nb\na\n")
-    ended = dedupe(tmp_path / "a.txt", "--window", window)
-    assert (ended.status, ended.out) == (0, b"a\nb\n")
+@pytest.mark.parametrize("thousand", ["1000", "1e3", "1k", "1,000", "1_000", "1000.0", ".001M"])
+def test_numbers_are_written_as_people_and_python_write_them(dedupe, tmp_path, thousand):
+    (tmp_path / "a.csv").write_bytes(b"t,k\n1,a\n1,b\n1,a\n")
+    ended = dedupe(tmp_path / "a.csv", "--window", thousand)
+    assert (ended.status, ended.out) == (0, b"t,k\n1,a\n1,b\n")
     assert "window     1,000 records" in ended.err
-
-
-@pytest.mark.parametrize("window", ["10,00", "1,0000", "1K", "k", "1.5k.", "1e400", "-"])
-def test_a_window_that_is_no_number_and_no_span_is_rejected(capsys, window):
-    with pytest.raises(SystemExit):
-        main(["dedupe", f"--window={window}"])
-    assert (
-        f"expected a number of records, such as 1000000 or 1M, or a span of time, such as 10min or 2d, got {window!r}"
-        in (capsys.readouterr().err)
-    )
-
-
-def test_a_command_without_its_window_is_wrong_usage(dedupe, tmp_path):
-    (tmp_path / "a.txt").write_bytes(b"a\n")
-    ended = dedupe(tmp_path / "a.txt")
-    assert (ended.status, ended.out) == (2, b"")
-    assert ended.err.splitlines()[1:] == ["`lately dedupe --help` describes the options"]
+    options = (tmp_path / "a.csv", "--window", "1min", "--time", "t", "--state", tmp_path / "s")
+    assert dedupe(*options, "--capacity", thousand).status == 0
+    assert lately.open(tmp_path / "s").capacity == 1000
 
 
 def test_exact_states_its_rate_and_takes_no_other_filter(dedupe, tmp_path, capfdbinary):

@@ -254,7 +254,7 @@ def json_lines(draw):
 FILES = {"suppress_health_check": [HealthCheck.function_scoped_fixture]}
 
 
-@settings(**FILES)
+@settings(**FILES, max_examples=settings().max_examples // 2)
 @given(st.lists(json_lines(), max_size=4), st.sampled_from([["k"], ["k", "n.x"], ["n.x"], []]), st.booleans())
 def test_any_json(both_ways, lines, key, timed):
     time = "t" if timed else None

@@ -8,7 +8,7 @@ from support.command import some_lines, unique
 
 
 def times(source):
-    """The same lines as CSV, ten to a second."""
+    """Lines as CSV, ten to a second."""
     return b"t,k\n" + b"".join(b"%d,%b" % (i // 10, line) for i, line in enumerate(source))
 
 

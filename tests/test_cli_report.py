@@ -160,29 +160,6 @@ def test_a_run_with_a_seed_gives_the_same_output_and_report_each_time(tmp_path, 
     assert len({dedupe(*options).out for _ in range(3)}) > 1, "without it the seed is drawn"
 
 
-@pytest.mark.parametrize(
-    ("last", "options", "warned"),
-    [
-        (7 * 86_400_000, (), True),
-        (7 * 86_400_000, ("--time-unit", "ms"), True),
-        (7 * 86_400_000, ("--time-unit", "s"), False),
-        (1_700_000_000, (), False),
-        (800_000_000, (), False),
-    ],
-)
-def test_times_from_the_start_are_not_taken_for_unix_seconds_in_silence(tmp_path, dedupe, last, options, warned):
-    (tmp_path / "a.csv").write_text(f"t,k\n{last - 50},a\n{last},b\n")
-    ended = dedupe(tmp_path / "a.csv", "--key", "k", "--time", "t", "--window", "100s", *options)
-    assert ("all times are before 1990" in ended.err) == (warned and "ms" not in options)
-
-
-def test_a_time_that_steps_back_too_far_is_named_with_the_lateness_that_it_needs(tmp_path, dedupe):
-    (tmp_path / "a.csv").write_text("t,k\n1700000000,a\n1700000090,b\n1700000050,c\n")
-    ended = dedupe(tmp_path / "a.csv", "--key", "k", "--time", "t", "--window", "100s", "--lateness", "30s")
-    assert ended.status == 1
-    assert "steps back by 40 s from the latest before it, more than the --lateness of 30 s" in ended.err
-
-
 def test_a_lateness_that_makes_the_filter_large_is_warned_of(tmp_path, dedupe):
     (tmp_path / "a.csv").write_text("t,k\n1700000000,a\n1700000001,b\n")
     options = ("--key", "k", "--time", "t", "--window", "1s", "--capacity", 1000)

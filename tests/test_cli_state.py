@@ -190,10 +190,3 @@ def umask():
     mask = os.umask(0)
     os.umask(mask)
     return mask
-
-
-def test_two_runs_without_a_state_have_mistakes_of_their_own(tmp_path, dedupe):
-    (tmp_path / "a.txt").write_text("".join(f"{i}\n" for i in range(20_000)))
-    options = (tmp_path / "a.txt", "--window", 1000, "--fpr", 0.05)
-    assert dedupe(*options).out != dedupe(*options).out
-    assert dedupe(*options, "--seed", 1).out == dedupe(*options, "--seed", 1).out

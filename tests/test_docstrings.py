@@ -2,7 +2,9 @@
 
 import doctest
 import inspect
+from operator import attrgetter
 
+import numpy as np
 import pytest
 
 import lately
@@ -23,8 +25,11 @@ def documented():
             for member, attribute in sorted(vars(thing).items()):
                 if not member.startswith("_"):
                     yield f"{name}.{member}", attribute
-    for name in ("read_span", "read_moment", "read_moments"):
-        yield f"_core.{name}", getattr(_core, name)
+    core = ("read_span", "read_moment", "read_moments", "Slice", "Scattered", "SlicedShape", "slice_capacity")
+    core += ("Slice.from_words", "Slice.bounds", "Slice.ages", "Slice.touch", "Slice.words")
+    core += ("SlicedShape.fpr", "SlicedShape.failure_rates", "SlicedShape.least_sites", "SlicedShape.messages")
+    for name in core:
+        yield f"_core.{name}", attrgetter(name)(_core)
     for name in lately.plot.__all__:
         yield f"plot.{name}", getattr(lately.plot, name)
     for adapter in ADAPTERS:
@@ -40,7 +45,7 @@ THINGS = dict(documented())
 def test_docstring(name):
     text = inspect.getdoc(THINGS[name])
     assert text, f"{name} has no docstring"
-    names = {"lately": lately, **vars(_core)}
+    names = {"lately": lately, "np": np, **vars(_core)}
     examples = doctest.DocTestParser().get_doctest(text, names, name, None, None)
     failures = []
     doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(examples, out=failures.append)

@@ -13,19 +13,7 @@ from hypothesis import strategies as st
 
 import lately
 from support import real_streams
-
-
-def expected(keys, window, times=None, refresh=True):
-    """The answers, as one would write it: a place among the keys that count, or a time, for every key seen so far."""
-    last, mask, counted = {}, [], 0
-    for i, key in enumerate(keys):
-        now = counted if times is None else times[i]
-        seen = key in last and now - last[key] <= window
-        mask.append(seen)
-        if refresh is True or not seen:
-            last[key] = max(now, last.get(key, now))
-        counted += refresh != "delivered" or not seen
-    return mask
+from support.exact import repeats
 
 
 @pytest.fixture(scope="module", params=real_streams.CASES, ids=str)
@@ -39,7 +27,7 @@ def test_real_streams_by_keys(stream):
     for window in (1, 1000, len(keys)):
         for refresh in (True, False, "delivered"):
             mask = lately.duplicated(frame, window, refresh=refresh)
-            assert mask.tolist() == expected(keys, window, refresh=refresh)
+            assert mask.tolist() == repeats(keys, window, refresh=refresh)
 
 
 def test_a_real_stream_by_time():
@@ -49,7 +37,7 @@ def test_a_real_stream_by_time():
     for window in (1, 600, 10**6):
         for refresh in (True, False):
             mask = lately.duplicated(frame, f"{window}s", at=times, refresh=refresh)
-            assert mask.tolist() == expected(keys, window, times, refresh)
+            assert mask.tolist() == repeats(keys, window, times, refresh)
     # Whatever a filter of that lateness promises is there, and no more than it marks.
     exact = lately.duplicated(frame, "10min", at=times)
     marked = lately.duplicated(frame, "10min", at=times, fpr=0.001, seed=0)
@@ -66,12 +54,12 @@ def test_a_real_stream_by_time():
 def test_any_keys_and_times_in_any_order(rows, window, refresh, threads):
     keys, times = [key for key, _ in rows], [time for _, time in rows]
     options = {"refresh": refresh, "threads": threads}
-    assert lately.duplicated(keys, window, **options).tolist() == expected(keys, window, refresh=refresh)
+    assert lately.duplicated(keys, window, **options).tolist() == repeats(keys, window, refresh=refresh)
     mask = lately.duplicated(keys, f"{window}s", at=times, **options)
-    assert mask.tolist() == expected(keys, window, times, refresh is True)
+    assert mask.tolist() == repeats(keys, window, times, refresh is True)
     in_order = list(accumulate(times, max))
     mask = lately.duplicated(keys, f"{window}s", at=in_order, **options)
-    assert mask.tolist() == expected(keys, window, in_order, refresh is True)
+    assert mask.tolist() == repeats(keys, window, in_order, refresh is True)
 
 
 @pytest.mark.parametrize("refresh", [True, False, "delivered"])
@@ -79,7 +67,7 @@ def test_any_keys_and_times_in_any_order(rows, window, refresh, threads):
 def test_long_columns_of_every_kind(window, refresh):
     rng = np.random.default_rng(4)
     keys = rng.integers(0, 2 * min(window, 20_000), 60_000)
-    mask = expected(keys.tolist(), window, refresh=refresh)
+    mask = repeats(keys.tolist(), window, refresh=refresh)
     assert 0.02 < np.mean(mask) < 0.98 or refresh == "delivered"
     texts = keys.astype(str)
     columns = [

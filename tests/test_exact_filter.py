@@ -1,15 +1,10 @@
 """ExactFilter: an object with the calls of a filter, and right answers."""
 
-import gzip
-import io
-import pickle
-import threading
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import pytest
 
 import lately
+from support.round_trips import ROUND_TRIPS
 
 KEYS = np.random.default_rng(4).integers(0, 700, 20_000)
 TIMES = np.sort(np.random.default_rng(5).integers(0, 10**5, 20_000))
@@ -76,26 +71,8 @@ def test_a_saved_filter_goes_on_where_it_stopped(window, tmp_path):
         one = lately.ExactFilter(window, missing=missing, **({"lateness": "50s", "max_ahead": "2d"} if timed else {}))
         at = {"at": LATE[:10_000]} if timed else {}
         one.insert(KEYS[:10_000], **at)
-        one.save(tmp_path / "seen.lately")
-        buffer = io.BytesIO()
-        one.save(buffer)
-        lately.Swamp(10, 0.01).save(buffer)
-        one.save(buffer)
-        buffer.seek(0)
-        with gzip.open(tmp_path / "seen.gz", "wb") as file:
-            one.save(file)
-        with gzip.open(tmp_path / "seen.gz") as file:
-            zipped = lately.open(file)
-        others = [
-            lately.open(tmp_path / "seen.lately"),
-            lately.open(buffer),
-            lately.from_bytes(one.to_bytes()),
-            pickle.loads(pickle.dumps(one)),
-            one.copy(),
-            zipped,
-        ]
-        assert type(lately.open(buffer)) is lately.Swamp
-        assert type(lately.open(buffer)) is lately.ExactFilter
+        # It grows in memory, and is not mapped.
+        others = [way(one, tmp_path / "seen.lately") for name, way in ROUND_TRIPS.items() if name != "mapped file"]
         at = {"at": LATE[10_000:]} if timed else {}
         for other in others:
             assert type(other) is lately.ExactFilter
@@ -133,21 +110,8 @@ def test_a_saved_filter_that_is_damaged_is_refused(tmp_path):
         lately.open(tmp_path / "seen.lately")
 
 
-def test_of_threads_with_one_new_key_one_is_first():
-    seen = lately.ExactFilter(10**6)
-    barrier = threading.Barrier(8)
-
-    def race(_):
-        barrier.wait()
-        return [seen.seen(key) for key in range(300)]
-
-    with ThreadPoolExecutor(8) as pool:
-        answers = list(pool.map(race, range(8)))
-    assert np.sum(answers, axis=0).tolist() == [7] * 300
-
-
 def test_times_that_a_thread_has_left_behind_are_an_error():
-    """They are not taken for new in silence."""
+    """A late key is not taken for new in silence."""
     seen = lately.ExactFilter("10s")
     seen.insert(["a"], at=1000)
     for call in (
@@ -179,62 +143,6 @@ def test_missing_keys_are_one_or_each_its_own():
     assert distinct.duplicated([None, None, "a", "a"]).tolist() == [False, False, False, True]
     assert None not in distinct
     assert len(distinct) == 1
-
-
-def test_it_forgets_and_goes_on():
-    seen = lately.ExactFilter("10min")
-    seen.add("a", at=10**9)
-    seen.clear()
-    assert (len(seen), seen.inserted, seen.latest, "a" in seen) == (0, 0, None, False)
-    assert seen.seen("a", at=0) is False
-    assert seen.update(["b"], at=0) is None
-    assert seen.query(["a", "b"], at=0).all()
-
-
-def test_a_subclass_and_its_attributes_travel():
-    seen = Mine("1d")
-    seen.name = "mine"
-    seen.add("a")
-    for other in (pickle.loads(pickle.dumps(seen)), seen.copy()):
-        assert type(other) is Mine
-        assert other.name == "mine"
-        assert "a" in other
-        other.add("b")
-        assert "b" not in seen
-
-
-class Mine(lately.ExactFilter):
-    """A user's own class."""
-
-
-def test_filters_with_other_contents_differ():
-    one = lately.ExactFilter(9, seed=1)
-    two = lately.ExactFilter(9, seed=1)
-    assert one == two
-    assert one != lately.ExactFilter(9, seed=2)
-    one.add("a")
-    assert one != two
-    assert one != "a"
-    with pytest.raises(TypeError, match="hashable"):
-        hash(one)
-
-
-@pytest.mark.parametrize(
-    ("given", "error", "message"),
-    [
-        ({"window": 0}, ValueError, "window"),
-        ({"window": True}, TypeError, "window"),
-        ({"window": "soon"}, ValueError, "window"),
-        ({"window": 9, "lateness": "1s"}, ValueError, "lateness"),
-        ({"window": "1s", "lateness": -1}, (TypeError, ValueError), "lateness"),
-        ({"window": 9, "missing": "none"}, ValueError, "missing must be 'same' or 'distinct', got 'none'"),
-        ({"window": 9, "seed": "dice"}, TypeError, "seed must be"),
-        ({"window": "1s", "max_ahead": 5}, TypeError, "max_ahead"),
-    ],
-)
-def test_a_parameter_that_cannot_be_is_named(given, error, message):
-    with pytest.raises(error, match=message):
-        lately.ExactFilter(**given)
 
 
 def test_calls_that_do_not_fit_are_named():

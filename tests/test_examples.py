@@ -10,13 +10,12 @@ import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from random import Random
-from threading import Thread
-from typing import ClassVar
 
 import pytest
+
+from support.server import served
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -129,7 +128,7 @@ def token(gate, number, iat, uri="/pay", iss="a", secret=b"secret"):
 
 
 def test_a_token_is_accepted_once_within_all_of_its_life(gate):
-    """Also by issuers whose clocks differ by the greatest skew, and by a second gate on the file."""
+    """By issuers whose clocks differ by the greatest skew too, and by a second gate on the file."""
     lifetime, skew, now = gate.module.LIFETIME, gate.module.SKEW, gate.clock.now
     one, two = gate(), gate()
     early = token(gate, 1, now + skew)
@@ -176,35 +175,19 @@ def test_gates_that_start_together_share_one_file(gate):
     assert sum(one.accept(token(gate, 1, gate.clock.now), "/pay") for one in gates) == 1
 
 
-class Pages(BaseHTTPRequestHandler):
-    """A site of 60 pages, each with links to others; some fail the first time."""
-
-    requests: ClassVar[Counter] = Counter()
-
-    def do_GET(self):
-        number = int(self.path[1:])
-        self.requests[number] += 1
-        fails = number % 7 == 3 and self.requests[number] == 1
-        body = json.dumps([f"/{(number * 2 + n) % 60}" for n in range(3)]).encode()
-        self.send_response(500 if fails else 200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        pass
-
-
 @pytest.fixture
 def site():
-    Pages.requests = Counter()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Pages)
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield server.server_port
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    """The port of a site of 60 pages, each with links to others, and its requests; some fail the first time."""
+    requests = Counter()
+
+    def respond(path):
+        number = int(path[1:])
+        requests[number] += 1
+        fails = number % 7 == 3 and requests[number] == 1
+        return 500 if fails else 200, "application/json", json.dumps([f"/{(number * 2 + n) % 60}" for n in range(3)])
+
+    with served(respond) as port:
+        yield port, requests
 
 
 CRAWL = """
@@ -239,8 +222,10 @@ asyncio.run(crawler.crawl(Path(sys.argv[2]), "/0", fetch, workers=4))
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="a kill")
 def test_a_crawler_that_is_killed_fetches_the_rest_and_little_again(tmp_path, site):
+    port, requests = site
+
     def crawl(dies_after):
-        command = [sys.executable, "-c", CRAWL, str(EXAMPLES / "crawler.py"), str(tmp_path), str(site), str(dies_after)]
+        command = [sys.executable, "-c", CRAWL, str(EXAMPLES / "crawler.py"), str(tmp_path), str(port), str(dies_after)]
         return subprocess.run(command, capture_output=True, text=True)
 
     assert crawl(20).returncode == -signal.SIGKILL
@@ -259,7 +244,7 @@ def test_a_crawler_that_is_killed_fetches_the_rest_and_little_again(tmp_path, si
             todo += [f"/{(int(url[1:]) * 2 + n) % 60}" for n in range(3)]
     assert urls == reached
     # Once for each page, once more for each that failed, and for those under way when the process was killed.
-    assert sum(Pages.requests.values()) <= len(urls) + sum(n % 7 == 3 for n in range(60)) + 4
+    assert requests.total() <= len(urls) + sum(n % 7 == 3 for n in range(60)) + 4
 
 
 def test_no_article_is_shown_to_a_reader_twice_a_day():

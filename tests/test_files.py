@@ -54,15 +54,17 @@ class Quiet:
 def test_one_after_the_other_in_any_file(full, tmp_path):
     other = lately.Filter("1h", 0.01, capacity=50)
     other.add("a", at=1_000_000_000)
+    exact = lately.ExactFilter(50)
+    exact.add("a")
     for open_ in (open, gzip.open):
         with open_(tmp_path / "f", "wb") as file:
             file.write(b"head")
-            full.save(file)
-            other.save(file)
+            for each in (full, other, exact):
+                each.save(file)
             file.write(b"tail")
         with open_(tmp_path / "f", "rb") as file:
             assert file.read(4) == b"head"
-            assert [lately.open(file), lately.open(file)] == [full, other]
+            assert [lately.open(file) for _ in range(3)] == [full, other, exact]
             assert file.read() == b"tail", "not a byte beyond the filters is read"
 
 
@@ -91,19 +93,6 @@ def test_over_a_socket(full):
         with pytest.raises(EOFError):
             lately.open(file)
     sender.join()
-
-
-def test_a_filter_goes_on_from_a_file():
-    f = lately.Filter(1000, 0.001)
-    f.insert(KEYS[:500])
-    file = io.BytesIO()
-    f.save(file)
-    file.seek(0)
-    again = lately.open(file)
-    assert type(again) is type(f)
-    for each in (f, again):
-        each.insert(KEYS[500:800])
-    assert f == again
 
 
 def test_the_end_of_a_file_is_no_filter():

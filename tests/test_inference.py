@@ -7,21 +7,14 @@ import pytest
 
 import lately
 from lately._families import EVERY
-from support.planned import planned
 
 WINDOW = 1000
-FILTERS = {
-    "guarded": lambda: planned(lately.GuardedEpochBloomFilter, WINDOW, fpr=0.01),
-    "guarded, transposed": lambda: lately.GuardedEpochBloomFilter(WINDOW, fpr=0.01, layout="transposed"),
-    "guarded, blocked": lambda: lately.GuardedEpochBloomFilter(WINDOW, fpr=0.01, layout="sliced", block_bits=512),
-    "age-partitioned": lambda: lately.AgePartitionedBloomFilter(WINDOW, fpr=0.01, layout="sliced"),
-    "timing": lambda: lately.TimingBloomFilter(WINDOW, fpr=0.01, layout="sliced"),
-    "timing, line": lambda: lately.TimingBloomFilter(WINDOW, fpr=0.01, layout="line"),
+NAMES = ["guarded-epoch", "guarded-epoch-transposed", "guarded-epoch-512", "age-partitioned", "age-partitioned-512"]
+FILTERS = {name: partial(EVERY[name].make, WINDOW, fpr=0.01) for name in [*NAMES, "timing", "timing-line"]} | {
+    "timing, B = 1": partial(EVERY["timing"].make, WINDOW, fpr=0.01, slack=0),
     "timing, two lines, B = 1": lambda: lately.TimingBloomFilter.from_parameters(
         WINDOW, k=10, bpt=10, blocks=WINDOW - 1, pages=7, lines=2
     ),
-    "timing, B = 1": lambda: lately.TimingBloomFilter(WINDOW, fpr=0.01, slack=0, layout="sliced"),
-    "age-partitioned, blocked": lambda: lately.AgePartitionedBloomFilter(WINDOW, fpr=0.01, block_bits=512),
 }
 KEYS = np.arange(3000)
 
@@ -105,17 +98,9 @@ def test_ages_are_near_the_truth(filled):
     assert np.isinf(filled.age(KEYS[:3], 0.0)).all()
 
 
-TIMED = [
-    partial(planned, lately.GuardedEpochBloomFilter),
-    partial(planned, lately.AgePartitionedBloomFilter),
-    partial(lately.TimingBloomFilter, layout="sliced"),
-    lately.TimeLimitedBloomFilter,
-]
-
-
-@pytest.mark.parametrize("make", TIMED)
-def test_time(make):
-    timed = make("1h", fpr=0.01, capacity=1000)
+@pytest.mark.parametrize("name", ["guarded-epoch", "age-partitioned", "timing", "time-limited"])
+def test_time(name):
+    timed = EVERY[name].make("1h", fpr=0.01, capacity=1000)
     timed.insert(KEYS, at=np.linspace(0, 10800, 3000))
     posteriors = timed.posterior(KEYS, Prior(), at=10800)
     assert (posteriors[-900:] > 0.9).all()
@@ -166,22 +151,13 @@ def test_what_there_is_not():
         timed.posterior(["a"], -1.0, at=0)
 
 
-OTHERS = {
-    "classical": lambda: lately.BloomFilter(3000, fpr=0.01),
-    "counting": lambda: lately.baselines.CountingBloomFilter(WINDOW, fpr=0.01),
-    "buffer": lambda: lately.baselines.FingerprintBuffer(WINDOW, fpr=0.01),
-    "swamp": lambda: lately.Swamp(WINDOW, fpr=0.01),
-    "lines": lambda: lately.AgePartitionedBloomFilter(WINDOW, fpr=0.01, layout="line"),
-    "epochs in lines": lambda: lately.GuardedEpochBloomFilter(WINDOW, fpr=0.01, layout="line"),
-    "aged": lambda: lately.AgedQuotientFilter(WINDOW, fpr=0.01),
-    "stable": lambda: lately.baselines.StableBloomFilter(WINDOW, fpr=0.01),
-    "generalized": lambda: lately.baselines.GeneralizedBloomFilter(WINDOW, fpr=0.01),
-}
+OTHERS = ["counting", "fingerprint-buffer", "swamp", "stable", "generalized"]
+OTHERS += ["age-partitioned-line", "guarded-epoch-line", "aged-quotient", "bloom"]
 
 
-@pytest.mark.parametrize("make", OTHERS.values(), ids=OTHERS)
-def test_every_family_computes_posteriors_or_rejects_the_call(make):
-    other = make()
+@pytest.mark.parametrize("name", OTHERS)
+def test_every_family_computes_posteriors_or_rejects_the_call(name):
+    other = lately.BloomFilter(3000, fpr=0.01) if name == "bloom" else EVERY[name].make(WINDOW, fpr=0.01)
     assert other.posterior([1, 2], [0.5, 1.0]).tolist() == [0, 0]
     other.insert(KEYS)
     posteriors = other.posterior(KEYS, 1e-4, WINDOW)

@@ -1,13 +1,13 @@
 """Hugging Face datasets, unmodified, keep the new examples: from disk, streamed, in batches, epoch after epoch."""
 
 import random
-import sys
 
 import datasets
 import pytest
 
 import lately
 from lately.integrations.datasets import new
+from support.exact import repeats
 
 ROWS = 3000
 
@@ -32,14 +32,7 @@ def columns() -> dict:
 
 def first_seen(keys, window=ROWS, times=None) -> list[int]:
     """The rows whose key was not seen within the window: the definition."""
-    last: dict = {}
-    left = []
-    for row, key in enumerate(keys):
-        now = row if times is None else times[row]
-        if key not in last or now - last[key] > window:
-            left.append(row)
-        last[key] = now
-    return left
+    return [row for row, seen in enumerate(repeats(keys, window, times)) if not seen]
 
 
 def ids(dataset) -> list[int]:
@@ -47,7 +40,7 @@ def ids(dataset) -> list[int]:
 
 
 def kinds(columns):
-    """The same rows as a dataset, as one of several shards, and streamed."""
+    """Rows as a dataset, as one of several shards, and streamed."""
     whole = datasets.Dataset.from_dict(columns)
     yield whole
     yield whole.to_iterable_dataset()
@@ -80,7 +73,7 @@ def test_every_epoch_has_the_same_examples(columns):
 
 
 def test_the_cache_holds_what_was_queried(columns, tmp_path):
-    """The same question is answered from the cache, another is not. A used predicate is as good as a new one."""
+    """A repeated question is answered from the cache, another is not. A used predicate is as good as a new one."""
     datasets.Dataset.from_dict(columns).save_to_disk(tmp_path / "kept")
     whole = datasets.load_from_disk(tmp_path / "kept")
     used = new("text")
@@ -177,10 +170,3 @@ def test_bad_columns(columns):
 def test_bad_parameters(given, error, words):
     with pytest.raises(error, match=words):
         new(**given)
-
-
-def test_without_datasets(monkeypatch):
-    monkeypatch.setitem(sys.modules, "datasets", None)
-    monkeypatch.delitem(sys.modules, "lately.integrations.datasets")
-    with pytest.raises(ImportError, match="pip install datasets"):
-        lately.integrations.__getattr__("datasets")

@@ -1,7 +1,6 @@
 """Each handler of FastStream, unmodified, deals with a key once: in memory, by FastStream's own test broker."""
 
 import asyncio
-import sys
 
 import pytest
 from faststream import AckPolicy
@@ -38,7 +37,7 @@ def run(broker, *sent, together=False) -> list:
 
 @pytest.mark.parametrize("policy", [AckPolicy.ACK_FIRST, AckPolicy.ACK, AckPolicy.NACK_ON_ERROR, AckPolicy.MANUAL])
 def test_what_is_sent_again_is_dropped(policy, monkeypatch):
-    """It is acknowledged, and publishes nothing; other keys go through."""
+    """A repeat is acknowledged, and publishes nothing; other keys go through."""
     acknowledged = []
 
     async def ack(message):
@@ -85,7 +84,7 @@ def shop(middleware, fails=()):
 
 
 def test_a_message_whose_handler_failed_comes_again():
-    """And is dealt with, then dropped."""
+    """The message is dealt with then, and dropped after that."""
     broker, shipped = shop(once(), fails=["order 1"])
     errors = run(broker, "1", "1", "1", "2")
     assert [type(error) for error in errors] == [ConnectionError, type(None), type(None), type(None)]
@@ -123,7 +122,7 @@ def test_each_handler_gets_each_key():
 
 
 def test_two_handlers_of_one_name_are_refused():
-    """They would take each other's messages for their own."""
+    """Two would take each other's messages for their own."""
     broker = KafkaBroker(middlewares=[once()])
 
     @broker.subscriber("orders", group_id="a", title="ship")
@@ -139,7 +138,7 @@ def test_two_handlers_of_one_name_are_refused():
 
 
 def test_a_program_that_starts_again(tmp_path):
-    """It knows what it has dealt with, also when it was killed: nothing is left to be done at its end."""
+    """The program knows what it has dealt with, also when it was killed: nothing is left to be done at its end."""
     for expected in (["order 1", "order 2"], []):
         broker, shipped = shop(once(path=tmp_path / "seen.lately"))
         run(broker, "1", "2", "2")
@@ -219,10 +218,3 @@ def test_what_cannot_be_dropped_is_an_error():
 def test_bad_parameters(given, error, words):
     with pytest.raises(error, match=words):
         DropDelivered(**given)
-
-
-def test_without_faststream(monkeypatch):
-    monkeypatch.setitem(sys.modules, "faststream", None)
-    monkeypatch.delitem(sys.modules, "lately.integrations.faststream")
-    with pytest.raises(ImportError, match="pip install faststream"):
-        lately.integrations.__getattr__("faststream")

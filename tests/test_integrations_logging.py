@@ -11,8 +11,8 @@ from itertools import pairwise
 
 import pytest
 
-import lately
 from lately.integrations.logging import OncePerWindow
+from support.threads import together
 
 
 @pytest.fixture
@@ -159,11 +159,7 @@ def test_from_many_threads(clock):
         for number in range(500):
             log.warning("%d", number % 50)
 
-    threads = [threading.Thread(target=write) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(*[write] * 4)
     assert sorted(map(int, lines(written))) == list(range(50))
     assert log.handlers[0].filters[0].held_back == 2000 - 50
 
@@ -228,14 +224,6 @@ def test_configured_by_a_dictionary():
 def test_bad_windows(window, error):
     with pytest.raises(error, match="window"):
         OncePerWindow(window)
-
-
-def test_import_is_lazy():
-    """The package is imported without any adapter; a name that is none is refused."""
-    command = "import sys, lately; assert not [m for m in sys.modules if m.startswith('lately.integrations')]"
-    assert os.spawnv(os.P_WAIT, sys.executable, [sys.executable, "-c", command]) == 0
-    with pytest.raises(AttributeError, match=r"no attribute 'kafka2'; the adapters are .*logging"):
-        lately.integrations.kafka2  # noqa: B018
 
 
 def test_what_is_held_back_has_a_count_and_its_first_and_last_time():

@@ -1,12 +1,10 @@
 """The accessor of pandas gives what the exact window gives, with pandas' index."""
 
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
 
-import lately.integrations.pandas
+import lately.integrations.pandas  # noqa: F401 - registers the accessor
 from support.exact import ExactWindow
 
 
@@ -75,11 +73,3 @@ def test_times_of_other_rows_are_refused(clicks):
         clicks.lately.duplicated("ip")
     with pytest.raises(TypeError, match="subset"):
         clicks["ip"].lately.duplicated("ip", window=5)
-
-
-def test_without_pandas(monkeypatch):
-    """The error names the library to install."""
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    monkeypatch.delitem(sys.modules, "lately.integrations.pandas")
-    with pytest.raises(ImportError, match="pip install pandas"):
-        lately.integrations.__getattr__("pandas")

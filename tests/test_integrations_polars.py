@@ -2,7 +2,6 @@
 
 import importlib
 import random
-import sys
 
 import polars as pl
 import pytest
@@ -105,13 +104,6 @@ def test_errors(clicks):
         clicks.select(visit().duplicated(window="1min", at=pl.lit(5)))
     with pytest.raises(pl.exceptions.ColumnNotFoundError, match="hour"):
         clicks.select(visit().duplicated(window="1min", at="hour"))
-
-
-def test_without_polars(monkeypatch):
-    monkeypatch.setitem(sys.modules, "polars", None)
-    monkeypatch.delitem(sys.modules, "lately.integrations.polars")
-    with pytest.raises(ImportError, match="pip install polars"):
-        lately.integrations.__getattr__("polars")
 
 
 def test_an_earlier_polars_is_refused(monkeypatch):

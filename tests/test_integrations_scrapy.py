@@ -1,9 +1,7 @@
 """Scrapy, unmodified, makes each request once, also over several runs of a job."""
 
 import json
-import threading
 from collections import Counter
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -13,44 +11,27 @@ from scrapy.utils.test import get_crawler
 import lately
 from lately.integrations.scrapy import DupeFilter
 from support.forked import Forked
+from support.server import served
 
 PAGES = 60
 
 
-class Site(BaseHTTPRequestHandler):
-    """Pages full of links to one another, in two spellings each."""
+@pytest.fixture
+def site():
+    """The address of pages full of links to one another, in two spellings each, and how often each was requested."""
+    hits: Counter = Counter()
 
-    hits: Counter
-
-    def do_GET(self):
-        type(self).hits[self.path] += 1
-        number = int(self.path.partition("page=")[2].partition("&")[0] or 0)
+    def respond(path):
+        hits[path] += 1
+        number = int(path.partition("page=")[2].partition("&")[0] or 0)
         links = "".join(
             f"<a href='/?page={other % PAGES}&sort=up'>x</a><a href='/?sort=up&page={other % PAGES}#part'>y</a>"
             for other in (number + 1, number + 7, 3 * number)
         )
-        body = f"<html>{links}</html>".encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+        return 200, "text/html", f"<html>{links}</html>"
 
-    def log_message(self, *_):
-        pass
-
-
-@pytest.fixture
-def site():
-    """The address of a site, and how often each of its pages was requested."""
-    hits: Counter = Counter()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Counted", (Site,), {"hits": hits}))
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/", hits
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with served(respond) as port:
+        yield f"http://127.0.0.1:{port}/", hits
 
 
 def crawl(site: str, **settings) -> tuple[dict, str]:

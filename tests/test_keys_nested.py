@@ -43,7 +43,10 @@ LEAVES = [
 
 def leaf(chance, n):
     kind, value = chance.choice(LEAVES)
-    values = [value(chance.randrange(60)) if chance.random() < 0.8 else None for _ in range(n)]
+    return array_of([value(chance.randrange(60)) if chance.random() < 0.8 else None for _ in range(n)], kind)
+
+
+def array_of(values, kind):
     if kind == pa.uuid():
         storage = [None if value is None else value.bytes for value in values]
         return pa.ExtensionArray.from_storage(kind, pa.array(storage, pa.binary(16)))
@@ -110,15 +113,6 @@ def plain(kind):
     return kind
 
 
-def built(values, kind):
-    """Build the column anew from values of Python."""
-    kind = plain(kind)
-    if kind == pa.uuid():
-        storage = [None if value is None else value.bytes for value in values]
-        return pa.ExtensionArray.from_storage(kind, pa.array(storage, pa.binary(16)))
-    return pa.array(values, kind)
-
-
 def contains(kind, is_it):
     """Whether a type, or one of its parts, is such a one."""
     parts = [kind.field(i).type for i in range(kind.num_fields)]
@@ -152,7 +146,7 @@ def check(chance):
         # pyarrow builds no UUIDs within others from values.
         expected = lately.hash_keys(array)
     else:
-        expected = lately.hash_keys(built(values, array.type))
+        expected = lately.hash_keys(array_of(values, plain(array.type)))
     table = pa.table({"a": array, "b": column(chance, n, 2)})
     rows = lately.hash_keys(table)
     series = pl.Series(pl.from_arrow(array)) if is_for_polars(array.type) else None

@@ -1,34 +1,32 @@
 """An event comes late: each question about it is one about its own time, not about the latest."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 import lately
+from lately._families import FAMILIES
 from lately.distributed import SlicedFilter
 
 WINDOW, LATENESS, CAPACITY, FPR = 100, 100, 1000, 1e-4
 GIVEN = {"capacity": CAPACITY, "lateness": f"{LATENESS}s", "max_ahead": None}
-LINES = lately.AgePartitionedBloomFilter
-MAKE = {
-    "age-partitioned, lines": lambda: LINES(f"{WINDOW}s", FPR, layout="line", **GIVEN),
-    "age-partitioned, sliced": lambda: LINES(f"{WINDOW}s", FPR, layout="sliced", **GIVEN),
-    "age-partitioned, blocks": lambda: LINES(f"{WINDOW}s", FPR, block_bits=512, **GIVEN),
-    "guarded epochs": lambda: lately.GuardedEpochBloomFilter(f"{WINDOW}s", FPR, **GIVEN),
-    "guarded epochs, sliced": lambda: lately.GuardedEpochBloomFilter(
-        f"{WINDOW}s", FPR, block_bits=512, layout="sliced", **GIVEN
-    ),
-    "timing, lines": lambda: lately.TimingBloomFilter(f"{WINDOW}s", FPR, layout="line", **GIVEN),
-    "timing, sliced": lambda: lately.TimingBloomFilter(f"{WINDOW}s", FPR, layout="sliced", **GIVEN),
-    "timing, growing": lambda: lately.TimingBloomFilter(f"{WINDOW}s", FPR, grow="density", **GIVEN),
-    "aged quotient": lambda: lately.AgedQuotientFilter(f"{WINDOW}s", FPR, **GIVEN),
-    "aged quotient, fine": lambda: lately.AgedQuotientFilter(f"{WINDOW}s", FPR, slack="102s", **GIVEN),
-    "aged quotient, counts": lambda: lately.AgedQuotientFilter(f"{WINDOW}s", FPR, counts=4, **GIVEN),
-    "time-limited": lambda: lately.TimeLimitedBloomFilter(f"{WINDOW}s", FPR, lateness="100s", max_ahead=None),
+LAYOUTS = ["age-partitioned-line", "age-partitioned", "age-partitioned-512", "guarded-epoch-transposed"]
+LAYOUTS += ["guarded-epoch-512", "timing-line", "timing", "timing-growing", "aged-quotient", "time-limited"]
+MAKE = {name: partial(FAMILIES[name].make, f"{WINDOW}s", fpr=FPR, **GIVEN) for name in LAYOUTS} | {
+    "aged-quotient, fine": lambda: lately.AgedQuotientFilter(f"{WINDOW}s", FPR, slack="102s", **GIVEN),
+    "aged-quotient, counts": lambda: lately.AgedQuotientFilter(f"{WINDOW}s", FPR, counts=4, **GIVEN),
     "chosen": lambda: lately.Filter(f"{WINDOW}s", FPR, **GIVEN),
 }
 EVERY = pytest.mark.parametrize("name", MAKE)
 # Each key once in the 1000 s of the stream.
 PRIOR = 1e-3
+
+
+def live(times, late):
+    """Return a moment so much before the latest time, and the keys of the window up to it."""
+    moment = round(times[-1] - late, 6)
+    return moment, np.flatnonzero((times >= moment - WINDOW) & (times <= moment))
 
 
 def stream(f):
@@ -58,10 +56,8 @@ def test_no_late_question_misses_a_key_of_its_window(name):
     """Of each key that came within the window before a late time, and in batches of many times."""
     f = MAKE[name]()
     times = stream(f)
-    latest = times[-1]
     for late in (0, 0.1, 10, 33.3, 50, 99.9, LATENESS):
-        moment = round(latest - late, 6)
-        keys = np.flatnonzero((times >= moment - WINDOW) & (times <= moment))
+        moment, keys = live(times, late)
         each = np.full(len(keys), moment)
         assert len(keys) >= 999
         for at in (moment, each):
@@ -120,7 +116,7 @@ def test_late_posteriors_are_calibrated(name, seed):
         assert posterior[~truth].mean() < 0.2
 
 
-@pytest.mark.parametrize("make", [MAKE["aged quotient"], MAKE["aged quotient, fine"], MAKE["timing, sliced"]])
+@pytest.mark.parametrize("make", [MAKE["aged-quotient"], MAKE["aged-quotient, fine"], MAKE["timing"]])
 def test_a_late_question_about_a_part_of_the_window_misses_no_key_of_it(make):
     f = make()
     times = stream(f)
@@ -134,7 +130,7 @@ def test_a_late_question_about_a_part_of_the_window_misses_no_key_of_it(make):
 
 
 def test_counts_of_late_questions_are_never_too_low():
-    f = MAKE["aged quotient, counts"]()
+    f = MAKE["aged-quotient, counts"]()
     times = np.arange(10_000) / 10
     f.insert(np.arange(10_000) % 50, at=times)
     for late in (0.1, 30, 100):
@@ -175,7 +171,7 @@ def test_work_on_a_late_event_is_done_once(make):
     assert f.seen("a", at=1085)
 
 
-@pytest.mark.parametrize("name", ["age-partitioned, lines", "guarded epochs", "age-partitioned, sliced"])
+@pytest.mark.parametrize("name", ["age-partitioned-line", "guarded-epoch-transposed", "age-partitioned"])
 def test_late_questions_of_a_shared_filter_and_of_its_copies(name, tmp_path):
     path = tmp_path / "f.lately"
     MAKE[name]().save(path)
@@ -183,8 +179,7 @@ def test_late_questions_of_a_shared_filter_and_of_its_copies(name, tmp_path):
     times = stream(writer)
     for f in (reader, reader.copy(), lately.open(path), lately.open(path, shared=True)):
         for late in (0, 40, 100):
-            at = round(times[-1] - late, 6)
-            keys = np.flatnonzero((times >= at - WINDOW) & (times <= at))
+            at, keys = live(times, late)
             assert f.query(keys, at=at).all()
             assert f.posterior(keys, PRIOR, at=at).mean() > 0.7
 
@@ -192,18 +187,17 @@ def test_late_questions_of_a_shared_filter_and_of_its_copies(name, tmp_path):
 @pytest.mark.parametrize(
     ("kind", "name"),
     [
-        ("horizontal", "timing, sliced"),
-        ("horizontal", "age-partitioned, sliced"),
-        ("horizontal", "aged quotient"),
-        ("horizontal", "guarded epochs, sliced"),
-        ("vertical", "timing, sliced"),
+        ("horizontal", "timing"),
+        ("horizontal", "age-partitioned"),
+        ("horizontal", "aged-quotient"),
+        ("horizontal", "guarded-epoch-512"),
+        ("vertical", "timing"),
     ],
 )
 def test_late_questions_of_a_sliced_filter(kind, name):
     f = SlicedFilter(kind, 2, MAKE[name]())
     times = stream(f)
     for late in (0, 40, 100):
-        at = round(times[-1] - late, 6)
-        keys = np.flatnonzero((times >= at - WINDOW) & (times <= at))
+        at, keys = live(times, late)
         assert f.query(keys, at=at).all()
         assert f.query(keys, at=np.full(len(keys), at)).all()

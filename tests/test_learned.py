@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-import threading
 from itertools import pairwise
 
 import numpy as np
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 import lately
 from support.learned import CASES, load, oracle, present, run
 from support.real_streams import EXAMPLES
+from support.threads import together
 
 
 def taught(keys, half_life, **options):
@@ -167,24 +167,6 @@ def test_bytes_that_are_no_prior_are_refused():
             lately.Learned.from_bytes(cut)
 
 
-@pytest.mark.parametrize(
-    ("error", "options", "message"),
-    [
-        (ValueError, {"half_life": 0}, "half_life"),
-        (ValueError, {"half_life": -5}, "half_life"),
-        (ValueError, {"half_life": 10**30}, "half_life"),
-        (TypeError, {"half_life": 1.5}, "half_life"),
-        (ValueError, {"half_life": 10, "nbytes": 100}, "nbytes"),
-        (ValueError, {"half_life": 10, "nbytes": 2**60}, "nbytes"),
-        (MemoryError, {"half_life": 10, "nbytes": 2**47}, "bytes"),
-        (ValueError, {"half_life": 10, "seed": -1}, "seed"),
-    ],
-)
-def test_what_is_refused(error, options, message):
-    with pytest.raises(error, match=message):
-        lately.Learned(**options)
-
-
 def test_nothing_is_learned_from_a_bad_batch():
     prior = lately.Learned(10)
     with pytest.raises(TypeError, match="object"):
@@ -201,12 +183,13 @@ def test_nothing_is_learned_from_a_bad_batch():
 
 def test_threads():
     prior = lately.Learned(1000)
-    threads = [threading.Thread(target=lambda: [prior.insert(np.arange(1000)) for _ in range(20)]) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        assert np.all(prior.probability(np.arange(100)) > 0)
-        thread.join()
+
+    def learn():
+        for _ in range(20):
+            prior.insert(np.arange(1000))
+            assert np.all(prior.probability(np.arange(100)) > 0)
+
+    together(*[learn] * 4)
     assert prior.inserted == 80_000
 
 

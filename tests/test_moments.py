@@ -92,16 +92,20 @@ def test_times_that_cannot_be_are_refused_and_change_nothing(call, at, kind, wor
     assert f.to_bytes() == before
 
 
-def test_a_late_key_deep_in_a_batch_refuses_the_whole_batch():
+@pytest.mark.parametrize("place", [0, 5000, 9000, 9999])
+@pytest.mark.parametrize("bad", ["late", math.nan, math.inf, -math.inf, 1e10])
+def test_a_bad_time_deep_in_a_batch_refuses_the_whole_batch(bad, place):
     f = TIMED["plain"]()
     at = np.arange(10_000.0)
-    at[9000] -= 8.5
+    f.insert(["x"], at=0)
+    at[place] = place - 8.5 if bad == "late" else bad
     before = f.to_bytes()
+    words = (8.5 if place == 0 else 7.5, "s before") if bad == "late" else ("", "")
     for call in (f.insert, f.duplicated):
-        with pytest.raises(ValueError, match=r"at\[9000\] lies 7.5 s before"):
+        with pytest.raises(ValueError, match=rf"at\[{place}\] (lies {words[0]} {words[1]}|is )"):
             call(np.arange(10_000), at=at)
         assert f.to_bytes() == before
-    at[9000] = at[8999] - 7
+    at[place] = max(place - 1, 0) - 7
     f.insert(np.arange(10_000), at=at)
 
 

@@ -405,7 +405,7 @@ def test_claims_end_with_their_filter(tmp_path):
 
 
 def test_filters_of_one_shared_file_have_one_set_of_claims(tmp_path):
-    """Also by another path to it, and as a pickle, which is its path."""
+    """A link to the file leads to them too, and so does a pickle, which is the path."""
     seen = shared(tmp_path)
     (tmp_path / "link.lately").symlink_to(tmp_path / "seen.lately")
     others = [shared(tmp_path), lately.open(tmp_path / "link.lately", shared=True), pickle.loads(pickle.dumps(seen))]

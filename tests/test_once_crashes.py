@@ -110,7 +110,7 @@ def test_work_that_outlasts_its_lease_ends_no_claim_but_its_own(tmp_path):
 
 
 def test_of_several_processes_with_the_same_keys_each_key_is_worked_on_once(tmp_path):
-    """They all make the file of claims at the same time, and wait for one another."""
+    """All make the file of claims at the same time, and wait for one another."""
     shared(tmp_path)
     script = """
 import sys, lately
@@ -156,7 +156,7 @@ for key in range(60):
 
 
 def test_work_that_ends_while_another_block_begins_is_not_done_twice(tmp_path, monkeypatch):
-    """It ends after that block looked into the filter, and before it looks for claims."""
+    """The work ends after that block looked into the filter, and before it looks for claims."""
     one, two = shared(tmp_path), shared(tmp_path)
     come(two, "another key")
     transaction = SharedClaims._in_transaction

@@ -2,13 +2,14 @@
 
 import copy
 import pickle
-import threading
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
 
 import lately
+from support.threads import together
 
 pytestmark = pytest.mark.filterwarnings("error::lately.OverfullWarning")
 
@@ -204,14 +205,7 @@ def test_threads_get_the_warning_once_or_each():
         for start in range(0, len(part), 100):
             f.insert(part[start : start + 100], at=START)
 
-    def run():
-        threads = [threading.Thread(target=insert, args=(keys[i::4],)) for i in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        run()
+        together(*(partial(insert, keys[i::4]) for i in range(4)))
     assert 1 <= len(caught) <= 4

@@ -3,7 +3,6 @@
 import inspect
 import pydoc
 import re
-from pathlib import Path
 
 import griffe
 import pytest
@@ -12,8 +11,8 @@ import lately
 import lately.baselines
 import lately.distributed
 from support import pages
+from support.tree import ROOT, tracked
 
-ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
 ON_RAY = ["how-to/ray.md"]
@@ -114,3 +113,17 @@ def test_a_wrong_output_is_found(tmp_path, monkeypatch):
         pages.run("```console\n$ echo a\na\n$ echo c\n```\n", "wrong", {})
     with pytest.raises(AssertionError, match="Expected"):
         pages.run("```python\n>>> 1 + 1\n3\n```\n", "wrong", {})
+
+
+def test_every_erratum_that_is_cited_is_on_the_page():
+    page = DOCS / "explanation" / "errata.md"
+    erratum_id = re.compile(r"\b(?:APBF|APBBF|GEBF|TLBF|OIE|INF)-\d+\b")
+    rows = re.findall(rf"^\| ({erratum_id.pattern}) \|", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(rows) == len(set(rows)) == 52
+    cited = {
+        (erratum, path.relative_to(ROOT).as_posix())
+        for path in tracked(".rs", ".py", ".md", ".ipynb")
+        for erratum in erratum_id.findall(path.read_text(encoding="utf-8"))
+    }
+    assert len(cited) > 100
+    assert sorted((erratum, path) for erratum, path in cited if erratum not in rows) == []

@@ -1,7 +1,5 @@
 """Pictures show the figures they are given."""
 
-import subprocess
-import sys
 from itertools import pairwise
 
 import matplotlib as mpl
@@ -113,17 +111,6 @@ def test_a_window_of_few_insertions():
 def test_without_a_window():
     with pytest.raises(ValueError, match="filter must have a window"):
         plot.posterior(lately.BloomFilter(10, 0.1), 1, 0.1)
-
-
-def test_without_matplotlib(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match="pip install matplotlib"):
-        plot.calibration([0.5], [True])
-
-
-def test_lately_does_not_load_matplotlib():
-    code = "import sys, lately; sys.exit('matplotlib' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_no_two_families_look_alike():

@@ -7,6 +7,7 @@ import pytest
 
 import lately
 from lately._families import EVERY, FAMILIES
+from support.exact import check
 
 FPR = 0.001
 COUNTED = [name for name, family in EVERY.items() if family.promise and family.windows in ("any", "insertions")]
@@ -21,27 +22,6 @@ def stream(n, seed=1):
     return np.where(rng.random(n) < 0.9, hot, np.arange(n) + 1000)
 
 
-def check(keys, reported, clock, window, slack, fpr):
-    """Hold answers against an exact model; gives how often a key came through again.
-
-    A key reported by mistake may be queried again and again before the cells change: that is one mistake.
-    """
-    last, again, mistaken, waiting = {}, 0, 0, set()
-    for key, seen, now in zip(keys.tolist(), reported.tolist(), clock, strict=True):
-        age = now - last.get(key, -math.inf)
-        if not seen:
-            assert age > window, f"{key} was let through {age} ago"
-            again += key in last
-            last[key] = now
-            waiting.discard(key)
-        elif age > window + slack and key not in waiting:
-            mistaken += 1
-            waiting.add(key)
-    # Six standard deviations and six: exceeded once in a million seeds, and the seeds are fixed.
-    assert mistaken <= len(keys) * fpr + 6 * math.sqrt(len(keys) * fpr) + 6, f"{mistaken} of {len(keys)}"
-    return again
-
-
 def test_a_key_that_never_stops_comes_through_again_and_again():
     passed = np.flatnonzero(~lately.duplicated(["a"] * 100_000, window=10, refresh=False, filter=lately.Swamp))
     assert (np.diff(passed) == 11).all()
@@ -49,16 +29,22 @@ def test_a_key_that_never_stops_comes_through_again_and_again():
     passed = np.flatnonzero(~lately.duplicated(["a"] * 100_000, window=10, refresh=False))
     slack = lately.AgePartitionedBloomFilter(10, FPR, layout="line").slack
     assert ((np.diff(passed) > 10) & (np.diff(passed) <= 10 + slack + 1)).all()
+    assert (~lately.duplicated(["a"] * 1000, window=10, refresh="delivered")).sum() == 1
 
 
+@pytest.mark.parametrize("refresh", [True, False, "delivered"])
 @pytest.mark.parametrize("name", COUNTED)
-def test_insertions_beside_an_exact_model(name):
-    window, keys = 500, stream(40_000)
+def test_insertions_beside_an_exact_model(name, refresh):
+    """With "delivered", the window is of the keys let through (paper 4, definition 4)."""
+    window, keys = 500, stream(20_000)
     for threads in (1, 2):
         f = EVERY[name].make(window, fpr=FPR)
-        reported = f.duplicated(keys, refresh=False, threads=threads)
-        assert check(keys, reported, range(len(keys)), window, f.slack, FPR) > 30 * 40_000 / (window + f.slack + 1) / 2
-        assert f.inserted == len(keys), "the window goes on with every key"
+        reported = f.duplicated(keys, refresh=refresh, threads=threads)
+        _, again = check(keys.tolist(), reported, window, f.slack, refresh, FPR)
+        if refresh is False:
+            assert again > 30 * 20_000 / (window + f.slack + 1) / 2
+        assert f.inserted == ((~reported).sum() if refresh == "delivered" else len(keys))
+        assert again or refresh is True
 
 
 @pytest.mark.parametrize("name", COUNTED)
@@ -67,7 +53,7 @@ def test_small_windows_and_batches_of_any_size(name, window):
     keys = stream(3000)
     f, g, h = (EVERY[name].make(window, fpr=FPR) for _ in range(3))
     reported = f.duplicated(keys, refresh=False)
-    assert check(keys, reported, range(len(keys)), window, f.slack, FPR)
+    assert check(keys.tolist(), reported, window, f.slack, False, FPR)[1]
     assert np.concatenate([g.duplicated([key], refresh=False) for key in keys]).tolist() == reported.tolist()
     assert np.concatenate([h.duplicated(part, refresh=False) for part in np.split(keys, 40)]).tolist() == (
         reported.tolist()
@@ -97,23 +83,10 @@ def test_times_beside_an_exact_model(name):
         f = FAMILIES[name].make("100s", **TIMES, lateness="0s")
         reported = f.duplicated(keys, at=at, refresh=False, threads=threads)
         # Of the time-limited filter the rate is that of a steady rate of keys.
-        assert check(keys, reported, at.tolist(), window, f.slack + 1e-6, 10 * FPR) > 30 * 2000 / 250
+        assert check(keys.tolist(), reported, window, f.slack + 1e-6, False, 10 * FPR, at.tolist())[1] > 30 * 2000 / 250
         assert f.inserted == len(keys)
         again = FAMILIES[name].make("100s", **TIMES, lateness="0s")
         assert again.duplicated(keys, at=at, refresh="delivered").tolist() == reported.tolist()
-
-
-@pytest.mark.parametrize("name", COUNTED)
-def test_delivered_counts_what_is_let_through(name):
-    """Paper 4, definition 4: the last `window` keys delivered; one that is queried without end stays among them."""
-    keys = stream(20_000)
-    for threads in (1, 2):
-        f = EVERY[name].make(300, fpr=FPR)
-        reported = f.duplicated(keys, refresh="delivered", threads=threads)
-        delivered = np.cumsum(~reported) - ~reported
-        assert check(keys, reported, delivered.tolist(), 300, f.slack, FPR)
-        assert f.inserted == (~reported).sum()
-    assert (~lately.duplicated(["a"] * 1000, window=10, refresh="delivered")).sum() == 1
 
 
 def test_what_refresh_may_be():

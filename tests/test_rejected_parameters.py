@@ -2,9 +2,13 @@
 
 import inspect
 import math
+import re
 from datetime import timedelta
+from functools import partial
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 
 import lately
@@ -12,7 +16,8 @@ from lately.baselines import CountingBloomFilter, FingerprintBuffer, Generalized
 
 COUNT, TIME = {"window": 1000, "fpr": 0.01}, {"window": "1min", "fpr": 0.01, "capacity": 100}
 TIMERS = {"window": 100, "k": 3, "bpt": 4, "blocks": 9, "slice_timers": 500}
-A, G = lately.AgePartitionedBloomFilter, lately.GuardedEpochBloomFilter
+A, G, Q = lately.AgePartitionedBloomFilter, lately.GuardedEpochBloomFilter, lately.AgedQuotientFilter
+AGED = {"window": 100, "fingerprint_bits": 9, "tag_bits": 3, "pages": 1}
 # Each constructor with parameters that it accepts.
 MAKERS = {
     "slices": (A, COUNT),
@@ -49,10 +54,30 @@ MAKERS = {
         lately.TimeLimitedBloomFilter.from_parameters,
         {"window": "1min", "k": 3, "l": 5, "slice_bits": 512},
     ),
+    "aged": (Q, COUNT),
+    "aged of time": (Q, TIME),
+    "aged from": (Q.from_parameters, AGED),
+    "aged fine from": (Q.from_parameters, AGED | {"tag_bits": 9, "epochs": 100}),
+    "exact": (lately.ExactFilter, {"window": 9}),
+    "exact of time": (lately.ExactFilter, {"window": "1s"}),
+    "chosen": (lately.Filter, COUNT),
+    "chosen of time": (lately.Filter, TIME),
+}
+# Other calls that take parameters of a filter, with some that they accept: only rows of `OWN` change these.
+CALLS = {
+    "exact by preference": (partial(lately.Filter, prefer="exact"), {"window": "10min"}),
+    "no parameter": (lately.Filter, {}),
+    "a query": (A(1000, 0.01).query, {"keys": [1]}),
+    "marks": (lately.duplicated, {"keys": [1, 2, 3], "window": 5}),
+    "marks of a filter": (lately.duplicated, {"keys": [1, 2, 3], "window": 5, "fpr": 0.01}),
+    "a plan": (lately.plan, {"window": 1000, "nbytes": 4096}),
+    "a plan at a rate": (lately.plan, {"window": 1000, "fpr": 0.1}),
+    "learned": (lately.Learned, {"half_life": 10}),
+    "unique": (lately.unique, {"events": [1, 2, 3], "window": 5}),
 }
 RINGS = ("slices", "epochs")
 TIMED = {name for name in MAKERS if "of time" in name or "time-limited" in name}
-ANY_WINDOW = {name for name in MAKERS if name.startswith((*RINGS, "timing"))}
+ANY_WINDOW = {name for name in MAKERS if name.startswith((*RINGS, "timing", "aged", "exact", "chosen"))}
 
 # What no constructor accepts of a parameter, for all that have it.
 EVERYWHERE = {
@@ -60,7 +85,7 @@ EVERYWHERE = {
         *((x, ValueError) for x in (0, 1, -0.1, 1.5, math.nan, math.inf, -math.inf, True)),
         *((x, TypeError) for x in (None, "0.1", [0.1])),
     ],
-    "seed": [*((x, ValueError) for x in (-1, 2**64, 2**100)), *((x, TypeError) for x in ("0", 0.0, None))],
+    "seed": [*((x, ValueError) for x in (-1, 2**64, 2**100, b"short")), *((x, TypeError) for x in ("0", 0.0, [5]))],
     "capacity": [*((x, ValueError) for x in (0, -1, 2**62 + 1, 2**64, 2**100)), (1000.5, TypeError)],
 }
 # What `from_parameters` accepts of no number that makes a filter.
@@ -100,7 +125,100 @@ def grid():
             yield name, {"nbytes": 10_000}, TypeError, "fpr or nbytes"
 
 
+# Of exact marks and of those of a filter.
+MARKS = [
+    ({"window": "10min"}, TypeError, "needs at"),
+    ({"window": timedelta(1)}, TypeError, "needs at"),
+    ({"window": 10, "at": [1, 2, 3]}, TypeError, "window must be a span of time"),
+    ({"window": 1.5, "at": [1, 2, 3]}, TypeError, "window must be a span of time"),
+    ({"window": 1.5}, TypeError, "window"),
+    ({"window": True}, TypeError, "window"),
+    ({"window": None}, TypeError, "window"),
+    ({"window": 0}, ValueError, "window must be at least 1"),
+    ({"window": -1}, ValueError, "window must lie in 0"),
+    ({"window": -(2**200)}, ValueError, "window"),
+    ({"window": "0s", "at": [1, 2, 3]}, ValueError, "window must be longer than 0"),
+    ({"window": "ten", "at": [1, 2, 3]}, ValueError, "window"),
+    ({"window": "1s", "at": [1, 2]}, ValueError, "at has 2 times for 3 keys"),
+    ({"window": "1s", "at": [1]}, ValueError, "at has 1 times for 3 keys"),
+    ({"window": "1s", "at": [1, math.nan, 3]}, ValueError, "at[1] is missing"),
+    ({"window": "1s", "at": ["a", "b", "c"]}, ValueError, "at[0] is 'a'; a time is"),
+    ({"fpr": 0}, ValueError, "fpr"),
+    ({"fpr": 1}, ValueError, "fpr"),
+    ({"fpr": math.nan}, ValueError, "fpr"),
+    ({"seed": -1}, ValueError, "seed"),
+    ({"missing": "none"}, ValueError, "missing must be 'same' or 'distinct', got 'none'"),
+    ({"missing": None}, TypeError, "missing must be 'same' or 'distinct', got None"),
+    ({"refresh": "never"}, ValueError, "refresh"),
+    ({"threads": 0}, ValueError, "threads must be at least 1"),
+    ({"window": "1s", "at": [1, 2, 3], "filter": lately.Swamp}, ValueError, "Swamp has no windows of time"),
+    ({"filter": lately.TimeLimitedBloomFilter}, TypeError, "window must be a span of time"),
+    ({"filter": lately.Swamp(5, 0.1)}, TypeError, "got a filter: call its own method duplicated"),
+    ({"filter": "Swamp"}, ValueError, "^filter must be one of .*, swamp, .*; got 'Swamp'"),
+    ({"filter": lately.plan(5, 0.1)}, TypeError, "a row of lately.plan; got Plan"),
+    ({"filter": lately.Filter}, TypeError, "^.*a class, such as lately.Swamp.*; got Filter"),
+    ({"filter": lately.Swamp, "fpr": 2}, ValueError, "fpr"),
+    ({"keys": [1, 2j, 3]}, TypeError, "key 1: complex"),
+    ({"keys": "abc"}, TypeError, "keys must be"),
+    ({"keys": {"a": 1}}, TypeError, "keys must be"),
+]  # fmt: skip
+
+# Words that begin with "^" are a pattern.
 OWN = [
+    *((name, *row) for name in ("marks", "marks of a filter") for row in MARKS),
+    *((name, {"seed": None}, TypeError, "not NoneType") for name in MAKERS if not name.startswith("exact")),
+    ("slices", {"seed": b"short"}, ValueError, "16 bytes if it is secret, got 5"),
+    ("slices", {"seed": "randon"}, TypeError, "'randon'"),
+    ("slices", {"seed": 1.5}, TypeError, "not float"),
+    ("slices", {"seed": -1}, ValueError, "2**64"),
+    ("slices", {"window": 1.5}, TypeError, "^window must be a whole number, got 1.5$"),
+    *(("slices", {"window": x}, TypeError, f"^window must be a whole number of keys, or a span of time, .* got {kind}$")
+      for x, kind in ((None, "NoneType"), (True, "bool"))),
+    ("slices", {"nbytes": "4KB", "fpr": None}, TypeError,
+     "^nbytes must be a whole number of bytes, such as 4096, got '4KB'$"),
+    ("slices", {"fpr": "1%"}, TypeError, '^fpr must be a number between 0 and 1, got "1%"$'),
+    ("slices", {"fpr": 1e-30}, ValueError, "^fpr must be above 5.* got 1e-30"),
+    ("slices of time", {"window": "1000"}, ValueError, "^window must be a span of time .* '1000', which has no unit$"),
+    ("slices of time", {"window": "1 month"}, ValueError, "^window must be a span of time such as '10min', '1 hour'"),
+    ("slices of time", {"window": "1H"}, ValueError, "^window must be a span of time such as"),
+    *(("slices of time", {"capacity": x}, TypeError, f"^capacity must be a whole number, got {x!r}$")
+      for x in ("many", 1.5)),
+    ("slices from", {"k": 1.5}, TypeError, "^k must be a whole number, got 1.5$"),
+    ("no parameter", {}, TypeError, "window"),
+    *((name, {"threads": x}, TypeError, f"^threads must be a whole number, got {x!r}")
+      for name in ("a query", "marks") for x in ("auto", None)),
+    *(("marks", {"window": "5"} | more, ValueError, "^window must be a span of time .* '5', which has no unit$")
+      for more in ({}, {"fpr": 0.1})),
+    ("marks", {"keys": None}, TypeError, "^keys must be an array, .* not NoneType"),
+    ("a plan", {"nbytes": "4KB"}, TypeError, "^nbytes must be a whole number of bytes"),
+    ("a plan", {"nbytes": None}, TypeError, "fpr or nbytes"),
+    ("a plan", {"fpr": 0.1}, TypeError, "fpr or nbytes"),
+    ("a plan", {"nbytes": 1}, ValueError, "^.*nbytes must be at least 24 .*; nbytes must be at least 192 "),
+    ("a plan", {"window": "1h"}, ValueError, "needs fpr, and no nbytes"),
+    ("a plan at a rate", {"window": "1h", "nbytes": 1 << 20}, ValueError, "needs fpr, and no nbytes"),
+    ("a plan at a rate", {"window": "1h", "slack": 5}, TypeError, "slack"),
+    ("a plan at a rate", {"slack": "1s"}, TypeError, "slack"),
+    ("a plan at a rate", {"slack": -1}, ValueError, "slack must lie in 0"),
+    ("a plan at a rate", {"fpr": 2}, ValueError, "fpr must lie between 0 and 1"),
+    ("a plan at a rate", {"capacity": 5}, ValueError, "capacity is for windows of time"),
+    *(("learned", {"half_life": x}, ValueError, "half_life") for x in (0, -5, 10**30)),
+    ("learned", {"half_life": 1.5}, TypeError, "half_life"),
+    *(("learned", {"nbytes": x}, ValueError, "nbytes") for x in (100, 2**60)),
+    ("learned", {"nbytes": 2**47}, MemoryError, "bytes"),
+    ("learned", {"seed": -1}, ValueError, "seed"),
+    ("unique", {"window": 0}, ValueError, "window must be at least 1"),
+    ("unique", {"window": None}, TypeError, "window"),
+    ("unique", {"missing": "no"}, ValueError, "missing must be"),
+    ("unique", {"refresh": "no"}, ValueError, "refresh must be"),
+    ("unique", {"fpr": 2}, ValueError, "fpr"),
+    ("unique", {"capacity": 2}, ValueError, "capacity is for filters"),
+    ("unique", {"window": "5s", "lateness": "1s"}, ValueError, "lateness needs at="),
+    ("unique", {"filter": "nope"}, ValueError, "filter must be one of"),
+    ("unique", {"events": 3}, TypeError, "not iterable"),
+    *(("unique", {"events": x}, TypeError, "call lately.drop_duplicates")
+      for x in (pd.DataFrame({"a": [1]}), pl.LazyFrame({"a": [1]}))),
+    *(("unique", {"counts": True} | x, ValueError, "counts=True needs the exact answer")
+      for x in ({"fpr": 0.01}, {"filter": "swamp"})),
     *((name, {"window": x}, ValueError, "window") for name in RINGS
       for x in (2**62 + 1, "", np.timedelta64("NaT", "s"), timedelta(seconds=-1))),
     *((name, {"window": x}, TypeError, "window") for name in RINGS for x in (math.nan, math.inf, [5], b"10", 1j)),
@@ -113,6 +231,8 @@ OWN = [
       for x in (0, -1, 1, 63, 128, 513, 2**32, 2**100)),
     *((name, {"layout": "sliced", "block_bits": x}, TypeError, "block_bits") for name in RINGS for x in ("512", 512.5)),
     *((name, {"layout": "sliced", "block_bits": 64}, ValueError, "made by from_parameters") for name in RINGS),
+    ("epochs", {"layout": "sliced"}, ValueError, "made by from_parameters"),
+    ("epochs", {"block_bits": 512}, ValueError, "block_bits does not apply"),
     *((name, {"layout": x}, ValueError, "layout") for name in RINGS for x in ("lines", "", "Line")),
     *((name, {"layout": x}, TypeError, "layout") for name in RINGS for x in (1, b"line")),
     *((name, {"layout": "line", "block_bits": 512}, ValueError, "block_bits") for name in RINGS),
@@ -126,7 +246,8 @@ OWN = [
     ("epochs", {"layout": "transposed", "fpr": None, "nbytes": 63}, ValueError, "nbytes"),
     *((name, {"capacity": 5}, ValueError, "capacity") for name in RINGS),
     *((name, {"lateness": "5s"}, ValueError, "lateness") for name in RINGS),
-    *((name, {"window": 2**50}, MemoryError, "bytes") for name in RINGS),
+    *((name, {"window": x}, MemoryError, "^cannot allocate [0-9]{16,17} bytes")
+      for name in RINGS for x in (2**50, 2**52)),
     *((name, {"window": 2**62}, ValueError, "fpr") for name in RINGS),
     *((f"{name} of time", {"slack": x}, ValueError, "slack") for name in RINGS
       for x in ("0s", "1ns", "x", np.timedelta64("NaT", "s"))),
@@ -205,6 +326,8 @@ OWN = [
     ("counting", {"slack": 5}, TypeError, "slack"),
     *((name, {"window": x}, TypeError, "window must be a span")
       for name in ("time-limited", "time-limited from") for x in (1000, 1.5, None)),
+    *((name, {"window": "10min"}, ValueError, "^.*this filter has room.* take AgePartitionedBloomFilter")
+      for name in ("swamp", "buffer")),
     ("time-limited", {"window": "0s"}, ValueError, "window"),
     ("time-limited", {"capacity": "many"}, TypeError, "capacity"),
     *(("time-limited", {"capacity": x}, ValueError, "capacity") for x in (0, -1, 2**62 + 1, 2**64)),
@@ -255,6 +378,43 @@ OWN = [
     *(("timing of time from", {x: 9.5}, TypeError, x) for x in ("part_keys", "part_timers")),
     ("timing of time from", {"part_keys": 9, "part_timers": 9}, TypeError, "part_keys or part_timers"),
     ("timing of time from", {"part_keys": 9, "equal_timers": 2}, ValueError, "equal_timers"),
+    ("aged", {"window": 100, "distinct": 101}, ValueError, "distinct must lie in 1..=100"),
+    ("aged", {"nbytes": 255, "fpr": None}, ValueError, "nbytes must be at least 256"),
+    ("aged", {"window": 1_000_001, "slack": 100}, ValueError, "slack must be at least 295 insertions"),
+    ("aged", {"counts": 9}, ValueError, "bits of a count must lie in 1..=8, got 9"),
+    ("aged", {"fpr": None}, TypeError, "fpr or nbytes"),
+    ("aged of time", {"distinct": 5}, ValueError, "distinct is for windows of insertions"),
+    ("aged of time", {"grow": "density"}, TypeError, "'str' object is not an instance of 'bool'"),
+    ("aged of time", {"grow": True, "fpr": None, "nbytes": 4096}, TypeError, "grow goes with fpr"),
+    ("aged from", {"tag_bits": 9}, ValueError, "tag_bits must lie in 3..=8, got 9"),
+    ("aged fine from", {"tag_bits": 13}, ValueError, "tag_bits must lie in 4..=12, got 13"),
+    ("aged fine from", {"epochs": 512}, ValueError, "epochs must lie in 1..=511, got 512"),
+    ("aged fine from", {"tag_bits": 12, "fingerprint_bits": 17}, ValueError,
+     "fingerprint_bits must lie in 5..=16, got 17"),
+    ("aged fine from", {"tag_bits": 12, "fingerprint_bits": 16, "count_bits": 5}, ValueError,
+     "fingerprint_bits must lie in 5..=15"),
+    ("exact", {"lateness": "1s"}, ValueError, "lateness"),
+    ("exact", {"missing": "none"}, ValueError, "missing must be 'same' or 'distinct', got 'none'"),
+    ("exact", {"seed": "dice"}, TypeError, "seed must be"),
+    ("exact of time", {"lateness": -1}, TypeError, "lateness"),
+    ("exact of time", {"max_ahead": 5}, TypeError, "max_ahead"),
+    *(("exact by preference", {name: x}, ValueError, f'prefer="exact" takes no {name}, got ')
+      for name, x in (("fpr", 0.1), ("nbytes", 5000), ("slack", 0), ("capacity", 5), ("distinct", 5))),
+    ("chosen", {"fpr": None}, TypeError, "give fpr or nbytes: "),
+    ("chosen", {"nbytes": 5000}, TypeError, "not both"),
+    ("chosen", {"prefer": "small"}, ValueError, "prefer must be 'speed', 'memory' or 'exact', got 'small'"),
+    ("chosen", {"capacity": 5}, ValueError, "capacity is for windows of time; this one counts insertions"),
+    ("chosen", {"lateness": "5s"}, ValueError, "lateness is for windows of time"),
+    ("chosen", {"slack": "1s"}, TypeError, "slack must be a whole number"),
+    ("chosen", {"fpr": 2}, ValueError, "fpr must lie between 0 and 1"),
+    ("chosen", {"fpr": 1e-30}, ValueError, "fpr must be above"),
+    ("chosen", {"window": 0}, ValueError, "window must be at least 1"),
+    ("chosen", {"window": "soon"}, ValueError, "window must be a span of time"),
+    ("chosen", {"seed": "red"}, TypeError, "seed must be"),
+    ("chosen of time", {"distinct": 5}, ValueError, "distinct is for windows of insertions"),
+    ("chosen of time", {"max_ahead": 5}, TypeError, "max_ahead must be a span of time"),
+    ("chosen of time", {"capacity": None, "fpr": None, "nbytes": 5000}, ValueError,
+     "a window of time without capacity needs fpr, and no nbytes"),
 ]  # fmt: skip
 
 
@@ -267,17 +427,30 @@ def raised(make, given):
     return None, ""
 
 
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("name", MAKERS | CALLS)
 def test_the_error_names_the_parameter(name):
-    make, good = MAKERS[name]
+    make, good = (MAKERS | CALLS)[name]
     wrong = []
     for change, kind, words in [row[1:] for row in [*grid(), *OWN] if row[0] == name]:
         given = {key: value for key, value in (good | change).items() if value is not None or key in change}
-        if "nbytes" in change and "window" not in good:
+        if "nbytes" in change and "window" not in good and "capacity" in good:
             given = {"capacity": 1000, "nbytes": change["nbytes"]} | ({"fpr": 0.01} if "fpr" not in change else {})
         elif "capacity" in change and change["capacity"] is None and "nbytes" in change:
             given.pop("capacity")
         found, text = raised(make, given)
-        if found is not kind or words not in text:
+        if found is not kind or not (re.search(words, text) if words.startswith("^") else words in text):
             wrong.append((change, found, text))
     assert not wrong
+
+
+@pytest.mark.parametrize("thousand", [1e3, np.float64(1000), np.int16(1000)])
+def test_whole_floats_are_whole_numbers(thousand):
+    assert A(thousand, 0.01).window == 1000
+    assert A("1 hour", 0.01, capacity=thousand).capacity == 1000
+    assert A(1000, nbytes=4 * thousand).nbytes <= 4000
+    assert A(1000, 0.01, slack=thousand / 2).slack <= 500
+    assert A(thousand, 0.01).query([1], threads=thousand / 500).tolist() == [False]
+    assert lately.plan(thousand, 0.01).best.name == lately.plan(1000, 0.01).best.name
+    for options in ({}, {"fpr": 0.01}):
+        assert lately.duplicated([1, 1], thousand, **options).tolist() == [False, True]
+        assert list(lately.unique([1, 1], thousand, **options)) == [1]

@@ -11,20 +11,15 @@ import pytest
 import lately
 from apart import run
 from support import pages
+from support.layouts import LAYOUTS
 
 GOLDEN = Path(__file__).parent / "golden" / "shared.lately"
-LAYOUTS = {
-    "line": lambda window, **more: lately.AgePartitionedBloomFilter(window, 0.001, **more),
-    "sliced": lambda window, **more: lately.AgePartitionedBloomFilter(window, 0.001, layout="sliced", **more),
-    "transposed": lambda window, **more: lately.GuardedEpochBloomFilter(window, 0.001, **more),
-    "epochs in lines": lambda window, **more: lately.GuardedEpochBloomFilter(window, 0.001, layout="line", **more),
-}
 
 
 @pytest.fixture(params=LAYOUTS)
 def path(request, tmp_path):
     path = tmp_path / "seen.lately"
-    LAYOUTS[request.param](10_000).save(path)
+    LAYOUTS[request.param](10_000, 0.001).save(path)
     return path
 
 
@@ -87,10 +82,6 @@ def test_a_copy_and_what_is_saved_elsewhere_are_filters_of_their_own(path, tmp_p
     again = lately.open(tmp_path / "copy.lately")
     assert again.inserted == 25_001
     assert again.query(range(15_001, 25_000)).all()
-
-
-class Own(lately.AgePartitionedBloomFilter):
-    """A user's class."""
 
 
 def test_pickle_takes_the_path_along(path, tmp_path, monkeypatch):
@@ -196,7 +187,7 @@ def test_damage_is_refused_or_is_a_filter(tmp_path):
 
 
 def test_many_that_make_it_shared_at_once_share_one(tmp_path):
-    LAYOUTS["line"](10_000).save(tmp_path / "f.lately")
+    LAYOUTS["lines"](10_000, 0.001).save(tmp_path / "f.lately")
     code = "import sys, lately; sys.stdin.read(1); lately.open(sys.argv[1], shared=True).add(sys.argv[2])"
     command = [sys.executable, "-c", code, tmp_path / "f.lately"]
     all_ = [subprocess.Popen([*command, str(i)], stdin=subprocess.PIPE) for i in range(8)]
@@ -244,104 +235,8 @@ def test_of_four_processes_exactly_one_sees_a_key_as_new(method, one_by_one, tmp
     assert inserted == (32_000 if one_by_one else 80_000)
 
 
-KILLED = """
-    import struct
-    path, kills, timed = sys.argv[1], int(sys.argv[2]), sys.argv[3] == "True"
-    reader = lately.open(path, shared=True)
-    rng = np.random.default_rng(7)
-
-    def write(number, begin, pipe):
-        # Opened anew, or as the parent has it.
-        f = lately.open(path, shared=True) if number % 2 else reader
-        i = 0
-        while True:
-            n = (1, 37, 900, 5000)[i // 400 % 4]
-            keys, at = np.arange(number << 32 | i, (number << 32 | i) + n), (np.arange(n) + begin + i) * 1e-3
-            if n == 1:
-                f.seen(int(keys[0]), at=at[0] if timed else None)
-            elif number % 3:
-                f.insert(keys, at=at if timed else None)
-            else:
-                f.duplicated(keys, at=at if timed else None)
-            i += n
-            os.write(pipe, struct.pack("q", i))
-
-    all_keys, all_times, cut_off, missed, queried = [np.empty(0, int)], [np.empty(0, int)], [], 0, 0
-    for number in range(kills):
-        before, latest = reader.inserted, reader.latest
-        begin = 0 if latest is None else int(latest.astype("datetime64[us]").astype(int) // 1000) + 1
-        read_end, write_end = os.pipe()
-        child = os.fork()
-        if child == 0:
-            try:
-                write(number, begin, write_end)
-            finally:
-                os._exit(1)
-        os.close(write_end)
-        returned = os.read(read_end, 8)
-        time.sleep(rng.random() * 0.01)
-        os.kill(child, signal.SIGKILL)
-        assert os.waitpid(child, 0)[1] == signal.SIGKILL
-        while more := os.read(read_end, 8 * 512):
-            returned = more[-8:]
-        os.close(read_end)
-        counted = reader.inserted - before
-        assert counted >= struct.unpack("q", returned)[0], "what has returned is counted"
-        all_keys.append((number << 32) + np.arange(counted))
-        if counted > struct.unpack("q", returned)[0]:
-            # The last one may have opened a generation, and not be inserted.
-            cut_off.append((number << 32) + counted - 1)
-        all_times.append(begin + np.arange(counted))
-        if timed:
-            keys, times = np.concatenate(all_keys[-40:]), np.concatenate(all_times[-40:])
-            live = keys[times >= reader.latest.astype("datetime64[us]").astype(int) / 1000 - 10_000]
-        else:
-            live = np.concatenate(all_keys)[-10_000:]
-            all_keys = [live]
-        if not timed:
-            live = live[~np.isin(live, cut_off)]
-        after = lately.open(path, shared=True)
-        queried += len(live)
-        for one in (reader, lately.open(path), after):
-            missed += int((~one.query(live)).sum())
-        if not timed:
-            after.add(-1)
-            all_keys.append(np.array([-1]))
-            missed += int((~reader.query(live[1:])).sum())
-    wrong = reader.query(np.arange(100_000) + (1 << 60)).mean()
-    print(kills, missed, queried, wrong)
-"""
-
-
-def killed(path, layout, timed, kills, seconds):
-    window = {"window": "10s", "capacity": 10_000} if timed else {"window": 10_000}
-    LAYOUTS[layout](**window).save(path)
-    (line,) = run(KILLED, path, kills, timed, seconds=seconds)
-    done, missed, queried, wrong = line.split()
-    assert (int(done), int(missed)) == (kills, 0)
-    assert int(queried) > 10 * kills
-    # A killed batch leaves bits of uncounted keys, 5000 at most in a window of 10,000.
-    assert float(wrong) < 0.02
-    return int(queried)
-
-
-@pytest.mark.parametrize("timed", [False, True])
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_writers_are_killed_and_no_key_is_missed(layout, timed, tmp_path):
-    killed(tmp_path / "f.lately", layout, timed, 8, seconds=300)
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize("timed", [False, True])
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_campaign_of_killed_writers(layout, timed, tmp_path, capsys):
-    queried = killed(tmp_path / "f.lately", layout, timed, 300, seconds=1200)
-    with capsys.disabled():
-        print(f"\n{layout}, timed: {timed}: 300 kills, {queried:,} keys queried, 0 missed")
-
-
 def test_a_child_that_idles_holds_no_lock_of_a_parent_that_was_killed(tmp_path):
-    LAYOUTS["sliced"](100_000).save(tmp_path / "f.lately")
+    LAYOUTS["sliced"](100_000, 0.001).save(tmp_path / "f.lately")
     run(
         """
         import fcntl

@@ -14,11 +14,13 @@ import pytest
 import lately
 from apart import run
 
-# Calls wait 50 ms here; a test allows many times more, since it does not measure time.
+# Seconds after which a handle looks again where its path leads.
+CHECKED = 0.12
+# Calls wait 10 ms here; a test allows many times more, since it does not measure time.
 STOPPED = """
     import fcntl
     path = sys.argv[1]
-    f = lately.open(path, shared=True, timeout="50ms")
+    f = lately.open(path, shared=True, timeout="10ms")
     keys = np.arange(400_000)
     writer = os.fork()
     if writer == 0:
@@ -290,7 +292,7 @@ def test_a_handle_of_a_moved_file_raises_an_error(move, tmp_path):
     if path.is_symlink():
         path.unlink()
     MOVES[move](path)
-    time.sleep(0.2)
+    time.sleep(CHECKED)
     calls = (f.add, f.seen, lambda key: f.insert([key]), lambda key: f.duplicated(range(1000)), lambda key: f.copy())
     queries = (lambda key: f.query([key]), lambda key: f.query(range(1000)), lambda key: key in f)
     for call in (*calls, *queries):
@@ -304,7 +306,7 @@ def test_a_file_with_a_hard_link_stays_one(path):
     os.link(path, f"{path}.backup")
     f.add("a")
     assert "a" in lately.open(f"{path}.backup", shared=True)
-    time.sleep(0.2)
+    time.sleep(CHECKED)
     assert "a" in f
 
 
@@ -314,7 +316,7 @@ def test_a_file_that_is_moved_and_put_back_stays_one(path):
     with pytest.raises(OSError, match="replaced, moved or removed"):
         f.add("a")
     path.with_name(f"{path.name}.1").rename(path)
-    time.sleep(0.2)
+    time.sleep(CHECKED)
     assert not f.seen("a")
     assert "a" in lately.open(path, shared=True)
 

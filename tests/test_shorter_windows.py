@@ -15,14 +15,6 @@ MAKERS = {
 makers = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 
 
-def last_seen(keys):
-    """For each key, the last place where it comes."""
-    seen = {}
-    for i, key in enumerate(keys.tolist()):
-        seen[key] = i
-    return seen
-
-
 @makers
 def test_a_velocity_check_sees_all_of_the_last_insertions(make):
     """A card is checked against the last 100, 1000 and 5000 payments of one filter, while they go on."""

@@ -16,7 +16,9 @@ measure = partial(theory.measure, window=WINDOW, fresh=5000)
 
 @pytest.fixture(scope="module", params=CASES)
 def case_and_found(request):
-    return CASES[request.param], measure(CASES[request.param])
+    # A buffer compares each key with all that it has.
+    fresh = 1000 if "buffer" in request.param else 5000
+    return CASES[request.param], measure(CASES[request.param], fresh=fresh)
 
 
 def test_no_live_key_is_missed_where_that_is_promised(case_and_found):
@@ -67,7 +69,16 @@ def test_the_generalized_filter_has_the_posterior_of_the_formula_at_each_age():
     ages = np.arange(1_000_000)
     fresh, reported = formulas.generalized(f, np.array([]), ages)
     assert f.fpr == pytest.approx(fresh, rel=1e-9)
-    np.testing.assert_allclose(f.false_negative_rates(ages), 1 - reported, atol=1e-9)
+    rates = f.false_negative_rates(ages)
+    np.testing.assert_allclose(rates, 1 - reported, atol=1e-9)
+    assert rates[0] == 0
+    assert rates[f.window - 1] == pytest.approx(0.1, abs=1e-4)
+    # From some age on chance alone reports a key.
+    assert f.false_negative_rates([0, 10**9, 2**64 - 1]).tolist() == pytest.approx([0, 1 - f.fpr, 1 - f.fpr])
+    assert f.false_negative_rates([]).shape == (0,)
+    for wrong, kind in (([-1], ValueError), ([2**64], ValueError), ([0.5], TypeError), (5, TypeError)):
+        with pytest.raises(kind, match="ages"):
+            f.false_negative_rates(wrong)
     assert f.npws == pytest.approx((reported - fresh)[WINDOW:].sum() / WINDOW, rel=1e-5)
 
 

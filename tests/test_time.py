@@ -329,14 +329,3 @@ def test_a_batch_is_as_single_calls(held, single_calls, threads):
     np.testing.assert_array_equal(f.duplicated(keys, at=at, threads=threads), answers)
     assert f.to_bytes() == left.to_bytes()
     assert f.query(keys[-4:], at=at[-4:], threads=threads).all()
-
-
-@pytest.mark.parametrize("position", [0, 5000, 19_999])
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e10])
-def test_one_bad_time_of_many_changes_nothing(position, bad):
-    times = IN_ORDER.astype(float)
-    times[position] = bad
-    f = lately.AgePartitionedBloomFilter("60s", 0.01, capacity=400, layout="line")
-    with pytest.raises(ValueError, match=rf"at\[{position}\] is"):
-        f.insert(np.arange(len(times)), at=times)
-    assert f.inserted == 0

@@ -10,8 +10,6 @@ import pytest
 
 import lately
 
-plan = lately.TimeLimitedBloomFilter.from_parameters
-
 
 def steady(start, seconds, rate):
     return start + np.arange(round(seconds * rate)) / rate

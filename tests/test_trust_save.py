@@ -1,15 +1,12 @@
 """`save`: what stands at its place, whose it is, and what a kill leaves behind."""
 
 import os
-import signal
 import stat
-import time
 
 import pytest
 
 import lately
 from apart import run
-from support.forked import Forked
 
 
 def saved(n=1):
@@ -96,30 +93,6 @@ def test_the_owner_is_kept(tmp_path):
     assert (path.stat().st_uid, path.stat().st_gid) == (1234, 4321)
 
 
-def test_kills_leave_at_most_one_name_which_the_next_save_takes_away(tmp_path):
-    path = tmp_path / "f.lately"
-    saved().save(path)
-    code = """if True:
-        import lately, sys
-        f = lately.AgePartitionedBloomFilter(5_000_000, 0.01)
-        f.add(1)
-        print("ready", flush=True)
-        while True:
-            f.save(sys.argv[1])
-        """
-    for i in range(12):
-        child = Forked(code, path)
-        child.stdout.readline()
-        time.sleep(0.003 * i)
-        child.send_signal(signal.SIGKILL)
-        child.communicate()
-        assert lately.open(path).inserted == 1
-        # A kill between the new file's own name and its rename leaves that name, always the same one.
-        assert len(set(names(tmp_path)) - {"f.lately"}) <= 1
-    lately.open(path).save(path)
-    assert names(tmp_path) == ["f.lately"]
-
-
 # Children of one process, so that they begin at once. Those struck at a step are killed by the system when they are
 # about to make that system call (a filter of seccomp: load its number, compare, kill or allow).
 KILLS = """
@@ -145,7 +118,7 @@ folder, seed, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 path, rng = os.path.join(folder, "f.lately"), random.Random(seed)
 struck, version = {}, 0
 for number in range(count):
-    aimed = number % 2 == 0
+    aimed = number % 2 == 0 and os.uname()[::4] == ("Linux", "x86_64")
     call = sorted(CALLS)[number // 2 % len(CALLS)]
     if rng.random() < 0.1 and version:
         os.remove(path)
@@ -188,10 +161,10 @@ print(struck)
 """
 
 
-@pytest.mark.skipif(os.uname().sysname != "Linux" or os.uname().machine != "x86_64", reason="numbers of system calls")
 def test_kills_at_each_step_leave_the_old_file_or_the_new(tmp_path):
     (struck,) = run(KILLS, tmp_path, 1, 40)
-    assert {"linkat", "rename", "fsync", "write", "openat"} <= set(eval(struck))
+    steps = {"linkat", "rename", "fsync", "write", "openat"} if os.uname()[::4] == ("Linux", "x86_64") else set()
+    assert steps <= set(eval(struck))
 
 
 @pytest.mark.campaign

@@ -30,7 +30,7 @@ def alone(**given):
 
 
 def slowly(trial, prior):
-    """The same trial with a window of keys, key by key: chunks of a window of 50 hold one key."""
+    """Repeat a trial with a window of keys, key by key: chunks of a window of 50 hold one key."""
     f, window = trial.build(), deque(maxlen=50)
     hashes = lately.hash_keys(KEYS)  # a filter is given the hashes as its keys
     penalty, plain, mistakes = 0.0, 0.0, [0, 0]

@@ -23,6 +23,14 @@ def counted(layout, **change):
     return lately.AgePartitionedBloomFilter.from_parameters(**given)
 
 
+def bloom(**change):
+    given = {"capacity": 1000, "k": 6, **change}
+    return lately.BloomFilter.from_parameters(**given)
+
+
+FADING = lately.baselines.GeneralizedBloomFilter(1000, 0.01)
+
+
 @pytest.mark.parametrize("gap", [0, 200, 2000])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_machines_together_are_one_machine_that_saw_all(layout, gap):
@@ -41,12 +49,25 @@ def test_machines_together_are_one_machine_that_saw_all(layout, gap):
     assert (paris.to_bytes(), tokyo.to_bytes()) == before
 
 
+@pytest.mark.parametrize("size", [{"bits": 9000}, {"slice_bits": 1500}])
+def test_a_union_of_bloom_filters_is_the_filter_that_took_all_keys(size):
+    here, there, both = (bloom(**size) for _ in range(3))
+    here.insert(np.arange(700))
+    there.insert(np.arange(600, 1300))
+    both.insert([*range(700), *range(600, 1300)])
+    union = here.union(there)
+    assert union.to_bytes() == both.to_bytes()
+    assert (union.inserted, type(union)) == (1400, lately.BloomFilter)
+
+
 def test_an_empty_filter_changes_nothing():
     full = timed("plain")
     full.insert(np.arange(300), at=np.arange(300))
     assert full.union(timed("plain")).to_bytes() == full.to_bytes()
     assert timed("plain").union(full).to_bytes() == full.to_bytes()
     assert full.union(full).query(np.arange(300), at=300).all()
+    for ahead, seconds in (("0 s", 0.0), ("90 s", 90.0), (None, None)):
+        assert timed("plain", max_ahead=ahead).union(timed("plain", max_ahead="3 d")).max_ahead == seconds
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -84,6 +105,8 @@ def test_counts_in_different_generations_are_refused():
         (timed("plain"), timed("plain", slice_bits=4001), "slice_bits is 4000 here and 4001 there"),
         (timed("lines"), timed("lines", parts=4), "parts is 8 here and 4 there"),
         (timed("plain"), timed("lines"), "slice_bits is 4000 here and 0 there"),
+        (bloom(bits=9), bloom(bits=9, capacity=1001), "capacity is 1000 insertions here and 1001 insertions there"),
+        (FADING, FADING, "cannot merge these filters"),
     ],
 )
 def test_what_differs_is_named(a, b, words):

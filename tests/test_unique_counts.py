@@ -75,9 +75,3 @@ def test_missing_keys_are_counted_as_requested():
     assert [kept.count for kept in lately.unique(keys, 9, counts=True, missing="distinct")] == [1, 2, 1, 1]
     rows = [["a", None], ["a"], ["a", None]]
     assert [kept.count for kept in lately.unique(rows, 9, counts=True)] == [2, 1]
-
-
-@pytest.mark.parametrize("given", [{"fpr": 0.01}, {"filter": "swamp"}])
-def test_a_filter_has_no_counts(given):
-    with pytest.raises(ValueError, match="counts=True needs the exact answer"):
-        lately.unique(["a"], 9, counts=True, **given)

@@ -93,7 +93,7 @@ class Stream:
 
     @cached_property
     def held(self) -> NDArray[np.float64]:
-        """The same between the latest times seen at either click, which is what a filter keeps."""
+        """Seconds between the latest times seen at either click of a key, which is what a filter keeps."""
         return self.latest - self._greatest_before(self.latest)
 
     def _greatest_before(self, times: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -102,9 +102,9 @@ class Stream:
         return greatest.fillna(-np.inf).to_numpy()
 
     def squeezed(self, events: int) -> tuple["Stream", slice]:
-        """This many clicks from the first tenth on within one minute, later ones moved up; and which clicks they are.
+        """Return a stream with `events` clicks within one minute, later ones moved up; and which clicks they are.
 
-        Within the minute they come evenly, and step back as they did.
+        The minute begins after the first tenth. In it they come evenly, and step back as they did.
         """
         begin = len(self.times) // 10
         end = begin + events

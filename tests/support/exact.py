@@ -1,8 +1,61 @@
 """The reference for filters: the exact sliding window, as one would write it in Python."""
 
+import math
 import sys
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+
+def repeats(
+    keys: Iterable[Any], window: float, times: Sequence[float] | None = None, refresh: Any = True
+) -> list[bool]:
+    """Return the exact answers, by a place among the keys that count, or a time, for every key seen so far."""
+    last: dict[Any, float] = {}
+    mask, counted = [], 0
+    for i, key in enumerate(keys):
+        now = counted if times is None else times[i]
+        seen = key in last and now - last[key] <= window
+        mask.append(seen)
+        if refresh is True or not seen:
+            last[key] = max(now, last.get(key, now))
+        counted += refresh != "delivered" or not seen
+    return mask
+
+
+def check(
+    keys: Iterable[Any],
+    answers: Iterable[bool],
+    window: float,
+    slack: float,
+    refresh: Any,
+    fpr: float,
+    clock: Sequence[float] | None = None,
+) -> tuple[int, int]:
+    """Check that no answer misses a key of the window, and that beyond the slack no more are marked than `fpr` allows.
+
+    `clock` has the moment of each key; without it a moment is a number of insertions. Within the slack either answer is
+    right. Returns how many keys were new or older than that, and how often a key came through again.
+    """
+    last: dict[Any, float] = {}
+    mistaken = set()  # A key reported by mistake may be queried again before the cells change: that is one mistake.
+    fresh = marked = again = inserted = 0
+    for i, (key, seen) in enumerate(zip(keys, answers, strict=True)):
+        now = inserted if clock is None else clock[i]
+        age = now - last.get(key, -math.inf)
+        assert seen or age > window, f"key {i} was seen {age} ago"
+        if age > window + slack and key not in mistaken:
+            fresh += 1
+            marked += seen
+            mistaken.add(key)
+        if refresh is True or not seen:
+            again += not seen and key in last
+            last[key] = now
+            mistaken.discard(key)
+        inserted += refresh != "delivered" or not seen
+    # 6 standard deviations and 6 keys: exceeded once in a million seeds, and the seeds are fixed.
+    assert marked <= fresh * fpr + 6 * math.sqrt(fresh * fpr) + 6, f"{marked} of {fresh}"
+    return fresh, again
 
 
 class ExactWindow:

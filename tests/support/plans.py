@@ -55,7 +55,7 @@ def timers(window, k, l, **others):  # noqa: E741
 
 
 def timers_in_lines(window, k, l, **others):  # noqa: E741
-    """The same in one line or two of a few pages."""
+    """A timing filter in one line or two of a few pages."""
     lines, bpt = 1 + l % 2, (l + 1).bit_length()
     k = max(lines, min(k, 8 * lines))
     return lately.TimingBloomFilter.from_parameters(window, k, bpt, blocks=l, pages=1 + l % 3, lines=lines, **others)

@@ -48,7 +48,7 @@ class Condition:
 
     @cached_property
     def probability(self) -> float | Floats:
-        """That of all keys, or of each by its number."""
+        """Probability of all keys, or of each by its number."""
         if isinstance(self.law, lately.Uniform):
             return self.law.probability()
         return np.asarray(self.law.probability(np.arange(UNIVERSE + 1)))

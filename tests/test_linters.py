@@ -1,6 +1,6 @@
 """Checks of the repository: the tests of the core, linters, types, documents.
 
-They start when the run begins, beside the other tests, and are waited for at its end: `running` in conftest.py.
+They start when the run begins, beside the other tests, and are waited for at its end: `running_checks` in conftest.py.
 Linters read tracked files only, so that a file that a user leaves in the clone fails no test.
 """
 
@@ -38,9 +38,9 @@ CHECKS = {
 
 
 @pytest.mark.parametrize("name", CHECKS)
-def test_check_passes(running, name):
+def test_check_passes(running_checks, name):
     assert shutil.which(CHECKS[name][0]), "the tests need Rust, from https://rustup.rs"
-    output = running / name.replace(" ", "-")
+    output = running_checks / name.replace(" ", "-")
     while not (status := output.with_suffix(".status")).exists():
         time.sleep(0.1)
     assert int(status.read_text()) == 0, output.read_text()
