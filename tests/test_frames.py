@@ -29,7 +29,7 @@ class Capsule:
 
 
 class Array:
-    """The same of one batch."""
+    """A batch that other libraries read by Arrow's C interface."""
 
     def __init__(self, batch):
         self.batch = batch

@@ -93,7 +93,7 @@ def test_a_checkpoint_is_not_replaced_by_an_earlier_one():
 
 
 def test_a_late_write_of_a_site_taken_for_dead_replaces_nothing():
-    """Its successor has started, and saved, while it hung in the middle of a write."""
+    """A successor has started, and saved, while the site hung in the middle of a write."""
     kept = Slow()
     dead = Site(bloom(), name="site", store=kept, interval=0)
     duplicated(dead, HASHES[:100])

@@ -227,7 +227,7 @@ impl<const LANES: usize> Page<'_, LANES> {
         loaded
     }
 
-    /// The lanes that have all bits of the key in all its lines, by age from the newest of a rotation.
+    /// Returns the lanes that have all bits of the key in all its lines, by age from the newest of a rotation.
     #[inline(always)]
     fn complete<const LINES: usize>(probe: &Probe<LINES>, loaded: &Loaded<LINES>, rotation: i64) -> u32 {
         let mut missing = [0; WORDS];
@@ -245,14 +245,14 @@ impl<const LANES: usize> Page<'_, LANES> {
         (complete * (u32::MAX / Self::ALL)).rotate_right(slot::<LANES>(rotation) as u32) & Self::ALL
     }
 
-    /// Those of the complete lanes that count for a lookup, though the page is behind the clock.
+    /// Returns the complete lanes that a lookup counts, where the page is behind the clock.
     #[cold]
     fn counted(complete: u32, rotation: i64, timing: &impl Timing) -> u32 {
         let behind = timing.rotation_to_read().saturating_sub(rotation).max(0);
         complete & Self::ALL.unbounded_shr(u32::try_from(behind).unwrap_or(u32::MAX))
     }
 
-    /// Whether k lanes in a row are complete.
+    /// Returns whether k lanes in a row are complete.
     #[inline(always)]
     fn holds(&self, mut complete: u32) -> bool {
         // No loop for the k that the planner takes.
