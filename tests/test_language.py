@@ -145,7 +145,7 @@ def long_functions(sources: Sources) -> Iterator[str]:
 
 # What is counted, and the highest count that passes. Lower it with the count.
 LIMITS = {
-    phrases: 3,
+    phrases: 1,
     openings: 0,
     repeated_types: 0,
     many_parameters: 2,

@@ -13,7 +13,7 @@ KEYS = np.arange(3_000)
 
 
 def fail_once(marker, how):
-    """Fail as `how` says, the first time that this is called with a marker."""
+    """Fail as `how` names, the first time that this is called with a marker."""
     if not marker.exists():
         marker.touch()
         if how == "dies":

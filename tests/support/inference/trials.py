@@ -149,23 +149,6 @@ def make(family: str, condition: Condition, bits_per_key: float, parameters: Par
     return subject
 
 
-def missing() -> list[str]:
-    """Families that compute no probabilities yet."""
-    condition = Condition("uniform", 2**10, lately.Uniform(2**10))
-
-    def has_posterior(family: str) -> bool:
-        for parameters in grid(family):
-            try:
-                make(family, condition, 200, parameters).posterior(np.arange(1), 0.5)
-                return True
-            except ValueError as error:
-                if "cannot tell probabilities" in str(error):
-                    return False
-        raise ValueError(f"{family} has no shape for 200 bits per key")
-
-    return [family for family in GRIDS if not has_posterior(family)]
-
-
 @dataclass
 class Outcome:
     """Queries of a trial: answers without inference, posteriors, truth, and what a wrong answer costs."""
