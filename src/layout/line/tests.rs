@@ -8,7 +8,7 @@ use crate::memory::bits::ones;
 
 const PAGES: u64 = 5;
 /// The number of keys of a test. Miri is slow.
-const KEYS: u64 = if cfg!(miri) { 60 } else { 900 };
+const KEYS: u64 = if cfg!(miri) { 41 } else { 900 };
 
 fn hashes(count: u64) -> Vec<u64> {
     let hash = |i: u64| xxhash_rust::xxh3::xxh3_64(&(i % 300).to_le_bytes());
@@ -23,6 +23,8 @@ fn runs(len: usize) -> impl Iterator<Item = (Range<usize>, i64, u64)> {
         .windows(2)
         .zip(ages.into_iter().cycle())
         .map(|(cut, (at, pending))| (cut[0]..cut[1], at, pending))
+        // Empty runs are as quick as others, but not under Miri.
+        .filter(|(run, ..)| !cfg!(miri) || !run.is_empty())
         .collect::<Vec<_>>()
         .into_iter()
 }
