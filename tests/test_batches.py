@@ -78,6 +78,17 @@ def test_a_batch_with_times_is_its_single_calls(name, refresh):
             assert inserting.to_bytes() == f.to_bytes(), size
 
 
+@pytest.mark.parametrize("make", [pytest.param(make, id=name) for name, make in [*COUNTED.items(), *TIMED.items()]])
+def test_a_batch_of_three_pieces_of_4096_is_its_single_calls(make):
+    keys, f, inserting, one_by_one = stream(8300), make(), make(), make()
+    at = None if f.lateness is None else times(8300)
+    moments = [None] * 8300 if at is None else at.tolist()
+    seen = [one_by_one.seen(key, at=moment) for key, moment in zip(keys.tolist(), moments, strict=True)]
+    assert f.duplicated(keys, at=at).tolist() == seen
+    inserting.insert(keys, at=at)
+    assert f.to_bytes() == inserting.to_bytes() == one_by_one.to_bytes()
+
+
 @pytest.mark.parametrize("name", TIMED)
 def test_a_batch_of_queries_is_its_single_queries_at_any_times(name):
     f = TIMED[name]()

@@ -24,7 +24,10 @@ LEAVES = [
     *((kind, lambda i: i) for kind in (pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64())),
     (pa.float16(), lambda i: np.float16(i / 4)),
     *((kind, lambda i: i / 4) for kind in (pa.float32(), pa.float64())),
-    *((kind, lambda i: "x" * (i % 20) + str(i)) for kind in (pa.string(), pa.large_string(), pa.string_view())),
+    *(
+        (kind, lambda i: "xé語"[i % 3] * (i % 20) + str(i))
+        for kind in (pa.string(), pa.large_string(), pa.string_view())
+    ),
     *((kind, lambda i: b"y" * (i % 20) + bytes([i])) for kind in (pa.binary(), pa.large_binary(), pa.binary_view())),
     (pa.binary(3), lambda i: bytes([i, i, 7])),
     *(
@@ -173,6 +176,22 @@ def check(chance):
     f.insert(table.slice(n // 2))
     assert f.query(table.slice(n // 2)).all()
     return checked
+
+
+def test_slices_of_columns_of_every_type_have_the_hashes_of_their_plain_values():
+    for kind, value in LEAVES:
+        values = [None if i % 11 == 3 else value(i) for i in range(70)]
+        holders, texts = [array_of(values, kind)], "string" in str(kind)
+        if texts:
+            holders += [pa.array(values, kind).dictionary_encode(), pl.Series(values)]
+            rows = list(zip(values, range(70), strict=True))
+            frame = pl.DataFrame(rows, orient="row")
+        for part in (slice(0, 0), slice(1, 9), slice(7, 70)):
+            expected = lately.hash_keys(values[part]).tolist()
+            for holder in holders:
+                assert lately.hash_keys(holder[part]).tolist() == expected, (kind, type(holder), part)
+            if texts:
+                assert lately.hash_keys(frame[part]).tolist() == lately.hash_keys(rows[part]).tolist(), part
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -92,10 +92,11 @@ def test_times_that_cannot_be_are_refused_and_change_nothing(call, at, kind, wor
     assert f.to_bytes() == before
 
 
+@pytest.mark.parametrize("name", ["plain", "lines"])
 @pytest.mark.parametrize("place", [0, 5000, 9000, 9999])
 @pytest.mark.parametrize("bad", ["late", math.nan, math.inf, -math.inf, 1e10])
-def test_a_bad_time_deep_in_a_batch_refuses_the_whole_batch(bad, place):
-    f = TIMED["plain"]()
+def test_a_bad_time_deep_in_a_batch_refuses_the_whole_batch(bad, place, name):
+    f = TIMED[name]()
     at = np.arange(10_000.0)
     f.insert(["x"], at=0)
     at[place] = place - 8.5 if bad == "late" else bad

@@ -81,7 +81,7 @@ PREFERENCES = [
 
 @pytest.mark.parametrize(("prefer", "request_"), PREFERENCES)
 def test_the_best_has_the_fewest_bytes_or_the_least_rate_and_by_default_a_slack_of_a_64th(prefer, request_):
-    """Of families that promise and are no baselines; test_front_door.py shows that a filter is the best of its plan."""
+    """Of families that promise and are no baselines. A filter is the best of its plan."""
     plan = lately.plan(**request_, prefer=prefer)
     most = math.inf if prefer == "memory" else request_["window"] // 64
     real = [c for c in plan.choices if FAMILIES[c.name].promise and not FAMILIES[c.name].baseline and c.slack <= most]
@@ -93,6 +93,8 @@ def test_the_best_has_the_fewest_bytes_or_the_least_rate_and_by_default_a_slack_
         assert plan.best.fpr == min(c.fpr for c in real)
         assert plan.best.nbytes <= request_["nbytes"]
         assert prefer is None or "lowest rate" in plan.reason
+    f = lately.Filter(**request_, prefer=prefer)
+    assert (f.nbytes, f.fpr) == (plan.best.nbytes, plan.best.fpr)
 
 
 def test_growing_families_are_refused_a_number_of_bytes():

@@ -123,7 +123,7 @@ def test_commands_and_blocks_of_a_page_run_in_its_order(tmp_path):
     assert (tmp_path / "copy").read_text() == "installed\nfirst block\nsecond command\n"
 
 
-def test_a_command_that_fails_ends_the_run_page(tmp_path):
+def test_a_command_that_fails_ends_the_run(tmp_path):
     done = run_page(tmp_path, PAGE.replace("echo installed", "false; echo installed"))
     assert done.returncode == 1
     assert not (tmp_path / "a file").exists()

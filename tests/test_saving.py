@@ -7,6 +7,7 @@ import random
 import struct
 from contextlib import suppress
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ import pytest
 import lately
 from apart import run
 from golden.make import ANSWERS, FILTERS, HERE, answers
+from lately._families import FAMILIES
 from support.round_trips import ROUND_TRIPS, out_of_band
 from support.threads import together
 
@@ -59,14 +61,16 @@ def test_golden_files_answer_as_recorded_and_go_on(name, mmap):
 # ---------------------------------------------------------------------------------------------------- round trips
 
 
-def by_the_clock(max_ahead):
+def by_the_clock(family, max_ahead):
     """A filter for times that lie up to `max_ahead` after the clock."""
-    f = lately.TimingBloomFilter("1h", 0.01, capacity=100, max_ahead=max_ahead)
+    f = FAMILIES[family].make("1h", fpr=0.01, capacity=100, max_ahead=max_ahead)
     f.insert(["x"], at=1000.0)
     return f
 
 
-AHEAD = {f"max_ahead={ahead}": partial(by_the_clock, ahead) for ahead in ("1 d", "0 s", "90 s", None)}
+BY_THE_CLOCK = "age-partitioned", "guarded-epoch-transposed", "timing-growing", "aged-quotient-growing", "time-limited"
+AHEAD = [*product(BY_THE_CLOCK, ("90 s", None)), ("timing-line", "1 d"), ("timing-line", "0 s")]
+AHEAD = {f"{family}, max_ahead={ahead}": partial(by_the_clock, family, ahead) for family, ahead in AHEAD}
 
 
 @pytest.mark.parametrize("name", FILTERS | AHEAD)

@@ -1,10 +1,12 @@
 """Sites of one process, and the lease, which one producer has at a time."""
 
 import asyncio
+import selectors
 import subprocess
 import sys
 import time
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,6 +20,34 @@ from lately.distributed._sites.lease import LeaseServer
 from lately.distributed._sites.local import LocalSites
 from lately.distributed._sites.site import Site
 from support.site import HASHES, Slow, bloom, fences
+
+
+class Clock(selectors.DefaultSelector):
+    """A clock of a loop that goes on to the next timer at once: no lease ends because the machine is busy."""
+
+    now = 0.0
+
+    def select(self, timeout=None):
+        self.now += timeout or 0
+        return super().select(0)
+
+
+@pytest.fixture
+def run(monkeypatch):
+    """Run a coroutine on a loop whose clock goes on to its next timer at once."""
+    clock = Clock()
+    monkeypatch.setattr(_lease, "time", SimpleNamespace(monotonic=lambda: clock.now))
+
+    def new_loop():
+        loop = asyncio.SelectorEventLoop(clock)
+        loop.time = lambda: clock.now
+        return loop
+
+    def run(story):
+        with asyncio.Runner(loop_factory=new_loop) as runner:
+            runner.run(asyncio.wait_for(story(), 20))
+
+    return run
 
 
 def test_local_sites_answer_fail_and_come_back():
@@ -57,7 +87,7 @@ def test_leases_in_process_exclude_each_other():
     assert len(found) == 200
 
 
-def test_the_lease_goes_to_one_producer_at_a_time_and_ends_by_itself():
+def test_the_lease_goes_to_one_producer_at_a_time_and_ends_by_itself(run):
     async def taken(server):
         # It is granted, or 0 comes after a while: then the call is repeated.
         while not (fence := (await server.take())[0]):
@@ -86,10 +116,10 @@ def test_the_lease_goes_to_one_producer_at_a_time_and_ends_by_itself():
         assert not late.done()
         assert await late > fences[1]
 
-    asyncio.run(asyncio.wait_for(story(), 20))
+    run(story)
 
 
-def test_what_is_held_is_left_to_the_next_until_it_is_done():
+def test_what_is_held_is_left_to_the_next_until_it_is_done(run):
     async def story():
         server = LeaseServer(seconds=0.05)
         fence, left, newest, doubtful = await server.take()
@@ -107,12 +137,12 @@ def test_what_is_held_is_left_to_the_next_until_it_is_done():
         assert (await server.take("begun", 2))[1:] == (None, 8, False)
         assert (await server.take())[1:] == (("begun", 2), 8, False)
 
-    asyncio.run(asyncio.wait_for(story(), 20))
+    run(story)
 
 
-def test_a_lease_lasts_while_its_producer_lives():
+def test_a_lease_lasts_while_its_producer_lives(run):
     async def story():
-        server = LeaseServer(seconds=0.4)
+        server = LeaseServer(seconds=0.2)
         first, *_ = await server.take()
         waiting = asyncio.create_task(server.take())
         for _ in range(12):
@@ -127,7 +157,7 @@ def test_a_lease_lasts_while_its_producer_lives():
         third, *_ = await server.take()
         assert third > second
 
-    asyncio.run(asyncio.wait_for(story(), 20))
+    run(story)
 
 
 async def taken(server):
@@ -136,7 +166,7 @@ async def taken(server):
     return answer
 
 
-def test_a_holder_goes_on_when_the_actor_of_the_lease_restarts(monkeypatch):
+def test_a_holder_goes_on_when_the_actor_of_the_lease_restarts(monkeypatch, run):
     monkeypatch.setattr(_lease, "GRACE", 0.3)
 
     async def story():
@@ -156,10 +186,10 @@ def test_a_holder_goes_on_when_the_actor_of_the_lease_restarts(monkeypatch):
         assert (left, newest, doubtful) == (("batch", 1), 7, False)
         assert not await server.hold(fence, 9, "batch", 1)
 
-    asyncio.run(asyncio.wait_for(story(), 20))
+    run(story)
 
 
-def test_a_holder_that_does_not_come_back_to_a_restarted_actor_is_announced(monkeypatch):
+def test_a_holder_that_does_not_come_back_to_a_restarted_actor_is_announced(monkeypatch, run):
     monkeypatch.setattr(_lease, "GRACE", 0.1)
 
     async def story():
@@ -173,10 +203,10 @@ def test_a_holder_that_does_not_come_back_to_a_restarted_actor_is_announced(monk
         await server.give(after, 1, True)
         assert (await taken(server))[3] is False
 
-    asyncio.run(asyncio.wait_for(story(), 20))
+    run(story)
 
 
-def test_a_batch_that_was_finished_meanwhile_is_not_announced(monkeypatch):
+def test_a_batch_that_was_finished_meanwhile_is_not_announced(monkeypatch, run):
     monkeypatch.setattr(_lease, "GRACE", 0.1)
 
     async def story():
@@ -185,7 +215,7 @@ def test_a_batch_that_was_finished_meanwhile_is_not_announced(monkeypatch):
         assert await server.give(first, 5, True)
         assert (await taken(server))[1:] == (None, 5, False)
 
-    asyncio.run(asyncio.wait_for(story(), 20))
+    run(story)
 
 
 class CutOff:
@@ -204,7 +234,7 @@ class CutOff:
             raise ReplacedError
 
 
-def test_a_producer_that_waits_for_the_lease_does_not_get_it_from_an_actor_that_was_replaced(monkeypatch):
+def test_a_producer_that_waits_for_the_lease_does_not_get_it_from_an_actor_that_was_replaced(monkeypatch, run):
     """Else two producers would write, as a successor may have granted one meanwhile."""
     monkeypatch.setattr(_actors, "Incarnation", CutOff)
 
@@ -223,10 +253,10 @@ def test_a_producer_that_waits_for_the_lease_does_not_get_it_from_an_actor_that_
         with pytest.raises(ReplacedError):
             await actor._of("take")
 
-    asyncio.run(asyncio.wait_for(story(), 20))
+    run(story)
 
 
-def test_of_two_holders_of_before_the_later_one_has_the_lease(monkeypatch):
+def test_of_two_holders_of_before_the_later_one_has_the_lease(monkeypatch, run):
     monkeypatch.setattr(_lease, "GRACE", 0.1)
 
     async def story():
@@ -241,7 +271,7 @@ def test_of_two_holders_of_before_the_later_one_has_the_lease(monkeypatch):
         assert not await server.renew(early)
         assert (await waiting)[1:3] == (("late",), 2)
 
-    asyncio.run(asyncio.wait_for(story(), 20))
+    run(story)
 
 
 def test_the_distributed_part_is_not_imported_until_it_is_used_and_needs_no_ray_then():

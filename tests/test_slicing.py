@@ -1,4 +1,4 @@
-"""Formulas of a filter over several sites, beside simulations of it, and the doctests of what `_core` alone has."""
+"""Formulas of a filter over several sites, beside simulations of it."""
 
 import numpy as np
 import pytest

@@ -109,8 +109,8 @@ def strike_at(call):
     libc = ctypes.CDLL(None, use_errno=True)
     assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program, 0, 0) == 0
 
-def filter_of(version):
-    f = lately.AgePartitionedBloomFilter(20_000, 0.01)
+def filter_of(version, window=20_000):
+    f = lately.AgePartitionedBloomFilter(window, 0.01)
     f.insert(range(version))
     return f
 
@@ -123,7 +123,9 @@ for number in range(count):
     if rng.random() < 0.1 and version:
         os.remove(path)
         version = 0
-    files = [filter_of(version + step) for step in (1, 2, 3)]
+    # A file of megabytes, so that a kill comes within its write.
+    large = not aimed and number % 8 == 1
+    files = [filter_of(version + step, 2_000_000 if large else 20_000) for step in (1, 2, 3)]
     read_end, write_end = os.pipe()
     child = os.fork()
     if child == 0:
@@ -136,7 +138,7 @@ for number in range(count):
         os._exit(0)
     os.close(write_end)
     if not aimed:
-        time.sleep(rng.uniform(0, 0.01))
+        time.sleep(rng.uniform(0, 0.03 if large else 0.01))
         os.kill(child, signal.SIGKILL)
     ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     done = len(os.read(read_end, 9))

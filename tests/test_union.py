@@ -1,5 +1,7 @@
 """Two filters united: nothing is lost, and filters that cannot be united are refused with the reason."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -67,7 +69,8 @@ def test_an_empty_filter_changes_nothing():
     assert timed("plain").union(full).to_bytes() == full.to_bytes()
     assert full.union(full).query(np.arange(300), at=300).all()
     for ahead, seconds in (("0 s", 0.0), ("90 s", 90.0), (None, None)):
-        assert timed("plain", max_ahead=ahead).union(timed("plain", max_ahead="3 d")).max_ahead == seconds
+        for make in (partial(timed, "plain"), partial(lately.GuardedEpochBloomFilter, "10min", 0.01, capacity=400)):
+            assert make(max_ahead=ahead).union(make(max_ahead="3 d")).max_ahead == seconds
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
