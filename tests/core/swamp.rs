@@ -38,7 +38,7 @@ fn check_window(filter: &mut AnyFilter, window: u64) -> Result<(), String> {
 /// varies as a coin with that rate. The number of different fingerprints varies too from filter to filter: by less than
 /// a sum of W coins with the chance that a key collides with another, which is at most the rate.
 fn check_rate(make: Make, window: u64, fpr: f64, rate: f64) -> Result<(), String> {
-    let (filters, trials) = if window > 1000 { (20, 20_000) } else { (400, 1000) };
+    let (filters, trials) = if window > 1000 { (support::trials(40), 20_000) } else { (support::trials(1600), 1000) };
     let mut reported = 0;
     for stream in 0..filters {
         let mut filter = make(window, fpr);

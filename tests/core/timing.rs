@@ -262,7 +262,7 @@ fn fresh_keys_are_reported_by_lines_as_often_as_computed() {
         let shape = line::TimingLineShape::new(k, bpt, blocks, pages, lines).unwrap();
         // A campaign measures to 1 %. The error grows as the inverse root of the number of filters.
         let campaign_filters: u64 = if bpt < 6 { 24 } else { 8 };
-        let filters = if support::campaign() { campaign_filters } else { 8 };
+        let filters = if support::campaign() { campaign_filters } else { 4 };
         let detectable = 0.01 * (campaign_filters as f64 / filters as f64).sqrt();
         let (now, error) = check_lines(shape, window, filters, 50_000);
         let theory = shape.false_positive_rate(window);
