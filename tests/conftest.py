@@ -82,12 +82,26 @@ def ray_cluster():
                     raise
             gc.collect()
     yield ray
-    # Ray was once seen to wait for ever here, for a cluster that was there. Its processes end with this one.
-    ending = threading.Thread(target=ray.shutdown, daemon=True)
-    ending.start()
-    ending.join(30)
-    if ending.is_alive():
-        atexit.unregister(ray.shutdown)
+    end_cluster()
+
+
+def end_cluster():
+    """End this process's cluster, if there is one."""
+    if ray := sys.modules.get("ray"):
+        # Ray was once seen to wait for ever here, for a cluster that was there. Its processes end with this one.
+        ending = threading.Thread(target=ray.shutdown, daemon=True)
+        ending.start()
+        ending.join(30)
+        if ending.is_alive():
+            atexit.unregister(ray.shutdown)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item, nextitem):
+    """End the cluster after the last test that shares it: its idle processes take a tenth of a core."""
+    last = Together.scope(item.nodeid) == "ray" and (nextitem is None or Together.scope(nextitem.nodeid) != "ray")
+    if last and "PYTEST_XDIST_WORKER" in os.environ:
+        end_cluster()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -140,7 +154,6 @@ class Together(LoadScopeScheduling):
             "test_deduplicate",
             "test_distributed_ray",
             "test_retried_tasks",
-            "test_sliced_async",
             "test_sliced_on_ray",
             "test_sliced_overfull",
             "test_tree_on_ray",
