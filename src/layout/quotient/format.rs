@@ -145,23 +145,23 @@ impl Format {
         let lane = if bits < 16 { 1 } else { 2 };
         let ends = OCCUPIED + shape.buckets + shape.eviction_buckets;
         let planes = bits - 8 * lane;
-        let offset = |field: u32| ends + field * shape.slots;
         let lane_fingerprint_bits = fingerprint_bits.min(8 * lane);
-        let bits_of = |selects: &dyn Fn(u32, u32) -> bool| {
+        // The ends, the planes of the values, and those of the counts.
+        let of_slots: Vec<_> =
+            (0..=planes + count_bits).map(|field| LineField::new(ends + field * shape.slots, shape.slots)).collect();
+        let bits_of = |of_field: &dyn Fn(u32) -> u64| {
             let mut line = AlignedLine([0; 8]);
-            for (field, slot) in
-                (0..=planes + count_bits).flat_map(|field| (0..shape.slots).map(move |slot| (field, slot)))
-            {
-                let bit = offset(field) + slot;
-                line.0[(bit / 64) as usize] |= u64::from(selects(field, slot)) << (bit % 64);
+            for (number, field) in (0..).zip(&of_slots) {
+                field.set(&mut line.0, of_field(number) & field.mask);
             }
             line
         };
-        let slots = 0..64;
+        // All bits of the fields that a number selects, by one bit each.
+        let selected = |fields: u32| bits_of(&|field| u64::MAX * u64::from(fields >> field & 1));
         let low = planes.min(LOW_PLANES);
         let fingerprint_planes = fingerprint_bits - lane_fingerprint_bits;
         let occupied = LineField::new(OCCUPIED, shape.buckets + shape.eviction_buckets);
-        let of_slots = (0..=planes + count_bits).map(|field| LineField::new(offset(field), shape.slots));
+        let (of_values, of_counts) = of_slots[1..].split_at(planes as usize);
         Self {
             shape,
             fingerprint_bits,
@@ -172,20 +172,18 @@ impl Format {
             lane_fingerprint: (1 << lane_fingerprint_bits) - 1,
             lane_fingerprint_bits,
             occupied,
-            ends: LineField::new(ends, shape.slots),
-            planes: (1..=planes).map(|plane| LineField::new(offset(plane), shape.slots)).collect(),
+            ends: of_slots[0],
+            planes: of_values.to_vec(),
             fingerprint_planes: fingerprint_planes as usize,
-            count_planes: (1..=count_bits).map(|plane| LineField::new(offset(planes + plane), shape.slots)).collect(),
-            from: slots.clone().map(|slot| bits_of(&|_, s| s >= slot)).collect(),
-            at: slots.map(|slot| bits_of(&|_, s| s == slot)).collect(),
-            fields: (0..2 << low).map(|bits: u32| bits_of(&|field, _| bits >> field & 1 == 1)).collect(),
-            high_fields: (0..1 << (planes - low))
-                .map(|bits: u32| bits_of(&|field, _| field <= planes && bits << low << 1 >> field & 1 == 1))
-                .collect(),
-            tag_fields: bits_of(&|field, _| (fingerprint_planes + 1..=planes).contains(&field)),
-            shifts: iter::once(occupied).chain(of_slots).map(LineField::shifts).collect(),
+            count_planes: of_counts.to_vec(),
+            from: (0..64).map(|slot| bits_of(&|_| u64::MAX << slot)).collect(),
+            at: (0..64).map(|slot| bits_of(&|_| 1 << slot)).collect(),
+            fields: (0..2 << low).map(selected).collect(),
+            high_fields: (0..1 << (planes - low)).map(|planes: u32| selected(planes << low << 1)).collect(),
+            tag_fields: selected((2 << planes) - (2 << fingerprint_planes)),
+            shifts: iter::once(&occupied).chain(&of_slots).map(|field| field.shifts()).collect(),
             outside: {
-                let mut outside = AlignedLine(bits_of(&|_, _| true).0.map(|word| !word));
+                let mut outside = AlignedLine(selected(u32::MAX).0.map(|word| !word));
                 outside.0[0] &= !(occupied.mask << OCCUPIED);
                 outside
             },
