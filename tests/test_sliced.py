@@ -12,7 +12,7 @@ from lately._core import Slice, part_of
 from lately.distributed import SlicedFilter
 from lately.distributed._slices import sliced as _sliced
 from support.planned import planned
-from support.sliced import sites_of_cells, timers
+from support.sliced import sites_of_cells, timers, timers_in_lines
 
 TIMED = {
     "epochs": lambda **more: planned(lately.GuardedEpochBloomFilter, "10min", 0.01, capacity=500, **more),
@@ -47,7 +47,7 @@ CELLS = {
         "10min", 0.02, capacity=400, lateness="90s", seed=3, layout="sliced"
     ),
     "timers, equal": lambda: timers(equal_timers=2),
-    "timers in lines": lambda: timers(slice_timers=None, pages=2, lines=2),
+    "timers in lines": timers_in_lines,
 }
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import lately
+from support.planned import from_parameters
 
 LAYOUTS = {
     "plain": {"slice_bits": 4000},
@@ -17,12 +18,12 @@ LAYOUTS = {
 
 def timed(layout, **change):
     given = {"window": "10min", "k": 3, "l": 5, "capacity": 400, **LAYOUTS[layout], **change}
-    return lately.AgePartitionedBloomFilter.from_parameters(**given)
+    return from_parameters(lately.AgePartitionedBloomFilter, **given)
 
 
 def counted(layout, **change):
     given = {"window": 301, "k": 3, "l": 5, **LAYOUTS[layout], **change}
-    return lately.AgePartitionedBloomFilter.from_parameters(**given)
+    return from_parameters(lately.AgePartitionedBloomFilter, **given)
 
 
 def bloom(**change):
