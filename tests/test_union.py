@@ -28,7 +28,7 @@ def counted(layout, **change):
 
 def bloom(**change):
     given = {"capacity": 1000, "k": 6, **change}
-    return lately.BloomFilter.from_parameters(**given)
+    return from_parameters(lately.BloomFilter, **given)
 
 
 FADING = lately.baselines.GeneralizedBloomFilter(1000, 0.01)

@@ -245,7 +245,7 @@ def bloom() -> lately.Filter:
 
 
 def bloom_in_slices() -> lately.Filter:
-    f = lately.BloomFilter.from_parameters(500, k=7, slice_bits=777, seed=13)
+    f = lately.BloomFilter.from_partitioned_parameters(500, k=7, slice_bits=777, seed=13)
     f.insert([(i, str(i)) for i in range(300)])
     f.duplicated(np.arange(900) % 401)
     return f

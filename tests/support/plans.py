@@ -81,7 +81,7 @@ COUNTED["stable"] = lambda: lately.baselines.StableBloomFilter.from_parameters(
     300, k=2, slice_cells=1500, bits=2, decrements=20
 )
 COUNTED["bloom"] = lambda: lately.BloomFilter.from_parameters(5000, k=4, bits=30_000)
-COUNTED["bloom in slices"] = lambda: lately.BloomFilter.from_parameters(5000, k=4, slice_bits=7500)
+COUNTED["bloom in slices"] = lambda: lately.BloomFilter.from_partitioned_parameters(5000, k=4, slice_bits=7500)
 COUNTED["generalized"] = lambda: lately.baselines.GeneralizedBloomFilter.from_parameters(300, bits=2000, k1=2, k0=3)
 COUNTED["swamp"] = lambda: lately.Swamp.from_parameters(300, slots=320, remainder_bits=4)
 TIMED = {name: lambda make=make: make("60s", 3, 5, capacity=300, lateness="7s") for name, make in PLANS.items()}
