@@ -12,7 +12,7 @@ WINDOW = 1000
 NAMES = ["guarded-epoch", "guarded-epoch-transposed", "guarded-epoch-512", "age-partitioned", "age-partitioned-512"]
 FILTERS = {name: partial(EVERY[name].make, WINDOW, fpr=0.01) for name in [*NAMES, "timing", "timing-line"]} | {
     "timing, B = 1": partial(EVERY["timing"].make, WINDOW, fpr=0.01, slack=0),
-    "timing, two lines, B = 1": lambda: lately.TimingBloomFilter.from_parameters(
+    "timing, two lines, B = 1": lambda: lately.TimingBloomFilter.from_line_parameters(
         WINDOW, k=10, bpt=10, blocks=WINDOW - 1, pages=7, lines=2
     ),
 }

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import lately
-from support.plans import COUNTED, TIMED, plan
+from support.plans import COUNTED, TIMED
 
 
 @pytest.mark.parametrize("name", TIMED)
@@ -52,7 +52,9 @@ def test_now_is_never_late_even_when_time_ran_ahead():
 
 def test_the_ends_of_time():
     for window in ("1ns", "3ns", "1s", "40000d"):
-        f = plan(window, k=2, l=3, slice_bits=500, capacity=10, max_ahead=None)
+        f = lately.AgePartitionedBloomFilter.from_parameters(
+            window, k=2, l=3, slice_bits=500, capacity=10, max_ahead=None
+        )
         for at in (np.datetime64(-(2**63) + 1, "ns"), 0, np.datetime64(2**63 - 1, "ns")):
             f.insert(["a"], at=at)
             assert f.query(["a"], at=at).all()

@@ -23,11 +23,20 @@ MAKERS = {
     "slices": (A, COUNT),
     "slices of time": (A, TIME),
     "slices from": (A.from_parameters, {"window": 100, "k": 3, "l": 5, "slice_bits": 500}),
+    "slices from blocks": (A.from_block_parameters, {"window": 100, "k": 3, "l": 5, "blocks": 5}),
+    "slices from lines": (A.from_line_parameters, {"window": 100, "k": 3, "l": 5, "pages": 5, "lines": 1}),
     "epochs": (G, COUNT),
     "epochs of time": (G, TIME),
     "epochs from": (G.from_parameters, {"window": 100, "r": 5, "k": 3, "segment_bits": 500}),
+    "epochs from blocks": (G.from_block_parameters, {"window": 100, "r": 5, "blocks": 5}),
+    "epochs from lines": (G.from_line_parameters, {"window": 100, "r": 7, "pages": 5, "lines": 1}),
+    "epochs from positions": (G.from_transposed_parameters, {"window": 100, "r": 7, "k": 3, "positions": 500}),
     "bloom": (lately.BloomFilter, {"capacity": 1000, "fpr": 0.01}),
     "bloom from": (lately.BloomFilter.from_parameters, {"capacity": 1000, "k": 3, "bits": 500}),
+    "bloom from slices": (
+        lately.BloomFilter.from_partitioned_parameters,
+        {"capacity": 1000, "k": 3, "slice_bits": 500},
+    ),
     "swamp": (lately.Swamp, COUNT),
     "swamp from": (lately.Swamp.from_parameters, {"window": 100, "slots": 128, "remainder_bits": 5}),
     "buffer": (FingerprintBuffer, COUNT),
@@ -36,9 +45,9 @@ MAKERS = {
     "timing of time": (lately.TimingBloomFilter, TIME),
     "timing from": (lately.TimingBloomFilter.from_parameters, TIMERS),
     "timing of time from": (lately.TimingBloomFilter.from_parameters, TIMERS | {"window": "1min", "capacity": 100}),
-    "timing lines from": (
-        lately.TimingBloomFilter.from_parameters,
-        TIMERS | {"slice_timers": None, "pages": 5, "lines": 1},
+    "timing from lines": (
+        lately.TimingBloomFilter.from_line_parameters,
+        {"window": 100, "k": 3, "bpt": 4, "blocks": 9, "pages": 5, "lines": 1},
     ),
     "generalized": (GeneralizedBloomFilter, COUNT),
     "generalized from": (GeneralizedBloomFilter.from_parameters, {"window": 1000, "bits": 5000, "k1": 3, "k0": 4}),
@@ -88,10 +97,10 @@ EVERYWHERE = {
     "seed": [*((x, ValueError) for x in (-1, 2**64, 2**100, b"short")), *((x, TypeError) for x in ("0", 0.0, [5]))],
     "capacity": [*((x, ValueError) for x in (0, -1, 2**62 + 1, 2**64, 2**100)), (1000.5, TypeError)],
 }
-# What `from_parameters` accepts of no number that makes a filter.
+# What constructors from parameters accept of no number that makes a filter.
 NUMBERS = [
     *("k", "l", "bits", "slice_bits", "slots", "fingerprint_bits", "bpt", "blocks", "slice_timers", "pages", "lines"),
-    *("k1", "k0", "slice_cells", "decrements", "r", "segment_bits"),
+    *("k1", "k0", "slice_cells", "decrements", "r", "segment_bits", "positions"),
 ]
 
 
@@ -116,9 +125,8 @@ def grid():
             yield from ((name, {parameter: x}, kind, parameter) for x, kind in EVERYWHERE[parameter])
         if "from" in name:
             for parameter in sorted(good.keys() & set(NUMBERS)):
-                if good[parameter] is not None:
-                    yield from ((name, {parameter: x}, ValueError, parameter) for x in (0, -1, 2**64, 2**100))
-                    yield from ((name, {parameter: x}, TypeError, parameter) for x in (1.5, "1"))
+                yield from ((name, {parameter: x}, ValueError, parameter) for x in (0, -1, 2**64, 2**100))
+                yield from ((name, {parameter: x}, TypeError, parameter) for x in (1.5, "1"))
         elif "nbytes" in taken:
             for x in (-1, 0, 7, 2**64):
                 yield name, {"fpr": None, "nbytes": x, "window": 1000, "capacity": None}, ValueError, "nbytes"
@@ -230,7 +238,7 @@ OWN = [
     *((name, {"layout": "sliced", "block_bits": x}, ValueError, "block_bits") for name in RINGS
       for x in (0, -1, 1, 63, 128, 513, 2**32, 2**100)),
     *((name, {"layout": "sliced", "block_bits": x}, TypeError, "block_bits") for name in RINGS for x in ("512", 512.5)),
-    *((name, {"layout": "sliced", "block_bits": 64}, ValueError, "made by from_parameters") for name in RINGS),
+    *((name, {"layout": "sliced", "block_bits": 64}, ValueError, "made by from_block_parameters") for name in RINGS),
     ("epochs", {"layout": "sliced"}, ValueError, "made by from_parameters"),
     ("epochs", {"block_bits": 512}, ValueError, "block_bits does not apply"),
     *((name, {"layout": x}, ValueError, "layout") for name in RINGS for x in ("lines", "", "Line")),
@@ -259,37 +267,29 @@ OWN = [
     *((f"{name} of time", {"window": x}, ValueError, "window") for name in RINGS for x in ("0s", "200000d", "0.1ns")),
     *((f"{name} of time", {"capacity": 2**50}, MemoryError, "bytes") for name in RINGS),
     ("slices from", {"k": 100, "l": 29}, ValueError, "k + l"),
-    *(("slices from", x, ValueError, "slice_bits, blocks and pages")
-      for x in ({"slice_bits": None}, {"blocks": 5}, {"pages": 5})),
-    ("slices from", {"slice_bits": None, "blocks": 0}, ValueError, "blocks"),
-    ("slices from", {"slice_bits": None, "blocks": 5, "block_bits": 100}, ValueError, "block_bits"),
-    *(("slices from", {"slice_bits": None, "blocks": 5, "parts": x}, ValueError, "parts") for x in (3, 16)),
-    ("slices from", {"slice_bits": None, "pages": 0}, ValueError, "pages"),
-    ("slices from", {"slice_bits": None, "pages": 2**27}, ValueError, "pages must lie in 1..=134217727"),
-    ("slices from", {"slice_bits": None, "pages": 5, "l": 4}, ValueError, "k + l must be 8, 16 or 32"),
-    ("slices from", {"slice_bits": None, "pages": 5, "k": 5, "l": 11}, ValueError, "k must lie in 1..=4"),
-    ("slices from", {"slice_bits": None, "pages": 5, "lines": 5}, ValueError, "lines must lie in 1..=4"),
-    ("slices from", {"slice_bits": None, "pages": 5, "lines": "1"}, TypeError, "lines"),
+    *((name, {x: 5}, TypeError, f"unexpected keyword argument '{x}'") for name, x in (
+        ("slices from", "blocks"), ("slices from", "pages"), ("slices from blocks", "slice_bits"),
+        ("epochs from", "blocks"), ("epochs from", "pages"), ("epochs from", "positions"), ("epochs from lines", "k"),
+        ("timing from", "pages"), ("bloom from", "slice_bits"), ("bloom from slices", "bits"),
+        *(("timing from lines", x) for x in ("equal_timers", "part_keys", "part_timers")))),
+    ("slices from blocks", {"block_bits": 100}, ValueError, "block_bits"),
+    *(("slices from blocks", {"parts": x}, ValueError, "parts") for x in (3, 16)),
+    ("slices from lines", {"pages": 2**27}, ValueError, "pages must lie in 1..=134217727"),
+    ("slices from lines", {"l": 4}, ValueError, "k + l must be 8, 16 or 32"),
+    ("slices from lines", {"k": 5, "l": 11}, ValueError, "k must lie in 1..=4"),
+    ("slices from lines", {"lines": 5}, ValueError, "lines must lie in 1..=4"),
     ("slices from", {"slice_bits": 2**63}, ValueError, "bits"),
     ("slices from", {"slice_bits": 2**50}, MemoryError, "bytes"),
     ("slices from", {"window": 5.5}, TypeError, "window"),
     ("epochs from", {"r": 128}, ValueError, "r must lie in 1..=127"),
     ("epochs from", {"k": 65}, ValueError, "k must lie in 1..=64"),
     ("epochs from", {"segment_bits": 2}, ValueError, "segment_bits must be at least k=3"),
-    *(("epochs from", x, ValueError, "k and segment_bits, blocks, pages, and k and positions")
-      for x in ({"k": None}, {"segment_bits": None}, {"blocks": 5}, {"pages": 5}, {"positions": 500})),
-    ("epochs from", {"k": None, "segment_bits": None, "blocks": 0}, ValueError, "blocks"),
-    ("epochs from", {"k": None, "segment_bits": None, "blocks": 5, "block_bits": 100}, ValueError, "block_bits"),
-    ("epochs from", {"k": None, "segment_bits": None, "blocks": 5, "parts": 3}, ValueError, "parts"),
-    ("epochs from", {"k": None, "segment_bits": None, "pages": 5}, ValueError, "r must be 7, 15 or 31"),
-    ("epochs from", {"k": None, "segment_bits": None, "pages": 0, "r": 7}, ValueError, "pages"),
-    ("epochs from", {"k": None, "segment_bits": None, "pages": 5, "r": 7, "lines": 0}, ValueError, "lines"),
-    ("epochs from", {"segment_bits": None, "positions": 500}, ValueError, "r must be 7, 15, 31 or 63"),
-    ("epochs from", {"segment_bits": None, "positions": 2, "r": 7}, ValueError, "positions must be at least k=3"),
-    ("epochs from", {"segment_bits": None, "positions": 500, "r": 7, "k": None}, ValueError, "k and positions"),
-    ("epochs from", {"segment_bits": None, "positions": -1, "r": 7}, ValueError, "positions"),
-    ("epochs from", {"segment_bits": None, "positions": "500", "r": 7}, TypeError, "positions"),
-    ("epochs from", {"segment_bits": None, "positions": 2**50, "r": 7}, MemoryError, "bytes"),
+    ("epochs from blocks", {"block_bits": 100}, ValueError, "block_bits"),
+    ("epochs from blocks", {"parts": 3}, ValueError, "parts"),
+    ("epochs from lines", {"r": 5}, ValueError, "r must be 7, 15 or 31"),
+    ("epochs from positions", {"r": 5}, ValueError, "r must be 7, 15, 31 or 63"),
+    ("epochs from positions", {"positions": 2}, ValueError, "positions must be at least k=3"),
+    ("epochs from positions", {"positions": 2**50}, MemoryError, "bytes"),
     ("epochs from", {"segment_bits": 2**63}, ValueError, "2**60 bytes"),
     ("epochs from", {"segment_bits": 2**50}, MemoryError, "bytes"),
     *(("bloom", {"capacity": x}, TypeError, "capacity") for x in ("1min", None)),
@@ -298,9 +298,7 @@ OWN = [
     ("bloom", {"capacity": 2**50, "fpr": 0.1}, MemoryError, "bytes"),
     ("bloom from", {"k": 129}, ValueError, "k"),
     ("bloom from", {"bits": 2**60 + 1}, ValueError, "bits"),
-    *(("bloom from", {"bits": None, "slice_bits": x}, ValueError, "slice_bits") for x in (0, -1, 2**59, 2**64)),
-    ("bloom from", {"slice_bits": 100}, TypeError, "bits or slice_bits"),
-    ("bloom from", {"bits": None}, TypeError, "bits or slice_bits"),
+    ("bloom from slices", {"slice_bits": 2**59}, ValueError, "slice_bits"),
     ("bloom from", {"bits": 2**58}, MemoryError, "bytes"),
     *((name, {"window": 2**32 + 1}, ValueError, "window") for name in ("swamp", "buffer", "stable", "counting")),
     *((name, {"fpr": 1e-30}, ValueError, "fpr") for name in ("swamp", "buffer", "generalized", "time-limited")),
@@ -357,7 +355,6 @@ OWN = [
     ("timing of time", {"grow": True}, TypeError, "grow"),
     ("timing of time", {"grow": "density", "fpr": None, "nbytes": 1000}, TypeError, "grow goes with fpr"),
     ("timing of time", {"grow": "density", "layout": "line"}, ValueError, "grow does not apply to layout='line'"),
-    ("timing from", {"pages": 5}, TypeError, "slice_timers or pages, and not both"),
     ("timing from", {"k": 65}, ValueError, "k must"),
     *(("timing from", {"bpt": x}, ValueError, "bpt") for x in (1, 33)),
     ("timing from", {"blocks": 15}, ValueError, "blocks"),
@@ -367,12 +364,10 @@ OWN = [
     ("timing from", {"slice_timers": 2**63}, ValueError, "slice_timers"),
     ("timing from", {"slice_timers": 2**53}, MemoryError, "bytes"),
     ("timing from", {"part_keys": 5}, ValueError, "grow is for windows of time"),
-    *(("timing lines from", {"k": x}, ValueError, "k must lie in 1..=8 in lines") for x in (9, 64)),
-    ("timing lines from", {"k": 1, "lines": 2}, ValueError, "k must lie in 2..=16 in lines"),
-    ("timing lines from", {"lines": 3}, ValueError, "lines must lie in 1..=2"),
-    ("timing lines from", {"pages": 2**27}, ValueError, "pages"),
-    ("timing lines from", {"equal_timers": 2}, ValueError, "equal_timers must be 1 with pages, got 2"),
-    *(("timing lines from", {x: 2}, ValueError, f"{x} does not apply") for x in ("part_keys", "part_timers")),
+    *(("timing from lines", {"k": x}, ValueError, "k must lie in 1..=8 in lines") for x in (9, 64)),
+    ("timing from lines", {"k": 1, "lines": 2}, ValueError, "k must lie in 2..=16 in lines"),
+    ("timing from lines", {"lines": 3}, ValueError, "lines must lie in 1..=2"),
+    ("timing from lines", {"pages": 2**27}, ValueError, "pages"),
     *(("timing of time from", {"part_keys": x}, ValueError, "part_keys") for x in (0, -1, 2**62 + 1, 2**64)),
     *(("timing of time from", {"part_timers": x}, ValueError, "part_timers") for x in (0, 2, 3 * 512 + 1, 2**64)),
     *(("timing of time from", {x: 9.5}, TypeError, x) for x in ("part_keys", "part_timers")),
@@ -432,7 +427,7 @@ def test_the_error_names_the_parameter(name):
     make, good = (MAKERS | CALLS)[name]
     wrong = []
     for change, kind, words in [row[1:] for row in [*grid(), *OWN] if row[0] == name]:
-        given = {key: value for key, value in (good | change).items() if value is not None or key in change}
+        given = good | change
         if "nbytes" in change and "window" not in good and "capacity" in good:
             given = {"capacity": 1000, "nbytes": change["nbytes"]} | ({"fpr": 0.01} if "fpr" not in change else {})
         elif "capacity" in change and change["capacity"] is None and "nbytes" in change:

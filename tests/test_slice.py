@@ -10,6 +10,8 @@ from lately._core import Ranges, Slice
 
 NEVER = -(2**63)
 timers, bits = lately.TimingBloomFilter.from_parameters, lately.BloomFilter.from_parameters
+timers_in_lines = lately.TimingBloomFilter.from_line_parameters
+bits_in_slices = lately.BloomFilter.from_partitioned_parameters
 
 
 def minutes(**given):
@@ -19,14 +21,17 @@ def minutes(**given):
 # A filter, and how many insertions are a generation; none where it counts time.
 ROWS = {
     "classical": (lambda: bits(500, k=5, bits=3001), None),
-    "partitioned": (lambda: bits(500, k=4, slice_bits=611), None),
+    "partitioned": (lambda: bits_in_slices(500, k=4, slice_bits=611), None),
     "B=1": (lambda: timers(65, k=4, bpt=7, blocks=64, slice_timers=300), 1),
     "B=7": (lambda: timers(64, k=3, bpt=4, blocks=9, slice_timers=500), 7),
     "no padding": (lambda: timers(61, k=3, bpt=2, blocks=2, slice_timers=300), 30),
     "much padding": (lambda: timers(61, k=3, bpt=10, blocks=3, slice_timers=500), 20),
-    "line, B=1": (lambda: timers(65, k=4, bpt=7, blocks=64, pages=1), 1),
-    "two lines": (lambda: timers(61, k=9, bpt=5, blocks=20, pages=2, lines=2), 3),
-    "time, two lines": (lambda: minutes(k=9, bpt=4, blocks=10, pages=1, lines=2), None),
+    "line, B=1": (lambda: timers_in_lines(65, k=4, bpt=7, blocks=64, pages=1), 1),
+    "two lines": (lambda: timers_in_lines(61, k=9, bpt=5, blocks=20, pages=2, lines=2), 3),
+    "time, two lines": (
+        lambda: timers_in_lines("10min", k=9, bpt=4, blocks=10, pages=1, lines=2, capacity=500),
+        None,
+    ),
     "time": (lambda: minutes(k=4, bpt=4, blocks=10, slice_timers=400), None),
     "time, no padding": (lambda: minutes(k=3, bpt=3, blocks=6, slice_timers=300), None),
 }
@@ -389,7 +394,7 @@ def test_a_batch_is_decided_as_if_key_by_key(seed):
 
 
 def test_a_site_that_failed_is_a_duplicate_or_distinct():
-    f = bits(10, k=4, slice_bits=64, seed=1)
+    f = bits_in_slices(10, k=4, slice_bits=64, seed=1)
     scatter, now = Ranges(f, 4).scatter(lately.hash_keys(["a"], seed=1)), np.array([9])
     assert [len(cells) for _, cells in scatter.shares()] == [1] * 4
     for answered in range(5):

@@ -11,8 +11,8 @@ import lately
 from lately._core import Slice, part_of
 from lately.distributed import SlicedFilter
 from lately.distributed._slices import sliced as _sliced
-from support.planned import planned
-from support.sliced import sites_of_cells, timers
+from support.planned import from_parameters, planned
+from support.sliced import sites_of_cells, timers, timers_in_lines
 
 TIMED = {
     "epochs": lambda **more: planned(lately.GuardedEpochBloomFilter, "10min", 0.01, capacity=500, **more),
@@ -47,7 +47,7 @@ CELLS = {
         "10min", 0.02, capacity=400, lateness="90s", seed=3, layout="sliced"
     ),
     "timers, equal": lambda: timers(equal_timers=2),
-    "timers in lines": lambda: timers(slice_timers=None, pages=2, lines=2),
+    "timers in lines": timers_in_lines,
 }
 
 
@@ -90,7 +90,7 @@ def test_sites_and_cells_of_a_key_are_independent(partitioned):
     """Slices of equal keys fill as one filter of those keys does; were the bits shared, they would fill in stripes."""
     keys, bits, k, sites = 80_000, 40_000, 4, 8
     sizes = {"slice_bits": bits // k} if partitioned else {"bits": bits}
-    like = lately.BloomFilter.from_parameters(keys // sites, k=k, seed=1, **sizes)
+    like = from_parameters(lately.BloomFilter, capacity=keys // sites, k=k, seed=1, **sizes)
     with SlicedFilter("horizontal", sites, like) as sliced:
         sliced.insert(np.arange(keys))
         loads = np.bincount(part_of(lately.hash_keys(np.arange(keys), seed=1), sites), minlength=sites)
@@ -255,7 +255,7 @@ class Replicas:
 
 
 def test_the_replicas_of_ranges_are_chosen_independently():
-    like = lately.BloomFilter.from_parameters(1000, k=2, slice_bits=6400, seed=1)
+    like = lately.BloomFilter.from_partitioned_parameters(1000, k=2, slice_bits=6400, seed=1)
     with SlicedFilter("diced", (2, 4), like, dice="v-h") as sliced:
         sites = sites_of_cells(sliced, np.arange(40_000))
     assert (sites % 2 == [0, 1]).all()

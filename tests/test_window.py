@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import lately
 from support.planned import planned
-from support.plans import EVERY_LAYOUT, PLANS, assert_rate_is_measured, limited_plan, plan
+from support.plans import EVERY_LAYOUT, PLANS, A, assert_rate_is_measured, limited_plan
 
 
 @settings(max_examples=150)
@@ -76,11 +76,11 @@ MAKERS = [
 ]
 
 
-@pytest.mark.parametrize("layout", [{"slice_bits": 10**6}, {"blocks": 20_000}])
-def test_the_window_and_the_slack_are_exact(layout):
+@pytest.mark.parametrize(("make", "size"), [(A.from_parameters, 10**6), (A.from_block_parameters, 20_000)])
+def test_the_window_and_the_slack_are_exact(make, size):
     """With hardly a bit set nothing is reported by chance: what is reported is what the filter holds."""
     for k, l in [(1, 1), (1, 6), (4, 6), (5, 2)]:  # noqa: E741
-        f = plan(100, k, l, **layout)
+        f = make(100, k, l, size)
         reported = set()
         for n in range(700):
             f.add(n)

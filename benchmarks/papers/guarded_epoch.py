@@ -57,15 +57,16 @@ COMBINED = re.compile(r'(?P<host>\S+) [^"]*"(?P<method>\S+)(?: (?P<url>\S+))?')
 def structures(window: int, seed: int) -> Iterator[lately.Filter]:
     """Make the structures of `PRINTED`, in that order, for a window."""
     bits = BITS_PER_KEY * window
-    guarded = lately.GuardedEpochBloomFilter.from_parameters
+    guarded = lately.GuardedEpochBloomFilter
     yield lately.baselines.CountingBloomFilter.from_parameters(window, k=3, slice_cells=bits // 12, seed=seed)
     yield lately.baselines.StableBloomFilter.from_parameters(
         window, k=2, slice_cells=bits // 8, bits=4, decrements=30, seed=seed
     )
     for r in (4, 8):
-        yield guarded(window, r, k=8, segment_bits=bits // (r + 1), seed=seed)
+        yield guarded.from_parameters(window, r, k=8, segment_bits=bits // (r + 1), seed=seed)
     for size, parts in ((64, 4), (512, 8)):
-        yield guarded(window, 8, blocks=bits // 9 // size, block_bits=size, parts=parts, seed=seed)
+        blocks = bits // 9 // size
+        yield guarded.from_block_parameters(window, 8, blocks, block_bits=size, parts=parts, seed=seed)
 
 
 def workloads(rng: np.random.Generator) -> dict[str, NDArray[np.int64]]:

@@ -72,8 +72,8 @@ def measure(window: int, rounds: int, threads: int) -> tuple[str, str]:
     kind, pages = lately.GuardedEpochBloomFilter, BITS * window // (8 * 4096)
     numpy = NumPyEpochs(window)
     in_lines = {
-        "in one line": kind.from_parameters(window, EPOCHS - 1, pages=pages, lines=1),
-        "in two lines": kind.from_parameters(window, EPOCHS - 1, pages=pages, lines=2),
+        "in one line": kind.from_line_parameters(window, EPOCHS - 1, pages, lines=1),
+        "in two lines": kind.from_line_parameters(window, EPOCHS - 1, pages, lines=2),
         "in lines, as rarely wrong": kind(window, RATE, layout="line"),
     }
     # Nine epochs fill every segment.

@@ -16,9 +16,7 @@ import lately
 HERE = Path(__file__).parent
 ANSWERS = HERE / "answers.json"
 
-plan = lately.AgePartitionedBloomFilter.from_parameters
-epochs_plan = lately.GuardedEpochBloomFilter.from_parameters
-timers = lately.TimingBloomFilter.from_parameters
+A, G, T = lately.AgePartitionedBloomFilter, lately.GuardedEpochBloomFilter, lately.TimingBloomFilter
 
 
 def some_late(f: lately.Filter) -> lately.Filter:
@@ -43,88 +41,98 @@ def then_text(f: lately.Filter) -> lately.Filter:
 
 
 def plain() -> lately.Filter:
-    f = plan(300, k=4, l=6, slice_bits=1000, seed=7)
+    f = A.from_parameters(300, k=4, l=6, slice_bits=1000, seed=7)
     f.insert(np.arange(1234))
     f.insert([f"key {i}" for i in range(77)])
     return f
 
 
 def blocks() -> lately.Filter:
-    f = plan(500, k=2, l=3, blocks=7, block_bits=512, parts=8, seed=2**64 - 1)
+    f = A.from_block_parameters(500, k=2, l=3, blocks=7, block_bits=512, parts=8, seed=2**64 - 1)
     f.duplicated(np.arange(3000) % 701)
     return f
 
 
 def words() -> lately.Filter:
-    f = plan(200, k=3, l=5, blocks=37, block_bits=64, parts=4)
+    f = A.from_block_parameters(200, k=3, l=5, blocks=37, block_bits=64, parts=4)
     f.insert([(i, str(i)) for i in range(555)])
     return f
 
 
 def timed() -> lately.Filter:
-    return some_late(plan("10min", k=3, l=5, slice_bits=700, capacity=200, lateness="30s", seed=1))
+    return some_late(A.from_parameters("10min", k=3, l=5, slice_bits=700, capacity=200, lateness="30s", seed=1))
 
 
 def fresh() -> lately.Filter:
-    return plan("1s", k=1, l=2, blocks=1, parts=1, capacity=1)
+    return A.from_block_parameters("1s", k=1, l=2, blocks=1, parts=1, capacity=1)
 
 
 def epochs() -> lately.Filter:
-    f = epochs_plan(300, r=4, k=7, segment_bits=1001, seed=5)
+    f = G.from_parameters(300, r=4, k=7, segment_bits=1001, seed=5)
     f.insert(np.arange(1234))
     f.insert([f"key {i}" for i in range(77)])
     return f
 
 
 def epochs_in_blocks() -> lately.Filter:
-    f = epochs_plan(500, r=3, blocks=7, block_bits=512, parts=8, seed=2**63)
+    f = G.from_block_parameters(500, r=3, blocks=7, block_bits=512, parts=8, seed=2**63)
     f.duplicated(np.arange(3000) % 701)
     return f
 
 
 def epochs_timed() -> lately.Filter:
-    return some_late(epochs_plan("10min", r=5, blocks=60, block_bits=64, parts=4, capacity=200, lateness="30s", seed=1))
+    return some_late(
+        G.from_block_parameters("10min", r=5, blocks=60, block_bits=64, parts=4, capacity=200, lateness="30s", seed=1)
+    )
 
 
 def side_by_side() -> lately.Filter:
-    return in_turns(plan(300, k=2, l=6, pages=1, lines=1, seed=6))
+    return in_turns(A.from_line_parameters(300, k=2, l=6, pages=1, lines=1, seed=6))
 
 
 def epochs_side_by_side() -> lately.Filter:
-    return some_late(epochs_plan("10min", r=15, pages=1, lines=3, capacity=200, lateness="30s", seed=2**64 - 1))
+    return some_late(
+        G.from_line_parameters("10min", r=15, pages=1, lines=3, capacity=200, lateness="30s", seed=2**64 - 1)
+    )
 
 
 def transposed() -> lately.Filter:
-    return in_turns(epochs_plan(300, r=7, k=6, positions=501, seed=8))
+    return in_turns(G.from_transposed_parameters(300, r=7, k=6, positions=501, seed=8))
 
 
 def transposed_timed() -> lately.Filter:
-    return some_late(epochs_plan("10min", r=15, k=9, positions=1234, capacity=200, lateness="30s", seed=2**64 - 1))
+    return some_late(
+        G.from_transposed_parameters("10min", r=15, k=9, positions=1234, capacity=200, lateness="30s", seed=2**64 - 1)
+    )
 
 
 def blocks_of_keys() -> lately.Filter:
-    return then_text(timers(300, k=5, bpt=3, blocks=6, slice_timers=700, seed=11))
+    return then_text(T.from_parameters(300, k=5, bpt=3, blocks=6, slice_timers=700, seed=11))
 
 
 def single_keys() -> lately.Filter:
-    f = timers(200, k=4, bpt=9, blocks=199, slice_timers=420, equal_timers=2)
+    f = T.from_parameters(200, k=4, bpt=9, blocks=199, slice_timers=420, equal_timers=2)
     f.insert([(i, str(i)) for i in range(1100)])
     return f
 
 
 def timed_blocks() -> lately.Filter:
     return some_late(
-        timers("10min", k=6, bpt=5, blocks=20, slice_timers=500, capacity=200, lateness="30s", seed=2**64 - 1)
+        T.from_parameters(
+            "10min", k=6, bpt=5, blocks=20, slice_timers=500, capacity=200, lateness="30s", seed=2**64 - 1
+        )
     )
 
 
 def timers_in_lines() -> lately.Filter:
-    return then_text(timers(300, k=7, bpt=3, blocks=6, pages=1, seed=15))
+    return then_text(T.from_line_parameters(300, k=7, bpt=3, blocks=6, pages=1, seed=15))
 
 
 def timed_in_lines() -> lately.Filter:
     return some_late(
-        timers("10min", k=11, bpt=5, blocks=20, pages=1, lines=2, capacity=200, lateness="30s", seed=2**64 - 1)
+        T.from_line_parameters(
+            "10min", k=11, bpt=5, blocks=20, pages=1, lines=2, capacity=200, lateness="30s", seed=2**64 - 1
+        )
     )
 
 
@@ -178,7 +186,7 @@ def aged_fine_grown() -> lately.Filter:
 
 def grow(**limit: int) -> lately.Filter:
     """A trickle; a burst that opens parts, during which the first are dropped; a trickle; some keys late."""
-    f = timers("10min", k=3, bpt=4, blocks=9, slice_timers=200, capacity=50, lateness="30s", seed=6, **limit)
+    f = T.from_parameters("10min", k=3, bpt=4, blocks=9, slice_timers=200, capacity=50, lateness="30s", seed=6, **limit)
     tenths = np.cumsum(np.repeat([100, 1, 150], [200, 300, 35])) - 290 * (np.arange(535) % 2)
     at = np.datetime64(1_700_000_000_123_456_789, "ns") + tenths * np.timedelta64(100, "ms")
     f.insert(np.arange(535), at=at)
@@ -237,7 +245,7 @@ def bloom() -> lately.Filter:
 
 
 def bloom_in_slices() -> lately.Filter:
-    f = lately.BloomFilter.from_parameters(500, k=7, slice_bits=777, seed=13)
+    f = lately.BloomFilter.from_partitioned_parameters(500, k=7, slice_bits=777, seed=13)
     f.insert([(i, str(i)) for i in range(300)])
     f.duplicated(np.arange(900) % 401)
     return f

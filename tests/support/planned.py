@@ -1,5 +1,7 @@
-"""Filters for a request in any layout, whether the constructor of their class still offers it or not."""
+"""Filters in any layout, for a request or from parameters, whether the constructor of their class has it or not."""
 
+import inspect
+from contextlib import suppress
 from typing import Any
 
 import lately
@@ -20,3 +22,16 @@ def planned(
     rows = [row for row in EVERY.values() if row.kind is kind and row.layout.get("block_bits") == block_bits]
     (row,) = (row for row in rows if row.layout.get("layout", "sliced") == layout)
     return row.make(window, **options, **request)
+
+
+def from_parameters(kind: type[lately.Filter], **given: Any) -> lately.Filter:
+    """Make a filter of a class by the one constructor from parameters that takes these."""
+    found = []
+    for name in dir(kind):
+        if name.startswith("from_") and name.endswith("parameters"):
+            make = getattr(kind, name)
+            with suppress(TypeError):
+                inspect.signature(make).bind(**given)
+                found.append(make)
+    (make,) = found
+    return make(**given)

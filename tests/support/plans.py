@@ -8,44 +8,41 @@ import numpy as np
 
 import lately
 
-plan = lately.AgePartitionedBloomFilter.from_parameters
-plan_epochs = lately.GuardedEpochBloomFilter.from_parameters
-FAMILIES = [lately.AgePartitionedBloomFilter, lately.GuardedEpochBloomFilter]
+A, G = lately.AgePartitionedBloomFilter, lately.GuardedEpochBloomFilter
+FAMILIES = [A, G]
 SLICED, TRANSPOSED = {"layout": "sliced"}, {"layout": "transposed"}
 EVERY_LAYOUT = [
     *itertools.product(FAMILIES, [{}, {"block_bits": 64}, {"block_bits": 512}, {"layout": "line"}]),
-    (lately.GuardedEpochBloomFilter, TRANSPOSED),
+    (G, TRANSPOSED),
 ]
-LAYOUTS = {
-    "plain": {"slice_bits": 1500},
+BLOCKS = {
     "blocks of 512": {"blocks": 5, "block_bits": 512, "parts": 4},
     "blocks of 64": {"blocks": 25, "block_bits": 64, "parts": 2},
 }
-EPOCHS = {
-    "epochs": {"k": 7, "segment_bits": 1500},
-    "epochs in blocks of 512": {"blocks": 5, "block_bits": 512, "parts": 4},
-    "epochs in blocks of 64": {"blocks": 25, "block_bits": 64, "parts": 2},
-}
 
 
-def epochs(window, _, r, layout, **others):
+def epochs(window, _, r, **others):
     """A guarded-epoch filter of r epochs."""
-    return plan_epochs(window, r, **layout, **others)
+    return G.from_parameters(window, r, k=7, segment_bits=1500, **others)
+
+
+def epochs_in_blocks(window, _, r, **others):
+    return G.from_block_parameters(window, r, **others)
 
 
 def lines(window, k, l, **others):  # noqa: E741
     """A filter in lines of 8, 16 or 32 lanes, of as many pages as l, and one to four lines per key."""
     k = min(k, 4)
     lanes = 8 << l % 3
-    return plan(window, k, lanes - k, pages=l, lines=1 + (k + l) % 4, **others)
+    return A.from_line_parameters(window, k, lanes - k, pages=l, lines=1 + (k + l) % 4, **others)
 
 
 def epochs_in_lines(window, k, l, **others):  # noqa: E741
-    return plan_epochs(window, [7, 15, 31][k % 3], pages=l, lines=1 + l % 4, **others)
+    return G.from_line_parameters(window, [7, 15, 31][k % 3], pages=l, lines=1 + l % 4, **others)
 
 
 def transposed(window, k, l, **others):  # noqa: E741
-    return plan_epochs(window, [7, 15, 31, 63][k % 4], k=7, positions=1500 + l, **others)
+    return G.from_transposed_parameters(window, [7, 15, 31, 63][k % 4], k=7, positions=1500 + l, **others)
 
 
 def timers(window, k, l, **others):  # noqa: E741
@@ -58,7 +55,9 @@ def timers_in_lines(window, k, l, **others):  # noqa: E741
     """A timing filter in one line or two of a few pages."""
     lines, bpt = 1 + l % 2, (l + 1).bit_length()
     k = max(lines, min(k, 8 * lines))
-    return lately.TimingBloomFilter.from_parameters(window, k, bpt, blocks=l, pages=1 + l % 3, lines=lines, **others)
+    return lately.TimingBloomFilter.from_line_parameters(
+        window, k, bpt, blocks=l, pages=1 + l % 3, lines=lines, **others
+    )
 
 
 def aged(window, k, l, **others):  # noqa: E741
@@ -68,8 +67,9 @@ def aged(window, k, l, **others):  # noqa: E741
 
 
 # From a window, with k and l (or r, or blocks) from a pair of small numbers.
-PLANS = {name: partial(plan, **layout) for name, layout in LAYOUTS.items()}
-PLANS |= {name: partial(epochs, layout=layout) for name, layout in EPOCHS.items()}
+PLANS = {"plain": partial(A.from_parameters, slice_bits=1500), "epochs": epochs}
+PLANS |= {name: partial(A.from_block_parameters, **size) for name, size in BLOCKS.items()}
+PLANS |= {f"epochs in {name}": partial(epochs_in_blocks, **size) for name, size in BLOCKS.items()}
 PLANS |= {"lines": lines, "epochs in lines": epochs_in_lines, "transposed": transposed}
 PLANS |= {"timers": timers, "timers in lines": timers_in_lines, "aged": aged}
 COUNTED = {name: lambda make=make: make(300, 4, 6) for name, make in PLANS.items()}
@@ -81,7 +81,7 @@ COUNTED["stable"] = lambda: lately.baselines.StableBloomFilter.from_parameters(
     300, k=2, slice_cells=1500, bits=2, decrements=20
 )
 COUNTED["bloom"] = lambda: lately.BloomFilter.from_parameters(5000, k=4, bits=30_000)
-COUNTED["bloom in slices"] = lambda: lately.BloomFilter.from_parameters(5000, k=4, slice_bits=7500)
+COUNTED["bloom in slices"] = lambda: lately.BloomFilter.from_partitioned_parameters(5000, k=4, slice_bits=7500)
 COUNTED["generalized"] = lambda: lately.baselines.GeneralizedBloomFilter.from_parameters(300, bits=2000, k1=2, k0=3)
 COUNTED["swamp"] = lambda: lately.Swamp.from_parameters(300, slots=320, remainder_bits=4)
 TIMED = {name: lambda make=make: make("60s", 3, 5, capacity=300, lateness="7s") for name, make in PLANS.items()}

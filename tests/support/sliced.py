@@ -16,11 +16,15 @@ KINDS = {
 CELLS = {name: shape for name, shape in KINDS.items() if name != "horizontal"}
 every_kind = pytest.mark.parametrize("shape", KINDS.values(), ids=KINDS)
 cells_of_keys = pytest.mark.parametrize("shape", CELLS.values(), ids=CELLS)
+TIMERS = {"window": "10min", "k": 6, "bpt": 5, "blocks": 12, "capacity": 500, "seed": 3}
 
 
 def timers(**more):
-    given = {"k": 6, "bpt": 5, "blocks": 12, "slice_timers": 1000, "capacity": 500, "seed": 3}
-    return lately.TimingBloomFilter.from_parameters("10min", **given | more)
+    return lately.TimingBloomFilter.from_parameters(**TIMERS | {"slice_timers": 1000} | more)
+
+
+def timers_in_lines():
+    return lately.TimingBloomFilter.from_line_parameters(**TIMERS, pages=2, lines=2)
 
 
 def wide():

@@ -73,7 +73,7 @@ impl FilterSpec {
         Family::of(&*self.shape).class
     }
 
-    /// dict of str to int: the parameters of the paper, by the names of `from_parameters`.
+    /// dict of str to int: the parameters of the paper, by the names of a constructor such as `from_parameters`.
     #[getter]
     fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         figures::parameters(py, self.shape.parameters())

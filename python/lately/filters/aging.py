@@ -18,7 +18,7 @@ _BLOCKS: dict[str, Any] = {"layout": "sliced", "block_bits": 512}
 
 def _reject_small_blocks(block_bits: int | None) -> None:
     if block_bits == 64:
-        raise ValueError("block_bits must be 512, got 64: blocks of 64 bits are made by from_parameters")
+        raise ValueError("block_bits must be 512, got 64: blocks of 64 bits are made by from_block_parameters")
 
 
 @complete
@@ -39,8 +39,8 @@ class AgePartitionedBloomFilter(Filter):
         meet the request (below an fpr of about 1e-5, or in less than a page), it is slices with blocks of 512 bits.
     block_bits : {512}, optional
         For slices: put the bits that a key has in one slice into one block of 512 bits, a cache line. This is several
-        times faster than bits anywhere in the slice. `from_parameters` also makes blocks of 64 bits, which take more
-        memory and no fewer cache lines.
+        times faster than bits anywhere in the slice. `from_block_parameters` also makes blocks of 64 bits, which take
+        more memory and no fewer cache lines.
     capacity : int, optional
         Needed for a window of time: the keys expected within it at the highest rate. More keys raise the rate of false
         positives, and an `OverfullWarning` is issued; the window stays whole.
@@ -96,19 +96,14 @@ class AgePartitionedBloomFilter(Filter):
         window: int | _Span,
         k: int,
         l: int,  # noqa: E741
+        slice_bits: int,
         *,
-        slice_bits: int | None = None,
-        blocks: int | None = None,
-        block_bits: Literal[64, 512] = 512,
-        parts: Literal[1, 2, 4, 8] = 8,
-        pages: int | None = None,
-        lines: Literal[1, 2, 3, 4] = 1,
         capacity: int | None = None,
         lateness: _Span | None = None,
         max_ahead: _Span | None = "1 d",
         seed: _Seed = 0,
     ) -> Self:
-        """Make a filter with the parameters of the paper.
+        """Make a filter with the parameters of the paper: a bit of a key lies anywhere in its slice.
 
         Parameters
         ----------
@@ -117,23 +112,10 @@ class AgePartitionedBloomFilter(Filter):
             ceil((window - 1) / l) insertions, or the l-th part of a window of time.
         k, l : int
             Number of consecutive slices that must match, and of full generations that are kept; k + l is at most 128.
-        slice_bits : int, optional
-            m: bits of each slice of a plain filter.
-        blocks : int, optional
-            Number of blocks in each slice of a blocked filter, instead of `slice_bits`.
-        block_bits : {64, 512}, default 512
-            B: bits of a block.
-        parts : {1, 2, 4, 8}, default 8
-            b: bits that a key sets in a block, each in its own part of the block.
-        pages : int, optional
-            Number of pages of 4 KiB of a filter in lines, instead of `slice_bits`; k + l is then 8, 16 or 32, and k at
-            most 4.
-        lines : {1, 2, 3, 4}, default 1
-            Number of lines of a page that contain bits of a key.
-        capacity
+        slice_bits : int
+            m: bits of each slice.
+        capacity, lateness, max_ahead, seed
             As in `AgePartitionedBloomFilter`.
-        lateness, max_ahead, seed
-            As in `Filter`.
 
         Raises
         ------
@@ -145,6 +127,92 @@ class AgePartitionedBloomFilter(Filter):
         >>> f = lately.AgePartitionedBloomFilter.from_parameters(1000, k=10, l=7, slice_bits=2064)
         >>> f.nbytes, round(f.npws, 3)
         (4488, 0.261)
+        """
+        return cls._of("age-partitioned", block_bits=0, parts=0, **locals())
+
+    @classmethod
+    def from_block_parameters(
+        cls,
+        window: int | _Span,
+        k: int,
+        l: int,  # noqa: E741
+        blocks: int,
+        *,
+        block_bits: Literal[64, 512] = 512,
+        parts: Literal[1, 2, 4, 8] = 8,
+        capacity: int | None = None,
+        lateness: _Span | None = None,
+        max_ahead: _Span | None = "1 d",
+        seed: _Seed = 0,
+    ) -> Self:
+        """Make a filter in slices of blocks: the bits that a key has in one slice lie in one block.
+
+        Parameters
+        ----------
+        window, k, l
+            As in `AgePartitionedBloomFilter.from_parameters`.
+        blocks : int
+            Number of blocks in each slice.
+        block_bits : {64, 512}, default 512
+            B: bits of a block.
+        parts : {1, 2, 4, 8}, default 8
+            b: bits that a key sets in a block, each in its own part of the block.
+        capacity, lateness, max_ahead, seed
+            As in `AgePartitionedBloomFilter`.
+
+        Raises
+        ------
+        ValueError, TypeError, MemoryError
+            As in `Filter`.
+
+        Examples
+        --------
+        >>> f = lately.AgePartitionedBloomFilter.from_block_parameters(1000, k=1, l=2, blocks=12)
+        >>> f.nbytes, f.slack, round(f.fpr, 4)
+        (2304, 500, 0.0109)
+        """
+        return cls._of("age-partitioned", **locals())
+
+    @classmethod
+    def from_line_parameters(
+        cls,
+        window: int | _Span,
+        k: int,
+        l: int,  # noqa: E741
+        pages: int,
+        *,
+        lines: Literal[1, 2, 3, 4] = 1,
+        capacity: int | None = None,
+        lateness: _Span | None = None,
+        max_ahead: _Span | None = "1 d",
+        seed: _Seed = 0,
+    ) -> Self:
+        """Make a filter in lines: the bits of a key lie side by side, in lines of one page.
+
+        Parameters
+        ----------
+        window
+            As in `AgePartitionedBloomFilter.from_parameters`.
+        k, l : int
+            Number of consecutive slices that must match, at most 4, and of full generations that are kept; k + l is 8,
+            16 or 32.
+        pages : int
+            Number of pages of 4 KiB.
+        lines : {1, 2, 3, 4}, default 1
+            Number of lines of a page that contain bits of a key.
+        capacity, lateness, max_ahead, seed
+            As in `AgePartitionedBloomFilter`.
+
+        Raises
+        ------
+        ValueError, TypeError, MemoryError
+            As in `Filter`.
+
+        Examples
+        --------
+        >>> f = lately.AgePartitionedBloomFilter.from_line_parameters(1000, k=2, l=6, pages=1)
+        >>> f.nbytes, f.slack, round(f.fpr, 4)
+        (4096, 336, 0.0014)
         """
         return cls._of("age-partitioned", **locals())
 
@@ -172,7 +240,7 @@ class GuardedEpochBloomFilter(Filter):
         page of 4 KiB: many times faster, for a few bits more. The filter then consists of whole pages.
         "sliced" puts the bits that a key has in one segment into one block of 512 bits, a cache line. It takes about
         1.3 bits per key more than the plain filter at 1 %, and 4.6 more at 0.1 %. `from_parameters` makes plain
-        segments and blocks of 64 bits.
+        segments, and `from_block_parameters` also blocks of 64 bits.
     block_bits : {512}, optional
         Needed for ``layout="sliced"``, and only for it.
     capacity
@@ -233,21 +301,15 @@ class GuardedEpochBloomFilter(Filter):
         cls,
         window: int | _Span,
         r: int,
+        k: int,
+        segment_bits: int,
         *,
-        k: int | None = None,
-        segment_bits: int | None = None,
-        blocks: int | None = None,
-        block_bits: Literal[64, 512] = 512,
-        parts: Literal[1, 2, 4, 8] = 8,
-        pages: int | None = None,
-        lines: Literal[1, 2, 3, 4] = 1,
-        positions: int | None = None,
         capacity: int | None = None,
         lateness: _Span | None = None,
         max_ahead: _Span | None = "1 d",
         seed: _Seed = 0,
     ) -> Self:
-        """Make a filter with the parameters of the paper.
+        """Make a filter with the parameters of the paper: each bit of a key lies anywhere in its part of a segment.
 
         Parameters
         ----------
@@ -256,25 +318,12 @@ class GuardedEpochBloomFilter(Filter):
             ceil((window - 1) / r) insertions, or the r-th part of a window of time.
         r : int
             Number of full epochs that are kept; the filter has r + 1 segments, at most 128.
-        k : int, optional
-            Bits that a key sets in a segment of a plain filter, each in its own part: 1 to 64. Needs `segment_bits`.
-        segment_bits : int, optional
-            s: bits of each segment of a plain filter.
-        blocks : int, optional
-            Number of blocks in each segment of a blocked filter, instead of `k` and `segment_bits`.
-        block_bits, parts
-            As in `AgePartitionedBloomFilter.from_parameters`.
-        pages : int, optional
-            Number of pages of 4 KiB of a filter in lines, instead of `k` and `segment_bits`; r is then 7, 15 or 31.
-        lines
-            As in `AgePartitionedBloomFilter.from_parameters`.
-        positions : int, optional
-            Number of positions of a transposed filter, of r + 1 bits each, instead of `segment_bits`; r is then 7, 15,
-            31 or 63.
-        capacity
-            As in `AgePartitionedBloomFilter`.
-        lateness, max_ahead, seed
-            As in `Filter`.
+        k : int
+            Bits that a key sets in a segment, each in its own part: 1 to 64.
+        segment_bits : int
+            s: bits of each segment.
+        capacity, lateness, max_ahead, seed
+            As in `GuardedEpochBloomFilter`.
 
         Raises
         ------
@@ -286,5 +335,125 @@ class GuardedEpochBloomFilter(Filter):
         >>> f = lately.GuardedEpochBloomFilter.from_parameters(20_000, r=8, k=8, segment_bits=31_111)
         >>> f.slack, round(f.fpr, 4)
         (2500, 0.0228)
+        """
+        return cls._of("guarded-epoch", block_bits=0, parts=0, **locals())
+
+    @classmethod
+    def from_block_parameters(
+        cls,
+        window: int | _Span,
+        r: int,
+        blocks: int,
+        *,
+        block_bits: Literal[64, 512] = 512,
+        parts: Literal[1, 2, 4, 8] = 8,
+        capacity: int | None = None,
+        lateness: _Span | None = None,
+        max_ahead: _Span | None = "1 d",
+        seed: _Seed = 0,
+    ) -> Self:
+        """Make a filter in segments of blocks: the bits that a key has in one segment lie in one block.
+
+        Parameters
+        ----------
+        window, r
+            As in `GuardedEpochBloomFilter.from_parameters`.
+        blocks : int
+            Number of blocks in each segment.
+        block_bits, parts
+            As in `AgePartitionedBloomFilter.from_block_parameters`.
+        capacity, lateness, max_ahead, seed
+            As in `GuardedEpochBloomFilter`.
+
+        Raises
+        ------
+        ValueError, TypeError, MemoryError
+            As in `Filter`.
+
+        Examples
+        --------
+        >>> f = lately.GuardedEpochBloomFilter.from_block_parameters(20_000, r=8, blocks=61)
+        >>> f.slack, round(f.fpr, 4)
+        (2500, 0.0303)
+        """
+        return cls._of("guarded-epoch", **locals())
+
+    @classmethod
+    def from_line_parameters(
+        cls,
+        window: int | _Span,
+        r: int,
+        pages: int,
+        *,
+        lines: Literal[1, 2, 3, 4] = 1,
+        capacity: int | None = None,
+        lateness: _Span | None = None,
+        max_ahead: _Span | None = "1 d",
+        seed: _Seed = 0,
+    ) -> Self:
+        """Make a filter in lines: the bits of a key in all segments lie side by side, in lines of one page.
+
+        Parameters
+        ----------
+        window
+            As in `GuardedEpochBloomFilter.from_parameters`.
+        r : int
+            Number of full epochs that are kept: 7, 15 or 31.
+        pages, lines
+            As in `AgePartitionedBloomFilter.from_line_parameters`.
+        capacity, lateness, max_ahead, seed
+            As in `GuardedEpochBloomFilter`.
+
+        Raises
+        ------
+        ValueError, TypeError, MemoryError
+            As in `Filter`.
+
+        Examples
+        --------
+        >>> f = lately.GuardedEpochBloomFilter.from_line_parameters(20_000, r=7, pages=9, lines=2)
+        >>> f.slack, round(f.fpr, 4)
+        (2896, 0.0264)
+        """
+        return cls._of("guarded-epoch", **locals())
+
+    @classmethod
+    def from_transposed_parameters(
+        cls,
+        window: int | _Span,
+        r: int,
+        k: int,
+        positions: int,
+        *,
+        capacity: int | None = None,
+        lateness: _Span | None = None,
+        max_ahead: _Span | None = "1 d",
+        seed: _Seed = 0,
+    ) -> Self:
+        """Make a transposed filter: the bits that all segments have at one position lie side by side.
+
+        Parameters
+        ----------
+        window
+            As in `GuardedEpochBloomFilter.from_parameters`.
+        r : int
+            Number of full epochs that are kept: 7, 15, 31 or 63.
+        k
+            As in `GuardedEpochBloomFilter.from_parameters`.
+        positions : int
+            Number of positions, of r + 1 bits each.
+        capacity, lateness, max_ahead, seed
+            As in `GuardedEpochBloomFilter`.
+
+        Raises
+        ------
+        ValueError, TypeError, MemoryError
+            As in `Filter`.
+
+        Examples
+        --------
+        >>> f = lately.GuardedEpochBloomFilter.from_transposed_parameters(20_000, r=7, k=8, positions=35_000)
+        >>> f.slack, round(f.fpr, 4)
+        (2856, 0.0222)
         """
         return cls._of("guarded-epoch", **locals())

@@ -84,7 +84,8 @@ class Filter(_core.Filter):
     Notes
     -----
     Equal requests make equal filters, on every machine. The planner allocates no memory for the families that it does
-    not choose. `from_parameters` of each class takes the parameters of its paper instead of a request.
+    not choose. `from_parameters` of each class takes the parameters of its paper instead of a request. Further layouts
+    have constructors of their own, such as `from_line_parameters`.
 
     A key is anything that `hash_keys` takes. Keys that compare equal in Python are one key, in any container.
 

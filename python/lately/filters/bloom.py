@@ -78,10 +78,8 @@ class BloomFilter(Filter):
         return cls._of("bloom", **locals())
 
     @classmethod
-    def from_parameters(
-        cls, capacity: int, k: int, *, bits: int | None = None, slice_bits: int | None = None, seed: _Seed = 0
-    ) -> Self:
-        """Make a filter of a given size.
+    def from_parameters(cls, capacity: int, k: int, bits: int, *, seed: _Seed = 0) -> Self:
+        """Make a classical filter of a given size: the bits of a key lie anywhere in one array.
 
         Parameters
         ----------
@@ -89,10 +87,8 @@ class BloomFilter(Filter):
             As in `BloomFilter`.
         k : int
             Bits of a key, at most 128.
-        bits : int, optional
-            m: bits of the single array of a classical filter.
-        slice_bits : int, optional
-            Bits of each of the k slices of a partitioned filter, instead of `bits`.
+        bits : int
+            m: bits of the array.
         seed
             As in `Filter`.
 
@@ -106,6 +102,34 @@ class BloomFilter(Filter):
         >>> f = lately.BloomFilter.from_parameters(1000, k=7, bits=9600)
         >>> f.nbytes, round(f.fpr, 4)
         (1200, 0.01)
+        """
+        return cls._of("bloom", **locals())
+
+    @classmethod
+    def from_partitioned_parameters(cls, capacity: int, k: int, slice_bits: int, *, seed: _Seed = 0) -> Self:
+        """Make a partitioned filter of a given size: each bit of a key lies in a slice of its own.
+
+        Parameters
+        ----------
+        capacity
+            As in `BloomFilter`.
+        k
+            As in `BloomFilter.from_parameters`.
+        slice_bits : int
+            Bits of each of the k slices.
+        seed
+            As in `Filter`.
+
+        Raises
+        ------
+        ValueError, TypeError, MemoryError
+            As in `Filter`.
+
+        Examples
+        --------
+        >>> f = lately.BloomFilter.from_partitioned_parameters(1000, k=7, slice_bits=1372)
+        >>> f.nbytes, round(f.fpr, 4)
+        (1208, 0.01)
         """
         return cls._of("bloom", **locals())
 

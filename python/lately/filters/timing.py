@@ -122,10 +122,8 @@ class TimingBloomFilter(Filter):
         k: int,
         bpt: int,
         blocks: int,
-        slice_timers: int | None = None,
+        slice_timers: int,
         *,
-        pages: int | None = None,
-        lines: int = 1,
         equal_timers: int = 1,
         part_keys: int | None = None,
         part_timers: int | None = None,
@@ -141,8 +139,7 @@ class TimingBloomFilter(Filter):
         window
             As in `Filter`.
         k : int
-            Timers that a key sets: one in each of k slices, at most 64, or one in each of k words of its lines, at most
-            8 in a line.
+            Timers that a key sets, one in each of k slices: 1 to 64.
         bpt : int
             Bits per timer, 2 to 32; a 64-bit word holds 64 // bpt timers.
         blocks : int
@@ -150,25 +147,18 @@ class TimingBloomFilter(Filter):
             B = ceil((window - 1) / blocks) insertions, or that part of a window of time. ``window - 1`` blocks make
             B = 1, the plain timing Bloom filter. The values of a timer that are left over are padding: the sweep of
             expired timers is spread over that many blocks.
-        slice_timers : int, optional
+        slice_timers : int
             Timers of each slice, m / k; rounded up to whole words.
-        pages : int, optional
-            Number of pages of 4 KiB of a filter in lines, instead of `slice_timers`.
-        lines : {1, 2}, default 1
-            Number of lines of a page that contain timers of a key; with 2, each contains half of them.
         equal_timers : int, default 1
             k' of paper 4: how many of its timers must be equal for a key to be reported. 2 or more lower the rate of
             false positives and **end the promise**: keys of the window are missed when later keys have set too many of
             their timers, with the chances of `false_negative_rates`. `false_positive_rate()` is then an upper bound.
-            Not for `pages`.
         part_keys, part_timers : int, optional
             Grow as the constructor does with ``grow="cardinality"`` or ``"density"``. A part is full when it has taken
             `part_keys` keys that it did not hold, or when `part_timers` of its timers are set (over all slices, at
-            least k). `fpr` is the rate of a full part. Not for `pages`.
-        capacity
-            As in `AgePartitionedBloomFilter`.
-        lateness, max_ahead, seed
-            As in `Filter`.
+            least k). `fpr` is the rate of a full part.
+        capacity, lateness, max_ahead, seed
+            As in `TimingBloomFilter`.
 
         Raises
         ------
@@ -188,16 +178,54 @@ class TimingBloomFilter(Filter):
         >>> f.insert(range(2000), at=0)
         >>> f.parts, f.nbytes, round(f.fpr, 5), round(f.false_positive_rate(), 5)
         (4, 12336, 0.00055, 0.0022)
-        >>> f = lately.TimingBloomFilter.from_parameters(1000, k=6, bpt=2, blocks=2, pages=1)
-        >>> f.nbytes, f.slack, round(f.fpr, 4)
-        (4096, 500, 0.0077)
         """
         if part_keys is not None and part_timers is not None:
             raise TypeError("give part_keys or part_timers, and not both: a part is full by one of them")
-        if pages is not None and equal_timers != 1:
-            raise ValueError(
-                f"equal_timers must be 1 with pages, got {equal_timers}: give slice_timers instead of pages"
-            )
+        return cls._of("timing", **locals())
+
+    @classmethod
+    def from_line_parameters(
+        cls,
+        window: int | _Span,
+        k: int,
+        bpt: int,
+        blocks: int,
+        pages: int,
+        *,
+        lines: Literal[1, 2] = 1,
+        capacity: int | None = None,
+        lateness: _Span | None = None,
+        max_ahead: _Span | None = "1 d",
+        seed: _Seed = 0,
+    ) -> Self:
+        """Make a filter in lines: the timers of a key lie side by side, in lines of one page.
+
+        Parameters
+        ----------
+        window
+            As in `Filter`.
+        k : int
+            Timers that a key sets, one in each of k words of its lines: at most 8 in a line.
+        bpt, blocks
+            As in `TimingBloomFilter.from_parameters`.
+        pages : int
+            Number of pages of 4 KiB.
+        lines : {1, 2}, default 1
+            Number of lines of a page that contain timers of a key; with 2, each contains half of them.
+        capacity, lateness, max_ahead, seed
+            As in `TimingBloomFilter`.
+
+        Raises
+        ------
+        ValueError, TypeError, MemoryError
+            As in `Filter`.
+
+        Examples
+        --------
+        >>> f = lately.TimingBloomFilter.from_line_parameters(1000, k=6, bpt=2, blocks=2, pages=1)
+        >>> f.nbytes, f.slack, round(f.fpr, 4)
+        (4096, 500, 0.0077)
+        """
         return cls._of("timing", **locals())
 
     @property

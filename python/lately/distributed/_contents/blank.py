@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from lately import filters
 from lately._core import Filter, FilterSpec
+from lately._families import FAMILIES, Family
 from lately._plan import Choice
+from lately.filters import BloomFilter
 
 
 def shared_seed(made: Filter | FilterSpec) -> int:
@@ -23,7 +24,7 @@ def shared_seed(made: Filter | FilterSpec) -> int:
 
 @dataclass(frozen=True)
 class Blank:
-    """An empty filter of a window of time, or a Bloom filter: its class, and what its `from_parameters` takes.
+    """An empty filter of a window of time, or a Bloom filter: its class, and what a constructor from parameters takes.
 
     The manifest has these, of JSON's types: spans are nanoseconds.
     """
@@ -50,7 +51,6 @@ class Blank:
         if isinstance(filter, Filter) and filter.inserted:
             raise ValueError(f"filter must be empty, it holds {filter.inserted} insertions")
         family = like.kind if isinstance(like, FilterSpec) else type(like).__name__
-        # For an array of bits `slice_bits` would give its length a second time.
         manifest = {"family": family, **like.parameters, "seed": shared_seed(like), "capacity": like.capacity}
         if family != "BloomFilter":
             max_ahead = None if like.max_ahead is None else _span(like.max_ahead)
@@ -59,25 +59,25 @@ class Blank:
 
     def make(self) -> Filter:
         """Make it, empty."""
-        made: Filter = self._of(getattr(filters, self.family))
-        return made
+        row = _ROWS[self.family]
+        return row.kind._of(row.family, **self._given())
 
     def outline(self) -> FilterSpec:
         """Return what it is, without its cells."""
-        kind = getattr(filters, self.family)
-        # The same class, but for what makes its cells.
-        made: FilterSpec = self._of(type(self.family, (kind,), {"__slots__": (), "_of": staticmethod(FilterSpec)}))
-        return made
+        return FilterSpec(_ROWS[self.family].family, **self._given())
 
-    def _of(self, kind: Any) -> Any:
+    def _given(self) -> dict[str, Any]:
+        """Return what makes a filter of the family: the manifest, and zeros for parameters that it leaves out."""
         given = {
             name: np.timedelta64(value, "ns") if name in _SPANS and value is not None else value
             for name, value in self.manifest.items()
             if name != "family"
         }
-        return kind.from_parameters(**given)
+        return {"grow": False, "block_bits": 0, "parts": 0, **given}
 
 
+# A row for each class, by its name. The planner does not compare Bloom filters, so `FAMILIES` lacks them.
+_ROWS = {row.kind.__name__: row for row in (*FAMILIES.values(), Family(BloomFilter, "bloom"))}
 _SPANS = ("window", "lateness", "max_ahead")
 
 
