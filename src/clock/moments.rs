@@ -25,7 +25,7 @@ pub enum Moments<'a> {
     TimeRange(TimeRange<'a>),
 }
 
-/// TimeSource in non-decreasing order, each converted when it is read.
+/// Times in non-decreasing order, each converted when it is read.
 pub trait TimeSource: Sync {
     /// Returns time `i` in nanoseconds since the Unix epoch.
     fn moment(&self, i: usize) -> i64;

@@ -8,7 +8,7 @@ use crate::memory::fallible;
 /// Marks the owner of a cell that its key has twice: in the other bits is the column where it came first.
 const REPEAT: u32 = 1 << 31;
 
-/// Most sites: they are numbered in 16 bits.
+/// Greatest number of sites: they are numbered in 16 bits.
 pub const MOST_SITES: u64 = 1 << 16;
 
 /// Chooses one of `parts` for a hash, independent of its places in any filter. Those are high bits of the hash times

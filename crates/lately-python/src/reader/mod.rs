@@ -77,7 +77,7 @@ pub fn read_shared(
     (all, at)
 }
 
-/// Fewest bytes for a thread. To read them takes several times as long as to start the thread, some 30 µs.
+/// Least number of bytes for a thread. To read them takes several times as long as to start the thread, some 30 µs.
 const BYTES_PER_THREAD: usize = 1 << 16;
 
 /// Consecutive records of a block.
