@@ -12,9 +12,9 @@ from lately._plan import Choice
 
 
 def shared_seed(made: Filter | FilterSpec) -> int:
-    """Return the seed of a filter that goes over many sites; a ValueError if it is a secret.
+    """Return the seed of a distributed filter; raise `ValueError` if it is a secret.
 
-    What travels between machines are hashes, and every producer has to make the same.
+    Machines exchange hashes, and every producer must compute the same ones.
     """
     if made.seed is None:
         raise ValueError("a filter over many sites needs a seed that all producers know: an int, not a secret")
@@ -23,9 +23,9 @@ def shared_seed(made: Filter | FilterSpec) -> int:
 
 @dataclass(frozen=True)
 class Blank:
-    """An empty filter of a window of time, or a Bloom filter: its class, and what its `from_parameters` takes.
+    """The parameters of an empty filter: its class, and the arguments of `from_parameters`.
 
-    The manifest has these, of JSON's types: spans are nanoseconds.
+    The filter has a window of time, or is a Bloom filter. Values are of JSON's types; spans are in nanoseconds.
     """
 
     manifest: Mapping[str, Any]
@@ -38,7 +38,7 @@ class Blank:
 
     @classmethod
     def of(cls, filter: Filter | Choice) -> "Blank":
-        """Record the parameters of an empty filter, or of one that is only planned; raise where it is neither."""
+        """Return the parameters of an empty or a planned filter; raise an error for any other."""
         if not isinstance(filter, Filter | Choice):
             raise TypeError(f"filter must be a filter of lately, got {type(filter).__name__}")
         like = filter.outline() if isinstance(filter, Choice) else filter
@@ -50,7 +50,7 @@ class Blank:
         if isinstance(filter, Filter) and filter.inserted:
             raise ValueError(f"filter must be empty, it holds {filter.inserted} insertions")
         family = like.kind if isinstance(like, FilterSpec) else type(like).__name__
-        # For an array of bits `slice_bits` would give its length a second time.
+        # An array of bits has `bits`, and `slice_bits` would be its length a second time.
         manifest = {"family": family, **like.parameters, "seed": shared_seed(like), "capacity": like.capacity}
         if family != "BloomFilter":
             max_ahead = None if like.max_ahead is None else _span(like.max_ahead)
@@ -58,14 +58,14 @@ class Blank:
         return cls(manifest)
 
     def make(self) -> Filter:
-        """Make it, empty."""
+        """Make the filter, empty."""
         made: Filter = self._of(getattr(filters, self.family))
         return made
 
     def outline(self) -> FilterSpec:
-        """Return what it is, without its cells."""
+        """Return the parameters as an object without cells."""
         kind = getattr(filters, self.family)
-        # The same class, but for what makes its cells.
+        # The same class, except that its constructor makes a `FilterSpec` and no cells.
         made: FilterSpec = self._of(type(self.family, (kind,), {"__slots__": (), "_of": staticmethod(FilterSpec)}))
         return made
 
