@@ -73,7 +73,7 @@ class Family:
         return parameter in self._parameters()
 
     def plan(self, window: Any, **request: Any) -> dict[str, Any]:
-        """Return the figures of the filter that `make` makes of this request, by the names of its attributes."""
+        """Return the figures of the filter that `make` returns for this request, by the names of its attributes."""
         return plan(self.family, **self.given(window, **request))
 
     def make(self, window: Any, **request: Any) -> Filter:
@@ -135,7 +135,7 @@ def whole(window: Any) -> Any:
 
 
 def fastest(window: Any, **request: Any) -> Filter:
-    """Make the fastest filter for a request: in lines, or in blocks where lines cannot meet it."""
+    """Make the fastest filter for a request: in lines, or in blocks if lines cannot meet the request."""
     return AgePartitionedBloomFilter(window, **request)
 
 
