@@ -64,7 +64,7 @@ impl Clock {
             let ahead = self.max_ahead.unwrap_or(0);
             let by = i128::from(moment) - i128::from(now.unwrap_or(0));
             Err(Error::value(format!(
-                "at[{position}] lies {} s ahead of the system's clock, but max_ahead is {} s: mend the time, or \
+                "at[{position}] lies {} s ahead of the system's clock, but max_ahead is {} s: correct the time, or \
                  construct the filter with a larger max_ahead, or with max_ahead=None if its times are not those of \
                  the clock",
                 by as f64 / 1e9,

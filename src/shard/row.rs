@@ -112,7 +112,7 @@ impl Row {
         match self.clock.window() {
             _ if self.clock.endless() => fallible::zeroed(n),
             Window::Count { .. } => Err(Error::value(
-                "this filter's window counts insertions, which several sites share no count of: take a window of time",
+                "this filter's window counts insertions, but sites have no common count: take a window of time",
             )),
             Window::Time { .. } => fallible::collected((0..n).map(|i| self.clock.generation_at(at.moment(i)))),
         }

@@ -64,7 +64,7 @@ pub fn row_like(like: &Bound<'_, PyAny>) -> PyResult<Row> {
     match like.cast::<FilterSpec>() {
         Ok(outline) => outline.get().row(),
         Err(_) => row(like.cast().map_err(|_| {
-            PyTypeError::new_err(format!("like must be a filter, or the outline of one, not {}", like.get_type()))
+            PyTypeError::new_err(format!("like must be a filter or a FilterSpec, not {}", like.get_type()))
         })?),
     }
 }

@@ -44,7 +44,7 @@ class Blank:
         like = filter.outline() if isinstance(filter, Choice) else filter
         if like.window is not None and like.lateness is None:
             raise ValueError(
-                f"filter has a window of {like.window} insertions, which several sites share no count of: "
+                f"filter has a window of {like.window} insertions, but sites have no common count: "
                 "take a window of time"
             )
         if isinstance(filter, Filter) and filter.inserted:

@@ -112,7 +112,7 @@ class Checkpoints:
                 return claim
         except (ValueError, AttributeError):
             pass
-        raise ValueError(f"{self._name} is no site's, or one's of an earlier version: it begins with {data[:16]!r}")
+        raise ValueError(f"{self._name} is not the claim of a site of this version: it begins with {data[:16]!r}")
 
     def _write(self, *, whole: bool) -> None:
         claim = {"run": self._run, "older": self._older, "incarnation": self.incarnation, "whole": whole}

@@ -82,7 +82,7 @@ def start(
         return made
     if sites == "local":
         if actors is not None:
-            raise ValueError("actors is for sites='ray': those of this process are held by it")
+            raise ValueError("actors is for sites='ray': sites of this process need none")
         return LocalSites(makers)
     return RaySites(makers, actors=actors, name=name, deadline=DEADLINE if deadline is None else deadline)
 
@@ -95,7 +95,7 @@ def manifest_of(sites: Sites) -> dict[str, Any]:
     manifest: dict[str, Any] = json.loads(answers[0]["manifest"] or "{}")
     version = {name: manifest.pop(name, None) for name in VERSION}
     if version != VERSION:
-        raise ValueError(f"the sites speak {version}, and this is {VERSION}")
+        raise ValueError(f"the sites have {version}, and this process has {VERSION}")
     return manifest
 
 

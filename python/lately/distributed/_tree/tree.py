@@ -117,7 +117,7 @@ class BloomTree(DistributedFilter):
             raise TypeError(f"filter must be a BloomFilter or a TimingBloomFilter, got {type(filter).__name__}")
         blank = Blank.of(filter)
         if filter.parameters.get("equal_timers", 1) > 1:
-            raise ValueError("filter has equal timers: a tree would answer otherwise than one filter does")
+            raise ValueError("filter has equal timers: a tree would not answer as one filter does")
         # Raises if the filter grows.
         Slice.bounds(filter, 1)
         if top_down is not None and not 1 <= top_down < topology.depth:
