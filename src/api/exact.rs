@@ -136,8 +136,8 @@ impl ExactWindow {
         self.seen_at(key, at).map(drop)
     }
 
-    /// Returns whether a key was seen within the window. A window of time ends now, or with the latest event if all
-    /// keys came with times.
+    /// Returns whether a key was seen within the window, which ends now, or with the latest event if all keys had
+    /// times.
     ///
     /// ```
     /// # use lately::{ExactWindow, Window};

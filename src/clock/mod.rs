@@ -26,8 +26,7 @@ pub const ENDLESS: u32 = 0;
 /// its window and reject every correct time.
 pub const DAY: u64 = 86_400_000_000_000;
 
-/// Greatest number of insertions: more than any stream has, and few enough that the clock's arithmetic does not
-/// overflow.
+/// Greatest number of insertions: more than any stream has, and too few for the clock's arithmetic to overflow.
 pub(crate) const MOST_INSERTED: u64 = 1 << 62;
 
 /// Length of a generation that never ends.

@@ -103,8 +103,8 @@ impl<const LANES: usize, const LINES: usize> SharedLines<LANES, LINES> {
         let location = self.pages.location(hash);
         let page = location.page as usize;
         let mut probe = Probe { lines: [0; LINES], masks: [[0; WORDS]; LINES] };
-        // The closure of `map` was compiled apart, without vector instructions, in 120 instructions per line; so this
-        // is a loop.
+        // A loop, because a closure of `map` was compiled apart, without vector instructions: 120 instructions per
+        // line.
         for t in 0..LINES {
             probe.lines[t] = location.lines[t] % PAGE;
             probe.masks[t] = Portable.mask(location.seeds[t]);

@@ -154,8 +154,8 @@ impl SharedClock {
         }
     }
 
-    /// Advances to the moment of an insertion. Returns the moment at which it takes effect: for a late one that of the
-    /// latest step.
+    /// Advances to the moment of an insertion. Returns when it takes effect: a late one at the moment of the latest
+    /// step.
     #[inline(always)]
     pub fn advance(&self, moment: i64, refusing: bool) -> Result<i64, Error> {
         let step = self.step.0.load(SeqCst);

@@ -77,8 +77,8 @@ pub trait Timing {
     /// Returns the end of a rotation of the page, for [`is_due`](Self::is_due).
     fn end_of(&self, rotation: i64) -> i64;
 
-    /// Returns whether a page whose rotation has this end must rotate before an insertion. A lookup may find it behind
-    /// then.
+    /// Returns whether a page whose rotation has this end must rotate before an insertion. A lookup may find it
+    /// overdue.
     fn is_due(&self, end: i64) -> bool;
 
     /// Returns the rotation into which an insertion writes.
@@ -121,8 +121,8 @@ impl<const LANES: usize> Page<'_, LANES> {
         Ok(held)
     }
 
-    /// Returns whether the page held a key, and inserts it if it did not. Of threads that race with one key exactly one
-    /// gets `false`.
+    /// Returns whether the page held a key; inserts it if it did not. Of threads that race with one key one gets
+    /// `false`.
     #[inline(always)]
     pub fn seen<const LINES: usize, T: Timing>(&self, probe: &Probe<LINES>, timing: &T) -> Result<bool, T::Refusal> {
         let rotation = self.rotation();

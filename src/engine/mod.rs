@@ -115,8 +115,7 @@ pub trait Engine: EvidenceSource + Any + Send + Sync {
         Ok(())
     }
 
-    /// Rejects cells from a file that is to be verified, if later keys would be missed with them. By default accepts
-    /// all cells.
+    /// Rejects cells from a file to be verified, if later keys would be missed with them. By default accepts all cells.
     fn verify(&self) -> Result<(), Error> {
         Ok(())
     }

@@ -59,8 +59,7 @@ impl Exact {
         Ok(Self { kind, inserted: 0, by_system: false })
     }
 
-    /// Writes to `seen`, for each key in order, whether it was seen within the window, and then inserts it as `refresh`
-    /// demands.
+    /// Writes to `seen`, for each key in order, whether it was seen within the window; inserts it as `refresh` demands.
     ///
     /// In a window of time a key counts as seen if it came at most the window before its own time. No insertion makes
     /// the time of a key earlier. A moment of [`Moments::Now`] is the latest moment so far, if that is later. Times

@@ -34,8 +34,7 @@ enum Source {
 }
 
 impl Keys {
-    /// Returns `len` keys. `fill(start, out)` writes the hashes of the keys `start..start + out.len()`, which are among
-    /// them.
+    /// Returns `len` keys. `fill(start, out)` writes the hashes of the keys `start..start + out.len()` of them.
     pub fn new(len: usize, fill: impl Fn(usize, &mut [u64]) + Send + Sync + 'static) -> Self {
         Self { len, hashes: Source::Filled(Box::new(fill)) }
     }

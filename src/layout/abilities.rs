@@ -86,8 +86,7 @@ pub trait Codes<R> {
 
 /// Counts how often keys were inserted.
 pub trait Count<R> {
-    /// Writes to `counts` how often each key of a run was inserted within the window. `counts` is as long as the batch
-    /// `hashes`.
+    /// Writes how often each key of a run was inserted within the window; `counts` is as long as the batch `hashes`.
     fn count_run(&self, words: &[u64], rotation: R, hashes: &[u64], run: Range<usize>, counts: &mut [u64]);
 }
 

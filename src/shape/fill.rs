@@ -77,8 +77,7 @@ pub fn same_hash(keys: u64) -> f64 {
     keys as f64 / 18_446_744_073_709_551_616.0
 }
 
-/// Returns the chance that a fresh key is reported: for its cells, with chance `rate`, or because one of `keys` others
-/// has its hash.
+/// Returns the chance that a fresh key is reported: for its cells, by `rate`, or for having the hash of one of `keys`.
 pub fn or_same_hash(rate: f64, keys: u64) -> f64 {
     let same = same_hash(keys);
     same + (1.0 - same) * rate

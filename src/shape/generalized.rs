@@ -32,8 +32,7 @@ use crate::clock::Window;
 /// Greatest number of hashes of each kind: with 64 and 64 a fresh key matches with chance 2^-128.
 const MAX_HASHES: u32 = 64;
 
-/// Greatest number of hashes of each kind that [`choose`] considers: 32 and 32 reach the chance that two of 2^64 hashes
-/// are equal.
+/// Greatest number of hashes of each kind that [`choose`] considers: 32 and 32 reach the chance of equal 64-bit hashes.
 const MOST_CHOSEN: u32 = 32;
 
 /// Greatest number of bits of a filter: far above any machine, far enough below 2^64 that no size can overflow.

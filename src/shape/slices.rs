@@ -10,8 +10,7 @@ use super::ring::MAX_SLICES;
 use super::search::{self, Candidate};
 use crate::Error;
 
-/// Greatest number of cells of all slices together: far above any machine, far enough below 2^64 that no size can
-/// overflow.
+/// Greatest number of cells of all slices: far above any machine, far enough below 2^64 that no size can overflow.
 const MAX_CELLS: u64 = 1 << 60;
 
 /// Rates below the chance that two of 2^64 hashes are equal, where no number of slices helps.

@@ -53,8 +53,7 @@ impl Shard {
         Ok(Self { row, place, cells, words, newest })
     }
 
-    /// Creates the shard with these [`words`](Self::words), when `newest` was its newest generation. Any words are
-    /// legal.
+    /// Creates the shard with these [`words`](Self::words), whose newest generation is `newest`. Any words are legal.
     pub fn from_words(row: Row, part: u64, parts: u64, words: &[u64], newest: i64) -> Result<Self, Error> {
         let mut shard = Self::new(row, part, parts)?;
         if words.len() != shard.place.len() {
@@ -113,9 +112,8 @@ impl Shard {
     }
 
     /// Returns when each cell was last set, as [`ages`](Self::ages) does, and sets it before the next is read: in
-    /// generation `newest`, or as many generations before it as `behind` has. Generations open as they come. A
-    /// generation that is too old to be retained sets nothing. Then `newest` is the shard's newest, unless it has a
-    /// later one.
+    /// generation `newest`, or as many generations before it as `behind` has. Generations open as they come. One that
+    /// is too old to be retained sets nothing. Then `newest` is the shard's newest, unless it has a later one.
     pub fn touch(&mut self, cells: &[u64], newest: i64, behind: Option<&[u32]>) -> Result<(Ages, i64), Error> {
         self.check_cells(cells)?;
         let of = |i: usize| behind.map_or(newest, |behind| newest.saturating_sub_unsigned(behind[i].into()));

@@ -67,8 +67,7 @@ impl Rule {
 
 /// The answers for the cells of one key.
 pub(super) struct Answered {
-    /// When each cell was last set, and the newest generation that its site may have missed; `None` if the site has
-    /// failed.
+    /// When each cell was last set, and the newest generation its site may have missed; `None` if the site has failed.
     cells: Vec<Option<(i64, i64)>>,
     there: Vec<i64>,
 }

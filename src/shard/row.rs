@@ -107,8 +107,7 @@ impl Row {
         }
     }
 
-    /// Returns the generations of `n` moments, numbered from the Unix epoch; if nothing is forgotten there is only one,
-    /// 0.
+    /// Returns the generations of `n` moments, numbered from the Unix epoch; only 0 if nothing is forgotten.
     pub fn generations(&self, at: Moments<'_>, n: usize) -> Result<Vec<i64>, Error> {
         match self.clock.window() {
             _ if self.clock.endless() => fallible::zeroed(n),

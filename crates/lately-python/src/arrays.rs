@@ -17,8 +17,7 @@ pub struct Values<T> {
     pub shape: Vec<usize>,
 }
 
-/// Greatest length of an array that is copied into NumPy's memory. To hand over Rust's memory takes one more Python
-/// object.
+/// Greatest length of an array that is copied into NumPy's memory. Passing Rust's memory takes one more Python object.
 const SHORT: usize = 64;
 
 /// Imports NumPy and its C interface, or returns the error of the import. Without this check, the first use of an array

@@ -46,8 +46,8 @@ impl RecordReader {
         Ok(Self::new(filter, LineReader { encoding: parse_encoding(encoding)?, longest }))
     }
 
-    /// Create a reader of records of `width` fields. `key` has the numbers of the key's fields, `time` the number of
-    /// the time's field.
+    /// Create a reader of records of `width` fields. `key` has the numbers of the key's fields, `time` that of the
+    /// time's.
     #[staticmethod]
     #[pyo3(signature = (filter, encoding, longest, **options),
         text_signature = "(filter, encoding, longest, *, delimiter, quotes, comments, width, key, time)")]

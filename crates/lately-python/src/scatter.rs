@@ -1,5 +1,4 @@
-//! `Ranges` and `Scattered`: on which sites the cells of keys are, and the verdicts that follow from the sites'
-//! answers.
+//! `Ranges` and `Scattered`: the sites of the cells of keys, and the verdicts that follow from the sites' answers.
 
 use numpy::PyArray1;
 use pyo3::exceptions::PyValueError;
@@ -103,8 +102,7 @@ impl Scattered {
         PyList::new(py, self.listed(py, |at, _| at as i64)?.into_iter().map(|(_, its)| its))
     }
 
-    /// Decide on the keys in order, by what each site answered: a list of (ages, base, missed), with None for a site
-    /// that failed.
+    /// Decide on the keys in order, by the answer of each site: a list of (ages, base, missed), None for a failed site.
     ///
     /// `missed` is the newest generation that the site may have missed. While it counts, an unset cell there has no
     /// answer. In place of ages (`Slice.ages`) there may be generations, of int64: the least int64 for a cell never

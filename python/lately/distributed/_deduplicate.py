@@ -35,8 +35,7 @@ def deduplicate(
     """Remove the rows from a Ray dataset whose key was seen lately.
 
     A dataset's blocks are processed in any order and at once, so "seen before" has to come from the times of the rows.
-    All rows of a key are shuffled to one place and sorted by time. Then `duplicated` marks the repeats: the answer is
-    exact.
+    All rows of a key are shuffled to one place and sorted by time. Then `duplicated` marks the repeats, exactly.
 
     Parameters
     ----------

@@ -19,8 +19,7 @@ use crate::memory::fallible;
 /// longer, with a quarter a fifth; with twice as many it took as long. Fuzzing needs millions of runs and Miri is slow,
 /// so pieces are short there.
 pub const PIECE: usize = if cfg!(any(fuzzing, miri)) { 64 } else { 16_384 };
-/// Number of keys of a piece that are hashed together: their hashes are still in the first cache when they are
-/// scattered.
+/// Number of keys of a piece that are hashed together: their hashes are in the first cache when they are scattered.
 pub const BLOCK: usize = if PIECE < 1024 { PIECE } else { 1024 };
 /// Number of hashes that one step of a [`Partitioner`] reads.
 const GROUP: usize = 8;

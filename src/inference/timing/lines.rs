@@ -209,8 +209,8 @@ impl LineLikelihood {
         (none_younger / of_block).max(1.0)
     }
 
-    /// Returns by which factor an insertion in the oldest block raises the chance of the evidence of all lines of a
-    /// key.
+    /// Returns by which factor an insertion in the oldest block raises the chance of the evidence of all of a key's
+    /// lines.
     fn explains(&self, evidence: Evidence) -> f64 {
         let of_line =
             |(number, line): (usize, &Vec<_>)| self.line_explains(line, evidence.age(), evidence.count(number));

@@ -91,9 +91,8 @@ pub struct LaneRotation {
 }
 
 impl LaneRotation {
-    /// Returns how many lanes, 0 or 1, a page is behind those that have rotated. It is arithmetic, because compilers
-    /// make a branch of a comparison, which is mispredicted half the time (insertions took 1.6 times as long at W =
-    /// 20,000).
+    /// Returns how many lanes, 0 or 1, a page is behind those that have rotated. It is arithmetic: compilers make a
+    /// branch of a comparison, which is mispredicted half the time (insertions took 1.6 times as long at W = 20,000).
     #[inline(always)]
     fn behind(self, page: u32) -> u32 {
         self.rotated.wrapping_sub(page) >> 31

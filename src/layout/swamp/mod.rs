@@ -21,8 +21,7 @@ use table::CountingTable;
 
 /// Number of insertions between the prefetch of a fingerprint's place in the table and its removal.
 const AHEAD: usize = 16;
-/// Number of blocks of slots in which fingerprints are counted, if there are more: right to 1 % where half of the slots
-/// are in use.
+/// Number of blocks in which fingerprints are counted, if there are more: right to 1 % where half the slots are in use.
 const SAMPLE: usize = 1 << 8;
 
 /// The words of a SWAMP: the cyclic buffer of fingerprints, followed by the table.

@@ -4,9 +4,8 @@
 //! A filter of P pages of L lines has P L B 2^F locations: a fresh key is reported by chance when the location of its
 //! hash has an entry. An entry keeps its location, that is its home line, bucket and fingerprint, wherever in the page
 //! it is stored, so the chance is the number of entries over the number of locations, exactly. A page has the distinct
-//! keys of r full
-//! epochs and of the share of one that has passed since its rotation. Rotations are staggered over the pages, so the
-//! mean over the phases is that of every moment.
+//! keys of r full epochs and of the share of one that has passed since its rotation. Rotations are staggered over the
+//! pages, so the mean over the phases is that of every moment.
 //!
 //! The rate also includes keys for which a page has no room. It has slots for L S entries and fingerprints for 15 more.
 //! Keys fall into pages at random. A page whose entries are more than that at its fullest, just before a rotation,

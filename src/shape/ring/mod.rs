@@ -47,8 +47,7 @@ use crate::clock::Window;
 
 /// Greatest number of segments of a filter: the matches of all of them must fit a `u128`.
 pub const MAX_SLICES: u32 = 128;
-/// Greatest number of bits that a key sets in a plain segment. Rates that need more lie below the collisions of 64-bit
-/// hashes.
+/// Greatest number of bits of a key in a plain segment. Rates that need more lie below the collisions of 64-bit hashes.
 pub const MAX_PARTS: u32 = 64;
 
 /// The paper of a filter: it determines the names of the parameters, and what is chosen.

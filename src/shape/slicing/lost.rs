@@ -8,8 +8,7 @@ use super::Sites;
 const FOLLOWED: u64 = 64;
 
 impl Sites {
-    /// Returns the chances that 0 ..= k of a key's cells lie on failed sites, if `failed` sites of its group have
-    /// failed.
+    /// Returns the chances that 0 ..= k of a key's cells lie on failed sites, if its group has `failed` failed sites.
     pub fn lost(&self, failed: u64) -> Vec<f64> {
         let (k, sites) = (u64::from(self.k), self.spread);
         if !self.partitioned {

@@ -14,8 +14,7 @@ use lately::memory::prefetch::Address;
 /// Number of objects between two checks for Ctrl-C, about a millisecond.
 const SIGNAL_INTERVAL: usize = 1 << 16;
 /// Number of objects that are prefetched together. If memory order is not list order, as after a sort, a million
-/// integers take 12 ns each and URLs 15. Without prefetching they took 55 and 120, and in groups of 32 they take 16 and
-/// 20.
+/// integers take 12 ns each and URLs 15. Without prefetching they took 55 and 120, in groups of 32 they take 16 and 20.
 const GROUP: usize = 64;
 /// Words whose lines are prefetched for an object: three lines, a string of a hundred letters.
 const LINES: [usize; 3] = [0, 8, 16];

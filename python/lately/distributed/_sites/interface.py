@@ -116,9 +116,8 @@ class Sites(Protocol):
     """Sites, by number: in this process (`LocalSites`) or as actors (`RaySites`).
 
     `connected` means that they were started elsewhere: a filter that is closed then leaves them running. `incarnations`
-    has the incarnation in the latest answer of each site (`Site.incarnation`). A new one means that the site was made
-    again, and lacks its latest writes. `overfull` has the warnings of sites that hold more keys than planned
-    (`Site.overfull`).
+    has the latest `Site.incarnation` of each site. A new one means that the site was made again, and lacks its latest
+    writes. `overfull` has the warnings of sites that hold more keys than planned (`Site.overfull`).
     """
 
     connected: bool
@@ -138,8 +137,7 @@ class Sites(Protocol):
         """Wait until no other producer has the lease, and take it: ``with sites.lease() as lease``.
 
         With a `record`, that is stored from the beginning, unless `left` has another. A lease that takes too long may
-        be given to another producer; the sites then raise `SupersededError`. Read again then, and write under a new
-        lease.
+        be given to another producer; the sites then raise `SupersededError`. Read again, and write under a new lease.
         """
 
     def status(self) -> list[dict[str, Any] | Failed]:

@@ -31,8 +31,7 @@ class LeaseServer:
     """Grants the lease to one producer at a time.
 
     If the `incarnation` of its process is above 1, a lease may be under way; fences of a later process are higher. A
-    lease that is not renewed ends after `seconds`. If its producer has not noticed, the sites reject its messages,
-    because they compare fences.
+    lease that is not renewed ends after `seconds`. The sites compare fences, and reject later messages under it.
     """
 
     def __init__(self, incarnation: int = 1, seconds: float = LEASE) -> None:

@@ -328,8 +328,8 @@ class RaySites:
             if isinstance(answer, UnreachableError):
                 self._refused[sent[actor][0]] = time.monotonic() + REFUSED
             elif isinstance(answer, LostError) or (isinstance(answer, dict) and answer["error"][0] == REPLACED):
-                # What the actor did is unknown, or the frame is too large for a port. Ray knows whether the actor is
-                # there.
+                # What the actor did is unknown, or the frame is too large for a port. Ray knows whether the actor
+                # lives.
                 self._ports[actor] = None
             else:
                 answers[actor] = answer

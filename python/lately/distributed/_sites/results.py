@@ -111,8 +111,7 @@ class ResultCache:
         """Return the remembered answers to the keys of a request: 0 or 1, or `UNKNOWN`.
 
         `keys` are hashes or cells, to be compared with those that came at their places. Raises `ValueError` if the
-        producer has sent a later batch, or other keys under this number, and `ForgottenError` if the answers are
-        forgotten.
+        producer has sent a later batch, or other keys under this number, `ForgottenError` if the answers are forgotten.
         """
         assert request.index is not None
         known = np.full(len(request.index), UNKNOWN, dtype=np.int8)

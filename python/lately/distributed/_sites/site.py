@@ -140,8 +140,8 @@ class Site:
         SupersededError
             If a later lease has started.
         ValueError, ForgottenError, TooManyProducersError
-            If the request's batch was another one, or its answers are forgotten; or if another producer would make the
-            site forget one.
+            If the request's batch was another one, or is forgotten; or if another producer would make the site forget
+            one.
         CheckpointError
             If the method writes, and checkpoints cannot be written.
         RuntimeError
@@ -229,9 +229,8 @@ class Site:
         """Report the state of the site.
 
         `keys` is the number of keys, or cells, written since the site was made, and `producers` that of producers whose
-        latest batch it remembers. `checkpoints` is the number of those written since then, the last of them at `saved`,
-        in seconds since 1970. `changed` is whether something is unsaved, and `failure` why no checkpoint can be
-        written.
+        latest batch it remembers. `checkpoints` is the number of those written since then, the last at `saved`, in
+        seconds since 1970. `changed` is whether something is unsaved, and `failure` why no checkpoint can be written.
         """
         with self._lock:
             return {
