@@ -15,8 +15,7 @@ use crate::format::exact::Saved;
 use crate::key::Seed;
 use crate::shape::Budget;
 
-/// The request for a filter, as [`Filter::builder`], [`ConcurrentFilter::builder`] or [`ExactWindow::builder`] starts
-/// it.
+/// The request for a filter, from [`Filter::builder`], [`ConcurrentFilter::builder`] or [`ExactWindow::builder`].
 ///
 /// Set [`fpr`](Self::fpr) or [`nbytes`](Self::nbytes), and for a window of time [`capacity`](Self::capacity) too. An
 /// [`ExactWindow`] needs none of these. [`build`](Self::build) checks all values. Its errors name the parameter.

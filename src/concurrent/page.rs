@@ -77,8 +77,7 @@ pub trait Timing {
     /// Returns the end of a rotation of the page, for [`is_due`](Self::is_due).
     fn end_of(&self, rotation: i64) -> i64;
 
-    /// Returns whether a page whose rotation has this end must rotate before an insertion. A lookup may find it
-    /// overdue.
+    /// Returns whether a page must rotate before an insertion, if its rotation has this end. A lookup may come before.
     fn is_due(&self, end: i64) -> bool;
 
     /// Returns the rotation into which an insertion writes.
@@ -121,8 +120,7 @@ impl<const LANES: usize> Page<'_, LANES> {
         Ok(held)
     }
 
-    /// Returns whether the page held a key; inserts it if it did not. Of threads that race with one key one gets
-    /// `false`.
+    /// Returns whether the page held a key; inserts it if not. Of threads that race with a key exactly one gets `false`.
     #[inline(always)]
     pub fn seen<const LINES: usize, T: Timing>(&self, probe: &Probe<LINES>, timing: &T) -> Result<bool, T::Refusal> {
         let rotation = self.rotation();
