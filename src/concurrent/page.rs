@@ -120,7 +120,7 @@ impl<const LANES: usize> Page<'_, LANES> {
         Ok(held)
     }
 
-    /// Returns whether the page held a key; inserts it if not. Of threads that race with a key exactly one gets `false`.
+    /// Returns whether the page held a key; inserts it if not. Of threads racing with a key exactly one gets `false`.
     #[inline(always)]
     pub fn seen<const LINES: usize, T: Timing>(&self, probe: &Probe<LINES>, timing: &T) -> Result<bool, T::Refusal> {
         let rotation = self.rotation();
