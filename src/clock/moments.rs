@@ -144,7 +144,7 @@ impl<'a> Moments<'a> {
     }
 }
 
-/// Returns the least and the greatest of these moments.
+/// Returns the least and the greatest of some moments.
 pub(super) fn extremes(moments: &[i64]) -> (i64, i64) {
     moments.iter().fold((i64::MAX, i64::MIN), |(least, greatest), &moment| (least.min(moment), greatest.max(moment)))
 }

@@ -180,7 +180,7 @@ impl SharedClock {
         self.to_core(|_| false).check_new(moments, system_now())
     }
 
-    /// Returns the error of times for a window of insertions.
+    /// Returns the error of a call that passes a time to a window of insertions.
     #[cold]
     pub fn refuse_times(&self) -> Error {
         match self.to_core(|_| false).check(Moments::At(0), false) {

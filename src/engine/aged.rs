@@ -98,8 +98,8 @@ impl<L: Occupancy> Aged<L> {
         Ok(())
     }
 
-    /// Returns how many partitions to divide the cells into for these keys. It is one where other processes use the
-    /// cells: if this process is killed, all cells then agree with its clock.
+    /// Returns how many partitions to divide the cells into for the keys of a chunk: one if other processes use the
+    /// cells. If this process is killed, all cells then agree with its clock.
     fn partitions(&self, keys: &Chunk<'_>) -> usize {
         if self.words.live().is_some() { 1 } else { keys.partitions() }
     }

@@ -153,7 +153,7 @@ impl<L: Layout> AgedMut<'_, L> {
         }
     }
 
-    /// Returns whether any of the last `opened` generations changes these cells.
+    /// Returns whether any of the last `opened` generations changes the cells.
     fn changes(&self, opened: u64) -> bool {
         let rotates = |later| self.layout.rotates(self.clock.generation() - later as i64);
         opened >= self.layout.generations() || (0..opened).any(rotates)

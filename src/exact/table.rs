@@ -199,7 +199,7 @@ impl<L: StampLine> Open<'_, L> {
         seen
     }
 
-    /// Stamps a key in the first of these places of a line, its own or a free one. Returns whether it was seen within
+    /// Stamps a key in the first of some `places` of a line, its own or a free one. Returns whether it was seen within
     /// the window.
     #[inline(always)]
     fn stamp(&mut self, key: Key<L::Stamp>, line: usize, places: u8, own: bool) -> bool {

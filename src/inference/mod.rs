@@ -113,7 +113,7 @@ impl Question<'_> {
     }
 }
 
-/// A curve of distinct keys, evaluated at each of these numbers of insertions; `None` if it is not known after all.
+/// A curve of distinct keys: their number for each number of insertions; `None` if it is not known after all.
 pub type Distinct<'a> = dyn Fn(&[f64]) -> Option<Vec<f64>> + 'a;
 
 /// Returns the probability with these odds, and its complement, each exact when it is small.

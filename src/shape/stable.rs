@@ -84,7 +84,8 @@ impl StableShape {
         self.events_where(1.0)
     }
 
-    /// Returns these chances for a cell that is set `often` times as often as the mean of all cells: p is `often` / m.
+    /// Returns the chances of `events` for a cell that is set `often` times as often as the mean of all: p is `often` /
+    /// m.
     fn events_where(&self, often: f64) -> (f64, f64) {
         let cells = self.slices.cells as f64;
         let set = (often / cells).min(1.0);
@@ -119,14 +120,14 @@ impl StableShape {
         self.worn(age, often, |_| 0.0)
     }
 
-    /// Returns these chances for a cell that was empty `age` insertions ago, which met that many events or fewer, all
-    /// decrements.
+    /// Returns what [`below`](Self::below) does for a cell that was empty `age` insertions ago: it met as many events
+    /// as lead there or fewer, all of them decrements.
     pub fn below_from_empty(&self, age: f64, often: f64) -> Vec<f64> {
         self.worn(age, often, |fewer| fewer)
     }
 
-    /// Returns these chances: that of enough decrements to lead below a value, plus what `fewer` makes of the chance of
-    /// fewer events, all of them decrements.
+    /// Returns the chances of a cell to be below each value: that of enough decrements to lead there, plus what `fewer`
+    /// makes of the chance of fewer events, all of them decrements.
     fn worn(&self, age: f64, often: f64, fewer: impl Fn(f64) -> f64) -> Vec<f64> {
         let (decremented, set) = self.events_where(often);
         let share = decremented / (decremented + set);

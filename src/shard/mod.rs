@@ -33,9 +33,9 @@ pub const NEVER: i64 = i64::MIN;
 #[derive(Clone)]
 pub struct Shard {
     row: Row,
-    /// The range of these words in the whole filter.
+    /// The range of the words in the whole filter.
     place: Range<usize>,
-    /// The range of these cells in the whole filter.
+    /// The range of the cells in the whole filter.
     cells: Range<u64>,
     words: Words,
     newest: i64,

@@ -86,7 +86,7 @@ pub struct LaneRotation {
     newest: u32,
     /// The number of pages after `rotated` that rotate once more than the others before the moment of a query.
     more: u32,
-    /// The ages retained at that moment, a bit for each: of the other pages, and of these.
+    /// The ages retained at the moment of a query, a bit for each: in the other pages, and in these `more` pages.
     retained: [u32; 2],
 }
 

@@ -24,7 +24,7 @@ const CACHED: usize = 1 << 17;
 /// Number of keys whose bits are prefetched ahead.
 const AHEAD: usize = 32;
 
-/// Returns whether to prefetch the bits of these slices.
+/// Returns whether to prefetch the bits of some slices.
 fn exceeds_cache(slices: &[Slice]) -> bool {
     slices.iter().map(Slice::len).sum::<usize>() > CACHED
 }

@@ -372,7 +372,7 @@ impl super::Shape for QuotientShape {
     }
 }
 
-/// Rejects counts of other sizes than there are.
+/// Rejects a number of bits that a count cannot have.
 fn check_count_bits(count_bits: u32) -> Result<(), Error> {
     let (least, most) = (COUNT_BITS.start(), COUNT_BITS.end());
     let sound = COUNT_BITS.contains(&count_bits);

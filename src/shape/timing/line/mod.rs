@@ -160,7 +160,7 @@ impl shape::Shape for TimingLineShape {
 
 /// The chances that the timers of a fresh key in one line are live.
 pub struct LineRates {
-    /// For each set of its timers, taken together by how often they are missed: the sign and number of such sets, and
+    /// One term for all sets of a key's timers that are missed equally often: the sign and number of these sets, and
     /// the chance that a key of the line touches one timer of the set at least.
     pub terms: Vec<(f64, f64)>,
 }
