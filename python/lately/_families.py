@@ -69,7 +69,7 @@ class Family:
         return parameters | (constructor.__kwdefaults__ or {})
 
     def takes(self, parameter: str) -> bool:
-        """Return whether the constructor has such a parameter."""
+        """Return whether the constructor has a parameter of this name."""
         return parameter in self._parameters()
 
     def plan(self, window: Any, **request: Any) -> dict[str, Any]:
@@ -140,7 +140,7 @@ def fastest(window: Any, **request: Any) -> Filter:
 
 
 def unsuited(family: Family, *, timed: bool, unknown: bool) -> str:
-    """Return why a family has no such windows, or an empty string if it has them."""
+    """Return why a family cannot have a window, or an empty string if it can."""
     if timed and family.windows == "insertions":
         return "windows of insertions only"
     if family.windows == "time" and not timed:

@@ -124,8 +124,8 @@ impl Keys {
         })
     }
 
-    /// Returns keys that are codes of a dictionary: `code(i)` is the number of key `i` in it. A code without a key is
-    /// missing.
+    /// Returns keys that are given as codes into these keys, a dictionary: `code(i)` is the number of key `i` in it. A
+    /// code without a key is missing.
     pub fn taken(
         self,
         len: usize,

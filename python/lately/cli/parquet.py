@@ -85,7 +85,7 @@ class ParquetReader:
             raise CliError(f"{name}: {error}") from None
 
     def writer(self, output: Output, *, marked: bool) -> ParquetWriter:
-        """Return a writer of such rows; `marked` rows have the field `repeat`."""
+        """Return a writer of rows; `marked` rows have the field `repeat`."""
         return ParquetWriter(output, self, marked=marked)
 
     def _accept(self, schema: Any, name: str) -> None:

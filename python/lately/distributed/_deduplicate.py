@@ -78,7 +78,7 @@ def deduplicate(
 
     Notes
     -----
-    If a part of the dataset is lost with its machine, Ray runs the tasks that made it again. So nothing may depend on
+    If a part of the dataset is lost with its machine, Ray runs the tasks of that part again. So nothing may depend on
     what has run before; actors that remember keys would take the second run for repeats.
 
     Examples

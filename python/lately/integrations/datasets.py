@@ -114,7 +114,7 @@ class new:  # noqa: N801
         self._next = 0
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the request without the keys: `datasets` looks a result up in its cache by it."""
+        """Return the request without the keys. `datasets` looks a result up in its cache by this state."""
         return {name: value for name, value in vars(self).items() if name not in ("_seen", "_next")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -40,7 +40,7 @@ class Message:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of its arrays."""
+        """Bytes of the arrays."""
         index = 0 if self.request is None or self.request.index is None else self.request.index.nbytes
         return index + sum(column.nbytes for column in self.columns)
 

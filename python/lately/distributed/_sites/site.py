@@ -64,8 +64,8 @@ class Site:
     seconds from a change to its checkpoint. With 0 every answer is saved before it is sent. `incarnation` stays the
     same as long as no answered write is lost, even if the site is made again.
 
-    Cells and answers are saved together, in one piece: a key is in a checkpoint exactly if the answer is that was given
-    when it was written. So a batch that comes again, because its producer did not get the answer, gets the same answer.
+    Cells and answers are saved together, in one piece: a checkpoint has a key exactly if it has the answer that was
+    given when the key was written. So a batch that comes again, because its producer did not get the answer, gets it.
 
     While checkpoints cannot be written, no keys are accepted, because a crash would lose them silently. The same holds
     if another site has started from these checkpoints.
