@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 0..8 | `89 4C 41 54 0D 0A 1A 0A`: no text, `LAT`, and line ends that a transfer in text mode would damage |
 //! | 8..10 | version of this format: 1 |
-//! | 10..12 | kind of filter: 1 age-partitioned, 2 guarded-epoch, 3 timing, 4 time-limited, 5 Bloom, 6 counting, 7 stable, 8 fingerprint buffer, 10 generalized, 11 SWAMP, 16 age-partitioned in lines, 17 guarded-epoch in lines, 18 guarded-epoch transposed, 19 timing in lines, 20 aged quotient, 21 the same where it grows, 22 and 23 these where they count, 24 and 25 the first two where tags are finer than turns |
+//! | 10..12 | kind of filter: 1 age-partitioned, 2 guarded-epoch, 3 timing, 4 time-limited, 5 Bloom, 6 counting, 7 stable, 8 fingerprint buffer, 10 generalized, 11 SWAMP, 16 age-partitioned in lines, 17 guarded-epoch in lines, 18 guarded-epoch transposed, 19 timing in lines, 20 aged quotient, 21 the same where it grows, 22 and 23 these where they count, 24 and 25 the first two where tags are finer than rotations |
 //! | 12..14 | scheme its keys are hashed by ([`key`](crate::key)): 1 or 2 |
 //! | 14..16 | zero |
 //! | 16..24 | seed; of scheme 2 the first half of the secret |
@@ -14,7 +14,7 @@
 //! | 48..56 | zero; of scheme 2 the second half of the secret, so that the file is one too |
 //! | 56..64 | xxh3-64 of bytes 0..56 and the parameters |
 //! | 64.. | parameters: 64-bit words, zero up to their length |
-//! | .. | cells: the words of the filter, at a multiple of 64 bytes, so that a mapped file is used where it lies |
+//! | .. | cells: the words of the filter, at a multiple of 64 bytes, so that a mapped file is used in place |
 //!
 //! The parameters of every filter begin with the fields of its clock:
 //!
@@ -91,15 +91,15 @@
 //! bytes each. An overflow line is 16 numbers of 32 bits. The first 15 are zero, or a fingerprint of 24 bits above a
 //! tag of 8. The last is zero, or 1 above the tag of the last key that was rejected. Let a value have V = F + T bits, a
 //! line S = floor(468 / (V + 1)) slots and B = min(506 - S (V + 1), 58) buckets. BF = floor(5 B / 16) of the buckets
-//! are foreign. Lanes have 8 bits if V < 16, and else 16. The bits of a line of entries are, low ones first: 5 for its
-//! reach, 1 that is set if a lookup has to read the overflow line, B for the occupied buckets, S for the ends of runs,
-//! S for each bit of the values above those of a lane, and from the top down the lanes of all slots. A fingerprint is
-//! in the lower bits of a value, the tag above it. [The layout](crate::layout::quotient) defines which hash lies where.
-//! If the filter grows, the cells are those of 2^g times as many pages, with fingerprints of g bits less. If it counts,
-//! C, the bits of a count, follows the other parameters. There are C more planes behind the others: V + C stands for V
-//! in S and B, and the low C bits of a fingerprint in an overflow line are a count too. If tags are finer than
-//! rotations, C or zero and the number of retained epochs follow the other parameters. In an overflow line a tag of
-//! more than 8 bits takes bits of the fingerprint.
+//! are guest buckets. Lanes have 8 bits if V < 16, and else 16. The bits of a line of entries are, low ones first: 5
+//! for the number of evicted buckets, 1 that is set if a lookup has to read the overflow line, B for the occupied
+//! buckets, S for the ends of runs, S for each bit of the values above those of a lane, and from the top down the lanes
+//! of all slots. A fingerprint is in the lower bits of a value, the tag above it. [The layout](crate::layout::quotient)
+//! defines which hash lies where. If the filter grows, the cells are those of 2^g times as many pages, with
+//! fingerprints of g bits less. If it counts, C, the bits of a count, follows the other parameters. There are C more
+//! planes behind the others: V + C stands for V in S and B, and the low C bits of a fingerprint in an overflow line are
+//! a count too. If tags are finer than rotations, C or zero and the number of retained epochs follow the other
+//! parameters. In an overflow line a tag of more than 8 bits takes bits of the fingerprint.
 //!
 //! The parameters of the generalized filter are bits, k1 and k0; the cells are bits, low ones first.
 //!
@@ -115,7 +115,7 @@
 //! | 8..10 | 3 |
 //! | 40..48 | zero: the cells have no checksum. Their number and the parameters are checked, not their values |
 //! | behind the parameters | 24 words: the clock as it is now. The clock among the parameters is that of the day the file was made, so that their checksum holds |
-//! | .. | cells, as ever |
+//! | .. | the cells |
 //! | behind the cells | 8 words: the first repeats the number below, the others are zero |
 //!
 //! The first of the 24 words is a number that grows by one with each change. If it is even, words 8 to 13 are the
@@ -206,7 +206,7 @@ impl From<Error> for SaveError {
     }
 }
 
-/// Returns the filter saved in `bytes`. The cells stay where they are until the filter is written to.
+/// Returns the filter saved in `bytes`. The cells stay in `bytes` until the filter is written to.
 pub fn from_bytes(bytes: Lender) -> Result<AnyFilter, Error> {
     lent(bytes, true)
 }

@@ -54,7 +54,7 @@ pub(crate) fn lock(file: &File, timeout: Duration, look: &mut dyn FnMut() -> IoR
     wait(timeout, look, attempt)?.ok_or_else(|| timed_out(file, timeout))
 }
 
-/// Returns the error of a call that waited in vain for the lock of a file.
+/// Returns the error of a call that did not get the lock of a file in time.
 pub(crate) fn timed_out(file: &File, timeout: Duration) -> IoError {
     let holder = holder(file).map_or_else(|| "another process".into(), |process| format!("process {process}"));
     let message = format!(
@@ -107,7 +107,7 @@ fn holder(_: &File) -> Option<u32> {
     None
 }
 
-/// The device and the number of a file, which stay its own whatever its names.
+/// The device and the number of a file. They stay the same whatever its names.
 #[derive(PartialEq)]
 pub(crate) struct Identity {
     pub device: u64,

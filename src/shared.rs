@@ -88,8 +88,8 @@ impl Drop for Locked<'_> {
     }
 }
 
-/// Opens a filter for several processes, each of which calls this. A file that [`format::save`] wrote is replaced by
-/// one that can be shared; of several processes that do so at once, one does it.
+/// Opens a filter for several processes, each of which calls this. Replaces a file that [`format::save`] wrote by one
+/// that can be shared; if several processes do so at once, one of them replaces it.
 ///
 /// ```
 /// use lately::clock::{Moments, Window};
@@ -225,7 +225,7 @@ impl SharedFile {
         }
     }
 
-    /// Returns the error of a call that waited in vain.
+    /// Returns the error of a call that did not get the lock in time.
     pub fn timed_out(&self, timeout: Duration) -> IoError {
         File::open(&self.path).map_or_else(|error| error, |file| timed_out(&file, timeout))
     }

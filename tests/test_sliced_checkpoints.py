@@ -71,7 +71,7 @@ def test_sites_say_what_filter_they_hold():
     ):
         SlicedFilter.connect(tree._exchange.sites)
     sites = LocalSites([lambda: Site(Whole(timers()), name="0", manifest='{"format": "lately sites", "protocol": 1}')])
-    with pytest.raises(ValueError, match=r"the sites speak .*'protocol': 1.* this is .*'protocol': 6"):
+    with pytest.raises(ValueError, match=r"the sites have .*'protocol': 1.* this process has .*'protocol': 6"):
         SlicedFilter.connect(sites)
 
 

@@ -38,7 +38,7 @@ def holding():
         (
             {"filter": lately.TimingBloomFilter(1000, 0.01)},
             ValueError,
-            "window of 1000 insertions, which several sites",
+            "window of 1000 insertions, but sites",
         ),
         ({"filter": lately.TimeLimitedBloomFilter("1min", 0.01)}, ValueError, "not a TimeLimitedBloomFilter"),
         ({"filter": lately.TimingBloomFilter("1min", 0.1, capacity=9, grow="density")}, ValueError, "grows"),

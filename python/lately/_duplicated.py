@@ -65,8 +65,8 @@ def duplicated(
         With `filter` alone the default is 0.001.
     refresh : {True, False, "delivered"}, default True
         Which occurrences restart the key's window. True: every one. False: only those that are not marked, so that a
-        key passes again once its last unmarked occurrence has left the window; every key moves the window on.
-        "delivered": as False, but only unmarked keys move a window of insertions on (paper 4, definition 4). See
+        key passes again once its last unmarked occurrence has left the window; every key advances the window.
+        "delivered": as False, but only unmarked keys advance a window of insertions (paper 4, definition 4). See
         `Filter.duplicated`.
     missing : {"same", "distinct"}, default "same"
         Whether missing keys (None, NaN, NaT, NA, null) are one key. "same": yes, as in `pandas.duplicated` and SQL's
@@ -121,7 +121,7 @@ def duplicated(
 
     Notes
     -----
-    "Exact" is by 64-bit hashes. Two different keys are taken for one another with a chance of 2**-64, so among n keys
+    "Exact" is by 64-bit hashes. Two different keys are taken for one key with a chance of 2**-64, so among n keys
     one is marked by mistake with a chance of n * window / 2**64: 5e-7 for ten million keys and a window of a million.
 
     In a window as long as the column, `keep` gives the masks of pandas and polars. In a shorter window, consider the

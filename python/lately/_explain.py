@@ -146,7 +146,7 @@ def _seed(made: Filter) -> str:
 
 
 def _span(seconds: float) -> str:
-    """Format seconds in the largest unit of which they are a whole number."""
+    """Format seconds in the largest unit that divides them."""
     for unit, length in _UNITS.items():
         if seconds >= length and seconds % length == 0:
             return f"{seconds / length:,.0f} {unit}"

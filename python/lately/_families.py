@@ -69,11 +69,11 @@ class Family:
         return parameters | (constructor.__kwdefaults__ or {})
 
     def takes(self, parameter: str) -> bool:
-        """Return whether the constructor has such a parameter."""
+        """Return whether the constructor has a parameter of this name."""
         return parameter in self._parameters()
 
     def plan(self, window: Any, **request: Any) -> dict[str, Any]:
-        """Return the figures of the filter that `make` makes of this request, by the names of its attributes."""
+        """Return the figures of the filter that `make` returns for this request, by the names of its attributes."""
         return plan(self.family, **self.given(window, **request))
 
     def make(self, window: Any, **request: Any) -> Filter:
@@ -135,12 +135,12 @@ def whole(window: Any) -> Any:
 
 
 def fastest(window: Any, **request: Any) -> Filter:
-    """Make the fastest filter for a request: in lines, or in blocks where lines cannot meet it."""
+    """Make the fastest filter for a request: in lines, or in blocks if lines cannot meet the request."""
     return AgePartitionedBloomFilter(window, **request)
 
 
 def unsuited(family: Family, *, timed: bool, unknown: bool) -> str:
-    """Return why a family has no such windows, or an empty string if it has them."""
+    """Return why a family cannot have a window, or an empty string if it can."""
     if timed and family.windows == "insertions":
         return "windows of insertions only"
     if family.windows == "time" and not timed:

@@ -1,4 +1,4 @@
-"""Frames and columns of pandas, polars, pyarrow and NumPy, none of which but NumPy is imported here."""
+"""Frames and columns of pandas, polars, pyarrow and NumPy. Only NumPy is imported here."""
 
 import sys
 from collections.abc import Hashable
@@ -115,7 +115,7 @@ def names_of(columns: list[Hashable], subset: Any, at: Any = None) -> list[Hasha
 
 
 def columns_by_name(frame: Any, names: list[Hashable]) -> Any:
-    """Return the keys: one column, or a frame of several columns, each row of which is a key."""
+    """Return the keys: one column, or a frame of several columns whose rows are the keys."""
     if len(names) == 1:
         return _column(frame, names[0])
     return frame.select(names) if hasattr(frame, "select") else frame[names]

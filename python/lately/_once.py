@@ -292,7 +292,7 @@ def _read_lease(lease: _Span) -> float:
 
 
 def _is_of_file(error: BaseException) -> bool:
-    """Whether the file of claims cannot be used."""
+    """Return whether an error means that the file of claims cannot be used."""
     # Signal handlers raise subclasses, such as `TimeoutError`.
     return type(error) is OSError
 

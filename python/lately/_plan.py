@@ -28,9 +28,8 @@ class Choice:
     nbytes : int
         Bytes of the cells.
     fpr : float
-        Chance that a key that was never inserted is reported, at the worst phase. In expectation it is exact, except
-        for an aged quotient filter, of which it is a bound: at most one filter in a million exceeds twice `fpr` at some
-        moment of a window.
+        Chance that a key that was never inserted is reported, at the worst phase, exactly in expectation. For an aged
+        quotient filter it is a bound: at most one filter in a million exceeds twice `fpr` at some moment of a window.
     slack : int or float
         How long after leaving the window a key may still be reported, in insertions or seconds; may be infinite.
     npws : float
@@ -171,7 +170,7 @@ def plan(
     window, fpr
         As in `Filter`.
     nbytes : int
-        Most bytes to use. Every filter then has its lowest rate in them.
+        Greatest number of bytes. Every filter then has its lowest rate in them.
     slack : int or span of time, optional
         Longest time for which a key may still be reported after it has left the window. The default is 1/64 of the
         window for each family that has it in at most 16 bytes per key. Other families are listed with their own slack,

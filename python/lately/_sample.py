@@ -40,7 +40,7 @@ class Chunk:
     false_negative: NDArray[np.float64]
 
     def penalty(self, reported: NDArray[np.bool_]) -> float:
-        """Return the sum of the costs of these answers."""
+        """Return the cost of a filter's answers, summed over the keys."""
         return float(
             self.false_positive[reported & ~self.seen].sum() + self.false_negative[~reported & self.seen].sum()
         )

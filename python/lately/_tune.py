@@ -174,8 +174,8 @@ def tune(
     window : int
         What "lately" means: the last `window` insertions.
     nbytes : int or sequence of int
-        Most bytes to use, without those of the prior. With several numbers each filter runs with each of them, which
-        gives the penalty as a function of memory.
+        Greatest number of bytes, without those of the prior. With several numbers each filter runs with each of them,
+        which gives the penalty as a function of memory.
     false_positive, false_negative : float or array-like of float, shape (n,)
         Cost of reporting a key that was not inserted within the window, and of missing a key that was. A number for all
         keys, or one per key of the sample.

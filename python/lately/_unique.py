@@ -85,8 +85,8 @@ def unique(
         The time of an event, for a window of time, read as `key` is: Unix seconds or a datetime. The default is now.
     counts : bool, default False
         Whether to yield each event as a `Counted`: the number of events of its key, and the times of the first and the
-        last. It is yielded when its window is over, so that its number is final; at the end of the stream all others
-        follow. For the exact answer only. The events of the window are kept in memory.
+        last. It is yielded when its window is over, because its number is final then, or at the end of the stream. For
+        the exact answer only. The events of the window are kept in memory.
     fpr : float, optional
         Take a filter, with this as the highest chance, in (0, 1), of holding back an event whose key was never seen, or
         left the window by more than the slack. With `filter` alone the default is 0.001.
@@ -201,7 +201,7 @@ class _Counting:
         self._timed = not hasattr(whole(window), "__index__")
         self._span = read_span(window, "window") if self._timed else int(whole(window))
         self._lateness = 0 if lateness is None else read_span(lateness, "lateness")
-        # The latest stamp: a moment, or how many keys have moved the window on.
+        # The latest stamp: a moment, or how many keys have advanced the window.
         self._latest = -(2**63) if self._timed else 0
         self._open: dict[int, _Open] = {}
         self._places = count()

@@ -15,8 +15,7 @@ use crate::format::exact::Saved;
 use crate::key::Seed;
 use crate::shape::Budget;
 
-/// The request for a filter, which [`Filter::builder`], [`ConcurrentFilter::builder`] and [`ExactWindow::builder`]
-/// begin.
+/// The request for a filter, from [`Filter::builder`], [`ConcurrentFilter::builder`] or [`ExactWindow::builder`].
 ///
 /// Set [`fpr`](Self::fpr) or [`nbytes`](Self::nbytes), and for a window of time [`capacity`](Self::capacity) too. An
 /// [`ExactWindow`] needs none of these. [`build`](Self::build) checks all values. Its errors name the parameter.
@@ -160,7 +159,7 @@ impl<F: Planned> Builder<F> {
         self
     }
 
-    /// Sets the most bytes to use, in place of a rate. The filter then has the lowest rate that fits.
+    /// Sets the greatest number of bytes, in place of a rate. The filter then has the lowest rate that fits.
     ///
     /// ```
     /// # use lately::{Filter, Window};
@@ -238,7 +237,7 @@ impl Builder<Filter> {
         self
     }
 
-    /// Makes the filter, empty.
+    /// Builds the filter, empty.
     ///
     /// ```
     /// # use lately::{Filter, Window};
@@ -257,7 +256,7 @@ impl Builder<Filter> {
 }
 
 impl Builder<ConcurrentFilter> {
-    /// Makes the filter, empty.
+    /// Builds the filter, empty.
     ///
     /// ```
     /// # use lately::{ConcurrentFilter, Window};
@@ -279,7 +278,7 @@ impl Builder<ConcurrentFilter> {
 }
 
 impl Builder<ExactWindow> {
-    /// Makes the window, empty.
+    /// Builds the window, empty.
     ///
     /// ```
     /// # use lately::{ExactWindow, Window};

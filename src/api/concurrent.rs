@@ -9,27 +9,26 @@ use crate::Error;
 use crate::concurrent::{At, SharedFilter};
 use crate::key::{Key, KeyHasher};
 
-/// Has a key been inserted within the window? For many threads at once, by `&self` and without a lock.
+/// A filter over a window for many threads at once: inserts and looks up keys by `&self`, without a lock.
 ///
 /// - A key inserted within the window is always reported, whatever other threads do.
-/// - Of threads that call [`seen`](Self::seen) with one new key at the same time, exactly one gets `false`. (But for
+/// - Of threads that call [`seen`](Self::seen) with one new key at the same time, exactly one gets `false`. (Except for
 ///   false positives, at the rate of [`fpr`](Self::fpr).)
 /// - A key never inserted, or gone for longer than window + [`slack`](Self::slack), is reported with probability at
 ///   most `fpr`.
 ///
-/// A key that is reported by chance is not inserted: nothing is promised of it until it comes through.
+/// A key that is reported by chance is not inserted: no promise holds for it until it passes.
 ///
-/// A repeat does not restart a key's window, and does not count as an insertion: a key comes through again one window
-/// after it last came through. So repeats only read, and hot keys stay in the caches of all processors.
-/// [`insert`](Self::insert) restarts a window.
+/// A repeat does not restart a key's window, and does not count as an insertion: a key passes again one window after it
+/// last passed. So repeats only read, and hot keys stay in the caches of all processors. [`insert`](Self::insert)
+/// restarts a window.
 ///
 /// A call takes effect at one moment between its beginning and its end. Of a window of W insertions a key is reported
 /// as long as at most W - 1 other insertions overlap or follow its own. A thread waits for another only while that
 /// clears 64 cache lines of a page, once per page and generation.
 ///
-/// Memory is allocated once. A [`snapshot`](Self::snapshot) is merged, cleared and measured as a [`Filter`], and made
-/// one for all threads again by `try_into`. For `Filter`'s answers with a lock of your own, put a [`Filter`] into a
-/// `Mutex`.
+/// Memory is allocated once. A [`snapshot`](Self::snapshot) is merged, cleared and measured as a [`Filter`]; `try_into`
+/// turns it into a filter for all threads again. If you need `Filter`'s answers, put a [`Filter`] into a `Mutex`.
 ///
 /// ```
 /// use lately::{ConcurrentFilter, Window};
@@ -197,7 +196,7 @@ impl ConcurrentFilter {
     /// Returns a copy as a filter of one thread, while other threads go on.
     ///
     /// The copy contains every key of the window whose insertion returned before this call. Its window of insertions is
-    /// longer by at most 1 / 256: that much the threads' common count may be ahead.
+    /// longer by at most 1 / 256, because the common count of the threads may be ahead by that much.
     ///
     /// ```
     /// # use lately::{ConcurrentFilter, Window};
@@ -227,8 +226,8 @@ impl ConcurrentFilter {
     /// Reads a filter from the saved form of a filter in lines, which is what [`Prefer::Speed`](super::Prefer::Speed)
     /// takes, here and in Python. Rejects other families, and bytes that are damaged.
     ///
-    /// The window of insertions is exactly that of the saved filter. So its threads take insertions from their common
-    /// count one at a time, and where all keys are new this takes longer than in a filter that was built.
+    /// The window of insertions is exactly that of the saved filter. For that, threads take insertions from their
+    /// common count one at a time. If all keys are new, this takes longer than in a filter that was built.
     ///
     /// ```
     /// # use lately::{ConcurrentFilter, Filter, Prefer, Window};
@@ -278,7 +277,7 @@ impl ConcurrentFilter {
         Window::of_length(self.core.slack(), self.core.window())
     }
 
-    /// Returns the number of insertions so far; exactly, while no thread inserts.
+    /// Returns the number of insertions so far. It is exact while no thread inserts.
     ///
     /// ```
     /// # use lately::{ConcurrentFilter, Window};
@@ -317,7 +316,7 @@ impl ConcurrentFilter {
     }
 }
 
-/// Goes on from a filter of one thread, which must be one in lines: what [`Prefer::Speed`](super::Prefer::Speed) takes.
+/// Continues a filter of one thread, which must be one in lines, as [`Prefer::Speed`](super::Prefer::Speed) makes it.
 impl TryFrom<Filter> for ConcurrentFilter {
     type Error = Error;
 

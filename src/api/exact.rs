@@ -14,7 +14,7 @@ use crate::format::exact::{self, Saved};
 use crate::format::in_memory;
 use crate::key::{Key, KeyHasher};
 
-/// The keys of a window, exactly: no slack and no false positives, in 12 to 32 bytes per key.
+/// The exact keys of a window: no slack and no false positives, in 12 to 32 bytes per key.
 ///
 /// The table stores 64-bit hashes. Of n keys in windows of W, two different keys share a hash with probability at most
 /// n W / 2⁶⁴. Every occurrence restarts a key's window. Memory grows with the keys of a window of time, and an
@@ -33,7 +33,7 @@ use crate::key::{Key, KeyHasher};
 pub struct ExactWindow {
     core: Saved,
     hasher: KeyHasher,
-    /// The hash of missing keys, in a window of Python's where each is a key of its own.
+    /// The hash of missing keys, in a window of Python's that makes each of them a key of its own.
     unlike: Option<u64>,
 }
 
@@ -136,8 +136,8 @@ impl ExactWindow {
         self.seen_at(key, at).map(drop)
     }
 
-    /// Returns whether a key was seen within the window. In a window of time that ends now, or with the latest event
-    /// where all keys came with times.
+    /// Returns whether a key was seen within the window, which ends now, or with the latest event if all keys had
+    /// times.
     ///
     /// ```
     /// # use lately::{ExactWindow, Window};
@@ -262,7 +262,7 @@ impl ExactWindow {
         Window::of_length(self.core.exact.window().length(), self.core.exact.window())
     }
 
-    /// Returns the number of different keys in the window, by a look at all of the table.
+    /// Returns the number of different keys in the window. Reads the whole table.
     ///
     /// ```
     /// # use lately::{ExactWindow, Window};

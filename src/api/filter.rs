@@ -10,7 +10,7 @@ use crate::engine::Refresh;
 use crate::key::{Key, KeyHasher};
 use crate::{Error, concurrent::system_now, filter, format};
 
-/// Has a key been inserted within the window? One filter for all windows, for one thread at a time.
+/// A filter over a window for one thread at a time: reports whether a key was inserted within the window.
 ///
 /// - A key inserted within the window is always reported.
 /// - Between window and window + [`slack`](Self::slack) it may be reported.
@@ -122,8 +122,8 @@ impl Filter {
         self.core.engine_mut().insert(&[key.to_hash(&self.hasher)], at)
     }
 
-    /// Returns whether a key was inserted within the window. In a window of time that ends now, or with the latest
-    /// event where all keys came with times.
+    /// Returns whether a key was inserted within the window. A window of time ends now, or with the latest event if all
+    /// keys came with times.
     ///
     /// ```
     /// # use lately::{Filter, Window};
@@ -287,7 +287,7 @@ impl Filter {
         self.core.fpr()
     }
 
-    /// Returns the chance that a key never inserted is reported now, by a look at all cells. It exceeds
+    /// Returns the chance that a key never inserted is reported now. Reads all cells. The chance exceeds
     /// [`fpr`](Self::fpr) while a window of time holds more keys than its capacity.
     ///
     /// ```
@@ -411,7 +411,7 @@ impl<K: Key> Extend<K> for Filter {
     }
 }
 
-/// Filters are equal that agree in all that is saved.
+/// Two filters are equal if everything that is saved is equal.
 impl PartialEq for Filter {
     fn eq(&self, other: &Self) -> bool {
         self.core == other.core

@@ -1,4 +1,4 @@
-//! What users of the crate see: thin, over the core's filters.
+//! The public types of the crate: thin layers over the core's filters.
 
 mod builder;
 mod concurrent;
@@ -25,10 +25,10 @@ use crate::Error;
 use crate::format::exact::is_exact;
 use crate::key::{Key, KeyHasher};
 
-/// Hashes that are computed before a batch meets the cells: 32 KiB of them.
+/// Number of hashes that are computed before a batch is processed: 32 KiB of them.
 const CHUNK: usize = 4096;
 
-/// Returns the value of a call that fails only where memory ends: then the process ends, as for a `Vec`.
+/// Returns the value of a call that fails only if memory runs out: then the process ends, as for a `Vec`.
 #[inline(always)]
 fn infallible<T>(result: Result<T, Error>) -> T {
     match result {

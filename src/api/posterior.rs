@@ -1,4 +1,4 @@
-//! Probabilities, and decisions by them.
+//! Probabilities, and decisions from them.
 
 use super::{Filter, in_chunks};
 use crate::Error;
@@ -39,7 +39,7 @@ impl Filter {
         Ok(posteriors)
     }
 
-    /// Returns for each key the answer of the least expected cost: whether to take it for a repeat.
+    /// Returns for each key the answer of the least expected cost: whether to report it.
     ///
     /// A report of a key that was not inserted within the window costs `false_positive`, a key of the window that is
     /// not reported costs `false_negative`. `prior` is that of [`posterior`](Self::posterior).

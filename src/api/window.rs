@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::{Error, clock};
 
-/// The capacity that a filter begins with where the number of keys in a window of time is unknown.
+/// The capacity that a filter begins with if the number of keys in a window of time is unknown.
 const FIRST_GUESS: u64 = 10_000;
 
 /// What "lately" means: a number of insertions, or a span of time.

@@ -16,7 +16,7 @@ impl Clock {
 
     /// Checks the moments of keys to insert. They must pass [`check`](Self::check), and none may lie further ahead of
     /// the system's clock, at `now`, than [`max_ahead`](Self::max_ahead). That holds for the first key of a filter and
-    /// for a key a little ahead of one before it, so no key can end the window of keys whose times are at most that
+    /// for a key a little ahead of one before it. So no key can end the window of keys whose times are at most that
     /// much after `now`.
     pub fn check_new(&self, moments: Moments<'_>, now: i64) -> Result<(), Error> {
         self.check_as_of(moments, true, Some(now))
@@ -64,7 +64,7 @@ impl Clock {
             let ahead = self.max_ahead.unwrap_or(0);
             let by = i128::from(moment) - i128::from(now.unwrap_or(0));
             Err(Error::value(format!(
-                "at[{position}] lies {} s ahead of the system's clock, but max_ahead is {} s: mend the time, or \
+                "at[{position}] lies {} s ahead of the system's clock, but max_ahead is {} s: correct the time, or \
                  construct the filter with a larger max_ahead, or with max_ahead=None if its times are not those of \
                  the clock",
                 by as f64 / 1e9,

@@ -1,4 +1,4 @@
-//! The clock of a filter: it turns insertions or timestamps into generations. No other module computes time.
+//! The clock of a filter: turns insertions or timestamps into generations. No other module computes time.
 
 mod checks;
 mod moments;
@@ -26,7 +26,7 @@ pub const ENDLESS: u32 = 0;
 /// its window and reject every correct time.
 pub const DAY: u64 = 86_400_000_000_000;
 
-/// More insertions than any stream has, and few enough that the clock's arithmetic does not overflow.
+/// Greatest number of insertions: more than any stream has, and too few for the clock's arithmetic to overflow.
 pub(crate) const MOST_INSERTED: u64 = 1 << 62;
 
 /// Length of a generation that never ends.
@@ -41,7 +41,7 @@ pub struct Clock {
     window: Window,
     /// Length of a generation: insertions, or nanoseconds.
     length: u64,
-    /// Number of keys so far: inserted, or read up by `seen` and not inserted. A window that counts deliveries counts
+    /// Number of keys so far: inserted, or looked up by `seen` and not inserted. A window that counts deliveries counts
     /// only the inserted ones.
     inserted: u64,
     /// Time clock: the latest moment so far, if any.
@@ -82,8 +82,8 @@ impl Clock {
         self.by_system
     }
 
-    /// Returns the moments of a query. A query without a time is one of now, or one of the latest moment if every key
-    /// came with its own time, because the times of a replay are not those of the system's clock.
+    /// Returns the moments of a query. A query without a time is one of now. If every key came with its own time, it is
+    /// one of the latest moment, because the times of a replay are not those of the system's clock.
     pub fn query_moments<'a>(&self, moments: Moments<'a>) -> Moments<'a> {
         match (moments, self.latest) {
             (Moments::Now(_), Some(latest)) if !self.by_system => Moments::At(latest),
@@ -150,7 +150,7 @@ impl Clock {
         matches!(self.window, Window::Count { .. }) && self.length == 1
     }
 
-    /// Returns the number of keys so far: inserted, or read up by `seen` and not inserted. A window that counts
+    /// Returns the number of keys so far: inserted, or looked up by `seen` and not inserted. A window that counts
     /// deliveries counts only the inserted ones.
     pub fn inserted(&self) -> u64 {
         self.inserted
@@ -201,7 +201,7 @@ impl Clock {
         self.generation += 1;
     }
 
-    /// Returns this clock with the key counted that opens a generation, on the count clock. By the count before it, the
+    /// Returns this clock with the key that opens a generation counted, on the count clock. By the count before it, the
     /// oldest key of the window may need a bit that the generation clears.
     pub(crate) fn with_opening_key(self) -> Self {
         let keys = u64::from(matches!(self.window, Window::Count { .. }));
@@ -243,8 +243,8 @@ impl Clock {
         }
     }
 
-    /// Returns how many generations after the open one the query of key `i` falls, and how many keys from `i` on, up to
-    /// `len`, fall into the same one. A query does not advance the clock.
+    /// Returns how many generations after the open one the query of key `i` belongs, and how many keys from `i` on, up
+    /// to `len`, belong to the same one. A query does not advance the clock.
     pub(crate) fn pending(&self, moments: Moments<'_>, i: usize, len: usize) -> (u64, usize) {
         let queried_in = |moment: i64| self.generation_at(moment).max(self.generation);
         let alike = |moment: i64| {
@@ -257,8 +257,8 @@ impl Clock {
         }
     }
 
-    /// Returns how many generations before the open one may contain keys that are within a shorter window when key `i`
-    /// is read, `None` if not even the open one, and for how many keys from `i` on, up to `len`, the answer is the
+    /// Returns how many generations before the open one may contain keys of a shorter window when key `i` is read, or
+    /// `None` if not even the open one may. Also returns for how many keys from `i` on, up to `len`, the answer is the
     /// same.
     pub(crate) fn within(&self, window: u64, moments: Moments<'_>, i: usize, len: usize) -> (Option<u64>, usize) {
         if let Window::Count { .. } = self.window {
@@ -354,7 +354,7 @@ mod tests {
         assert!(longer.by_insertion().is_err());
     }
 
-    /// TimeSource that stay as they are, or, if `fickle`, differ whenever they are read.
+    /// Times that stay as they are, or, if `fickle`, differ whenever they are read.
     struct Lying<'a> {
         times: &'a [i64],
         fickle: bool,

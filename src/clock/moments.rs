@@ -25,7 +25,7 @@ pub enum Moments<'a> {
     TimeRange(TimeRange<'a>),
 }
 
-/// TimeSource in non-decreasing order, each converted when it is read.
+/// Times in non-decreasing order, each converted when it is read.
 pub trait TimeSource: Sync {
     /// Returns time `i` in nanoseconds since the Unix epoch.
     fn moment(&self, i: usize) -> i64;
@@ -144,7 +144,7 @@ impl<'a> Moments<'a> {
     }
 }
 
-/// Returns the least and the greatest of these moments.
+/// Returns the least and the greatest of some moments.
 pub(super) fn extremes(moments: &[i64]) -> (i64, i64) {
     moments.iter().fold((i64::MAX, i64::MIN), |(least, greatest), &moment| (least.min(moment), greatest.max(moment)))
 }

@@ -18,7 +18,7 @@ const PAGE_WORDS: usize = PAGE * WORDS;
 /// The moment of a call for one key.
 #[derive(Clone, Copy)]
 pub(super) struct Moment {
-    /// Time clock: the moment as of which the call takes effect.
+    /// Time clock: the moment at which the call takes effect.
     pub now: i64,
     /// Time clock: the caller's time, which may be too late, or [`NEVER_LATE`](super::clock::NEVER_LATE).
     pub given: i64,
@@ -32,7 +32,7 @@ pub(super) trait SharedCells: Send + Sync {
     /// Returns whether a key is there.
     fn contains(&self, clock: &SharedClock, hash: u64, at: Moment) -> Result<bool, TooLate>;
 
-    /// Returns whether a key was there, and inserts it if not.
+    /// Returns whether a key was there, and inserts it if it was not.
     fn seen(&self, clock: &SharedClock, hash: u64, at: Moment) -> Result<bool, TooLate>;
 
     /// Prefetches the lines of keys.
@@ -68,7 +68,7 @@ pub(super) fn cells_of(shape: &LineShape, saved: Option<(&[u64], i64)>) -> Resul
 #[allow(unsafe_code, reason = "the derive macro would triple the build time")]
 unsafe impl bytemuck::Zeroable for AtomicLine {}
 
-/// Pages of lines of `LANES` lanes, of which a key has `LINES`.
+/// Pages of lines of `LANES` lanes each. A key has `LINES` of the lines of a page.
 struct SharedLines<const LANES: usize, const LINES: usize> {
     pages: Pages<LINES>,
     k: u32,
@@ -103,7 +103,8 @@ impl<const LANES: usize, const LINES: usize> SharedLines<LANES, LINES> {
         let location = self.pages.location(hash);
         let page = location.page as usize;
         let mut probe = Probe { lines: [0; LINES], masks: [[0; WORDS]; LINES] };
-        // A loop: the closure of `map` was compiled apart, without vector instructions, in 120 instructions per line.
+        // A loop, because a closure of `map` was compiled apart, without vector instructions: 120 instructions per
+        // line.
         for t in 0..LINES {
             probe.lines[t] = location.lines[t] % PAGE;
             probe.masks[t] = Portable.mask(location.seeds[t]);
@@ -115,7 +116,7 @@ impl<const LANES: usize, const LINES: usize> SharedLines<LANES, LINES> {
     #[inline(always)]
     fn run<O: Operation>(&self, clock: &SharedClock, hash: u64, at: Moment) -> Result<O::Answer, TooLate> {
         match self.instructions {
-            // No third set: with AVX-512 too the words of a line are loaded one after the other.
+            // There is no third set: with AVX-512 too the words of a line are loaded one after the other.
             #[cfg(target_arch = "x86_64")]
             #[allow(unsafe_code, reason = "a function that is compiled for vector instructions")]
             // SAFETY: an `Avx2` exists, alone or in an `Avx512`, so the processor has the instructions.
@@ -133,7 +134,7 @@ impl<const LANES: usize, const LINES: usize> SharedLines<LANES, LINES> {
         self.apply::<O>(clock, hash, at)
     }
 
-    /// Applies an operation to a key. A function of its own, so that the choice between the two needs no stack.
+    /// Applies an operation to a key. It is a function of its own, so that the choice between the two needs no stack.
     #[inline(never)]
     fn apply_portably<O: Operation>(&self, clock: &SharedClock, hash: u64, at: Moment) -> Result<O::Answer, TooLate> {
         self.apply::<O>(clock, hash, at)

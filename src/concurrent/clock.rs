@@ -1,4 +1,4 @@
-//! The clock that threads share: insertions that they count apart, or the latest step of time.
+//! The clock that threads share: insertions that each thread counts apart, or the latest step of time.
 //!
 //! # A window of insertions
 //!
@@ -27,11 +27,11 @@ use super::page::Timing;
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};
 
-/// Threads that count insertions apart. Further threads take one at a time.
+/// Number of threads that count insertions apart. Further threads take one at a time.
 const STRIPES: usize = u32::BITS as usize;
-/// Most insertions that a thread takes at a time, and those of a window of time.
+/// Greatest number of insertions that a thread takes at a time. A window of time always takes as many.
 pub(super) const LONGEST_LEASE: u64 = 64;
-/// The lease is so short that the clock is ahead by at most this share of the window.
+/// Insertions of the window for each one by which the clock may be ahead. Short windows have short leases.
 const AHEAD_SHARE: u64 = 256;
 /// The caller's time of a call that is never too late.
 pub(super) const NEVER_LATE: i64 = i64::MAX;
@@ -47,7 +47,7 @@ pub(super) fn lease(insertions: u64) -> u64 {
     (insertions / (STRIPES as u64 * AHEAD_SHARE)).clamp(1, LONGEST_LEASE)
 }
 
-/// Returns by how many insertions a clock with this lease may be ahead.
+/// Returns the greatest number of insertions by which a clock with this lease may be ahead of those that have returned.
 pub(super) fn most_ahead(lease: u64) -> u64 {
     STRIPES as u64 * (lease - 1)
 }
@@ -96,17 +96,17 @@ impl SharedClock {
         })
     }
 
-    /// The window that steps are planned for.
+    /// Returns the window that steps are planned for.
     pub fn window(&self) -> Window {
         self.window
     }
 
-    /// Returns by how many insertions the clock may be ahead.
+    /// Returns the greatest number of insertions by which the clock may be ahead of those that have returned.
     pub fn most_ahead(&self) -> u64 {
         most_ahead(self.lease)
     }
 
-    /// Returns the insertions that threads have taken: those so far, and by how many the clock is ahead.
+    /// Returns the insertions that threads have taken: those so far, and those by which the clock is ahead.
     pub fn taken(&self) -> u64 {
         self.taken.0.load(Relaxed)
     }
@@ -154,7 +154,7 @@ impl SharedClock {
         }
     }
 
-    /// Moves to the moment of an insertion. Returns the moment as of which it acts: a late one acts as of the latest
+    /// Advances to the moment of an insertion. Returns when it takes effect: a late one at the moment of the latest
     /// step.
     #[inline(always)]
     pub fn advance(&self, moment: i64, refusing: bool) -> Result<i64, Error> {
@@ -180,7 +180,7 @@ impl SharedClock {
         self.to_core(|_| false).check_new(moments, system_now())
     }
 
-    /// Returns the error of times for a window of insertions.
+    /// Returns the error of a call that passes a time to a window of insertions.
     #[cold]
     pub fn refuse_times(&self) -> Error {
         match self.to_core(|_| false).check(Moments::At(0), false) {
@@ -209,7 +209,7 @@ impl SharedClock {
         size_of::<Self>() + size_of_val(&*self.stripes)
     }
 
-    /// Returns the moment as of which a lookup acts; none where nothing has been inserted.
+    /// Returns the moment at which a lookup takes effect; `None` where nothing has been inserted.
     #[inline(always)]
     pub fn moment_to_read(&self, moment: i64) -> Option<i64> {
         self.latest().map(|latest| moment.max(latest))
@@ -256,7 +256,7 @@ pub(crate) fn system_now() -> i64 {
 pub(super) struct Call<'a> {
     pub clock: &'a SharedClock,
     pub page: i64,
-    /// Time clock: the moment as of which the call acts.
+    /// Time clock: the moment at which the call takes effect.
     pub now: i64,
     /// Time clock: the caller's time, which may be too late, or [`NEVER_LATE`].
     pub given: i64,

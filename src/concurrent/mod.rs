@@ -1,9 +1,9 @@
 //! A filter that threads share without a lock: lines of lanes, as in the [line layout](crate::layout::line).
 //!
-//! What differs from that layout while threads use it: each page has a rotation of its own and rotates when an
-//! insertion meets it after its time, so that no thread rotates for others. `page` decides which of several threads is
-//! first with a key, and `clock` counts for all of them; their texts have the proofs. A copy of the cells in which all
-//! pages have aged to the same step is a filter in lines, and is saved as one.
+//! This differs from that layout in one way while threads use it. Each page has a rotation of its own and rotates when
+//! an insertion meets it after its time, so that no thread rotates for others. `page` decides which of several threads
+//! is first with a key, and `clock` counts for all of them; their texts have the proofs. A copy of the cells in which
+//! all pages have aged to the same step is a filter in lines, and is saved as one.
 
 mod cells;
 mod clock;
@@ -30,7 +30,7 @@ pub struct SharedFilter {
 impl SharedFilter {
     /// Makes an empty filter for a window and a rate or a number of bytes.
     ///
-    /// A window of insertions is planned longer by as many insertions as its clock may be ahead, at most 1 / 256 of it.
+    /// A window of insertions is planned longer by the insertions that its clock may be ahead, at most 1 / 256 of it.
     pub fn plan(
         window: Window,
         budget: Budget,
@@ -51,7 +51,7 @@ impl SharedFilter {
         Ok(Self { shape, seed, clock, cells: cells_of(&shape, None)? })
     }
 
-    /// Makes the filter that goes on from one in lines.
+    /// Makes a concurrent filter that continues one in lines.
     ///
     /// Its clock counts every insertion by itself, so that the window is exactly that of the other filter.
     pub fn from_filter(filter: &AnyFilter) -> Result<Self, Error> {
@@ -232,5 +232,5 @@ pub enum At {
 /// The moment of a call in a window of insertions.
 const UNTIMED: Moment = Moment { now: 0, given: NEVER_LATE };
 
-/// Keys whose lines are prefetched together.
+/// Number of keys whose lines are prefetched together.
 const AHEAD: usize = 16;

@@ -43,7 +43,7 @@ use std::sync::atomic::AtomicU64;
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU64, fence};
 
-/// 64-bit words of a line. The model has fewer, since loom tries all orders of what happens to them.
+/// Number of 64-bit words of a line. The model has fewer, because loom tries all orders of what happens to them.
 pub const WORDS: usize = if cfg!(loom) { 4 } else { 8 };
 
 /// One cache line of a page.
@@ -55,7 +55,7 @@ pub struct AtomicLine(pub [AtomicU64; WORDS]);
 /// States lie side by side, eight to a cache line, because they change once per generation and every call reads one.
 pub struct State(pub AtomicU64);
 
-/// The rotation of a page that no key has met: any other comes later.
+/// The rotation of a page that no key has met. Every other rotation is later.
 pub const NEVER: i64 = i64::MIN >> 1;
 
 /// Where the bits of one key lie: lines of its page, and its bits in all lanes of each.
@@ -66,7 +66,7 @@ pub struct Probe<const LINES: usize> {
     pub masks: [[u64; WORDS]; LINES],
 }
 
-/// What the words of a key's lines were when a thread loaded them.
+/// The words of a key's lines, as a thread loaded them.
 type Loaded<const LINES: usize> = [[u64; WORDS]; LINES];
 
 /// When a page rotates, as one call sees it. Methods may read a clock that goes on between two calls.
@@ -74,30 +74,30 @@ pub trait Timing {
     /// Why a call is refused.
     type Refusal;
 
-    /// The end of a rotation of the page, for [`is_due`](Self::is_due).
+    /// Returns the end of a rotation of the page, for [`is_due`](Self::is_due).
     fn end_of(&self, rotation: i64) -> i64;
 
-    /// Whether a page whose rotation has this end must rotate before an insertion. A lookup may find it behind then.
+    /// Returns whether a page must rotate before an insertion, if its rotation has this end. A lookup may come before.
     fn is_due(&self, end: i64) -> bool;
 
-    /// The rotation into which an insertion writes.
+    /// Returns the rotation into which an insertion writes.
     fn rotation_to_write(&self) -> i64;
 
-    /// The rotation by which a lookup counts ages, at most that of an insertion.
+    /// Returns the rotation by which a lookup counts ages, at most that of an insertion.
     fn rotation_to_read(&self) -> i64;
 
-    /// Refuses a call that came too late for what it loaded to be the whole truth.
+    /// Rejects a call that came too late, because what it loaded may lack keys of the window.
     fn admit(&self) -> Result<(), Self::Refusal>;
 }
 
-/// A page: its state and its lines, of `LANES` lanes each, of which an insertion writes `k`.
+/// A page: its state and its lines of `LANES` lanes each. An insertion writes `k` of the lanes.
 #[derive(Clone, Copy)]
 pub struct Page<'a, const LANES: usize> {
     /// The rotation.
     pub state: &'a State,
     /// The lines.
     pub lines: &'a [AtomicLine],
-    /// Lanes that an insertion writes, and lanes in a row that a held key has.
+    /// Number of lanes that an insertion writes, and of lanes in a row that a held key has.
     pub k: u32,
 }
 
@@ -105,7 +105,7 @@ impl<const LANES: usize> Page<'_, LANES> {
     /// All lanes, a bit each.
     const ALL: u32 = u32::MAX >> (32 - LANES);
 
-    /// Whether the page holds a key.
+    /// Returns whether the page holds a key.
     #[inline(always)]
     pub fn contains<const LINES: usize, T: Timing>(
         &self,
@@ -120,7 +120,7 @@ impl<const LANES: usize> Page<'_, LANES> {
         Ok(held)
     }
 
-    /// Whether the page held a key; inserts it if not. Of threads that race with one key exactly one gets `false`.
+    /// Returns whether the page held a key; inserts it if not. Of threads racing with a key exactly one gets `false`.
     #[inline(always)]
     pub fn seen<const LINES: usize, T: Timing>(&self, probe: &Probe<LINES>, timing: &T) -> Result<bool, T::Refusal> {
         let rotation = self.rotation();
@@ -181,7 +181,7 @@ impl<const LANES: usize> Page<'_, LANES> {
         }
     }
 
-    /// Copies the words of all lines as of one rotation, which it returns.
+    /// Copies the words of all lines in one rotation, and returns that rotation.
     #[cfg(not(loom))]
     pub fn copy(&self, words: &mut [u64]) -> i64 {
         let mut spins = 0;
@@ -197,7 +197,7 @@ impl<const LANES: usize> Page<'_, LANES> {
         }
     }
 
-    /// The rotation, or the one before while the page rotates.
+    /// Returns the rotation, or the one before while the page rotates.
     #[inline(always)]
     fn rotation(&self) -> i64 {
         let state = self.state.0.load(SeqCst);
@@ -206,7 +206,7 @@ impl<const LANES: usize> Page<'_, LANES> {
         state as i64 >> 1
     }
 
-    /// Whether the page is in this rotation, which has this end, no thread rotates it, and no rotation is due.
+    /// Returns whether the page is in this rotation, which has this end, no thread rotates it, and no rotation is due.
     #[inline(always)]
     fn is_open(&self, rotation: i64, end: i64, timing: &impl Timing) -> bool {
         #[cfg(loom)]
@@ -214,10 +214,10 @@ impl<const LANES: usize> Page<'_, LANES> {
         self.state.0.load(SeqCst) == (rotation << 1) as u64 && !timing.is_due(end)
     }
 
-    /// The words of a key's lines.
+    /// Returns the words of a key's lines.
     #[inline(always)]
     fn load<const LINES: usize>(&self, probe: &Probe<LINES>) -> Loaded<LINES> {
-        // Loops: `from_fn` was compiled as a call of its own, which took a third of the time.
+        // `from_fn` was compiled as a call of its own, which took a third of the time; so these are loops.
         let mut loaded = [[0; WORDS]; LINES];
         for (loaded, &line) in loaded.iter_mut().zip(&probe.lines) {
             for (loaded, word) in loaded.iter_mut().zip(&self.lines[line].0) {
@@ -293,13 +293,13 @@ impl<const LANES: usize> Page<'_, LANES> {
         first
     }
 
-    /// The rotation for an insertion, of a page that was in this one.
+    /// Returns the rotation for an insertion, of a page that was in this one.
     #[inline(always)]
     fn rotate_if_due(&self, rotation: i64, timing: &impl Timing) -> i64 {
         if timing.is_due(timing.end_of(rotation)) { self.rotate_to(timing.rotation_to_write()) } else { rotation }
     }
 
-    /// The rotation for an insertion, when no thread rotates the page.
+    /// Returns the rotation for an insertion, when no thread rotates the page.
     #[inline(always)]
     fn settle(&self, timing: &impl Timing) -> i64 {
         let mut spins = 0;
@@ -346,20 +346,20 @@ impl<const LANES: usize> Page<'_, LANES> {
     }
 }
 
-/// The lane that a rotation writes first. Later rotations have lower lanes, as in the line layout.
+/// Returns the lane that a rotation writes first. Later rotations have lower lanes, as in the line layout.
 #[inline(always)]
 pub fn slot<const LANES: usize>(rotation: i64) -> usize {
     (rotation.wrapping_neg() & (LANES as i64 - 1)) as usize
 }
 
-/// The word of a line that a lane lies in, and the bits of the lane there.
+/// Returns the word of a line that contains a lane, and the bits of the lane there.
 #[inline(always)]
 pub const fn lane_bits<const LANES: usize>(lane: usize) -> (usize, u64) {
     let (per_word, width) = (LANES / WORDS, 64 * WORDS / LANES);
     (lane / per_word, u64::MAX >> (64 - width) << (lane % per_word * width))
 }
 
-/// Lets time pass for the thread that rotates the page.
+/// Waits a moment for the thread that rotates the page.
 #[inline(never)]
 fn wait(spins: &mut u32) {
     *spins += 1;

@@ -31,9 +31,9 @@ impl<L: Occupancy> Aged<L> {
         Box::new(Self { layout, words, clock })
     }
 
-    /// Processes keys in pieces, after each of which the cells may be resized: queries them as `refresh` demands, or
-    /// only inserts them. Only the number of earlier keys decides where pieces end, so batches return what their keys
-    /// return in single calls.
+    /// Processes keys in pieces, and resizes the cells after each piece if need be. Queries the keys as `refresh`
+    /// demands, or only inserts them. Only the number of earlier keys decides where pieces end, so batches return what
+    /// their keys return in single calls.
     fn in_pieces(
         &mut self,
         hashes: &[u64],
@@ -98,8 +98,8 @@ impl<L: Occupancy> Aged<L> {
         Ok(())
     }
 
-    /// Returns how many partitions to divide the cells into for these keys. One, where other processes use the cells:
-    /// if this process is killed, all cells then agree with its clock.
+    /// Returns how many partitions to divide the cells into for the keys of a chunk: one if other processes use the
+    /// cells. If this process is killed, all cells then agree with its clock.
     fn partitions(&self, keys: &Chunk<'_>) -> usize {
         if self.words.live().is_some() { 1 } else { keys.partitions() }
     }
@@ -292,7 +292,7 @@ impl<L: Occupancy> EvidenceSource for Aged<L> {
         }
     }
 
-    /// Writes the evidence about each key; of a layout without likelihood, whether the key is present.
+    /// Writes the evidence about each key or, in a layout without likelihood, whether the key is present.
     fn evidence(&self, hashes: &[u64], evidence: &mut [Evidence]) {
         match self.layout.abilities().infer {
             Some(infer) => infer.evidence_run(self.words.as_slice(), self.rotation(), hashes, evidence),

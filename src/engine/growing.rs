@@ -2,7 +2,7 @@
 //! timers have expired. Insertions write to the newest part, queries read all parts.
 //!
 //! All parts have the same hash functions, as in the paper. A key that comes again while an older part contains it is
-//! inserted into the newest part like any other; the older part forgets it in its own time.
+//! inserted into the newest part like any other. It expires from the older part in that part's own time.
 
 use super::run::for_query_runs;
 use super::{Engine, Refresh, not_mergeable};
@@ -20,8 +20,8 @@ use crate::shape::growing::{self, Limit, any};
 /// Words before the table of parts: the number of parts, and the load of the newest.
 const HEAD: usize = 2;
 
-/// Parts whose timers are prefetched, the newest first: at the planned rate there are no more. With 16 keys ahead and k
-/// = 7, a hundred parts would be 11,000 lines, and the last would evict the first before they are read.
+/// Number of parts whose timers are prefetched, the newest first: at the planned rate there are no more. With 16 keys
+/// ahead and k = 7, a hundred parts would be 11,000 lines, and the last would evict the first before they are read.
 const PREFETCHED: usize = 2;
 
 /// A part of the timers, as its row of the table stores it.
@@ -180,8 +180,7 @@ impl Growing {
     /// Inserts the keys in order. With `seen`, writes there which keys the parts contained; then without `refresh` only
     /// the other keys are inserted.
     ///
-    /// If a new part cannot be allocated, the error leaves the filter as it was before that key; the keys before it are
-    /// inserted.
+    /// If a new part cannot be allocated, the filter stays as it was before that key, and contains the keys before it.
     fn process(
         &mut self,
         hashes: &[u64],
@@ -203,7 +202,7 @@ impl Growing {
                 // The clock moves no further than the keys inserted, so that after an error a moment can be passed
                 // again.
                 self.clock.reach(at, i..i + 1);
-                // The newest part has room for this many keys, whatever they are.
+                // The newest part has room for this many keys, whichever they are.
                 let room = usize::try_from((self.limit.most() - self.load) / self.step).unwrap_or(usize::MAX);
                 let next = end.min(i.saturating_add(room.max(1)));
                 if room == 0 {

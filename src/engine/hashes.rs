@@ -5,11 +5,11 @@ use std::ops::Range;
 /// Bits of a word.
 pub const WORD: usize = 64;
 
-/// Hashes of keys of a batch, in order: all of them, or those of one partition.
+/// The hashes of keys of a batch, in order: all of them, or those of one partition.
 #[derive(Clone, Copy)]
 pub(crate) struct SelectedHashes<'a> {
     pub hashes: &'a [u64],
-    /// Which keys of the batch these are; `None` if they are all.
+    /// Which keys of the batch these are; `None` for all of them.
     pub selection: Option<&'a Selection>,
     /// The number of keys in the batch.
     pub len: usize,

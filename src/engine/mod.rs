@@ -1,9 +1,9 @@
 //! The engine: runs a batch of keys through the cells of a filter, whatever their layout.
 //!
-//! A batch is cut into runs of keys that belong to one generation, so that no key pays for the clock. While one key is
-//! processed, the cells of a key several places later are prefetched, so that memory latencies overlap. Prefetching
-//! crosses the ends of runs, since a run may be a single key where every insertion is a generation. Keys still take
-//! effect in order: a batch returns what its keys return in single calls, repeats included.
+//! A batch is cut into runs of keys that belong to one generation, so that the clock is read once per run and not per
+//! key. While one key is processed, the cells of a key several places later are prefetched, so that memory latencies
+//! overlap. Prefetching crosses the ends of runs, since a run may be a single key where every insertion is a
+//! generation. Keys still take effect in order: a batch returns what its keys return in single calls, repeats included.
 //!
 //! The keys of a batch take four forms on their way. [`Keys`](crate::key::Keys) have been read, and are hashed when
 //! needed. A [`Chunk`] is a range of them that threads share. `SelectedHashes` are the hashes of a chunk, or those of
@@ -28,20 +28,20 @@ use crate::memory::Words;
 use crate::memory::mapped::RECORD;
 use threads::Chunk;
 
-/// Which keys [`duplicated`](Engine::duplicated) inserts, and which keys move the window on.
+/// Which keys [`duplicated`](Engine::duplicated) inserts, and which keys advance the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refresh {
     /// Every key is inserted, so that its window begins anew.
     Always,
-    /// Unseen keys are inserted. Every key moves the window on.
+    /// Unseen keys are inserted. Every key advances the window.
     Unseen,
-    /// Unseen keys are inserted, and in a window of insertions only these move it on: the last W *delivered* (paper 4,
+    /// Unseen keys are inserted, and in a window of insertions only these advance it: the last W *delivered* (paper 4,
     /// definition 4). A key that never stops coming is then never delivered again.
     Delivered,
 }
 
 impl Refresh {
-    /// Returns whether a key is inserted that was `seen` or not.
+    /// Returns whether a key is inserted, given whether it was `seen`.
     pub(crate) fn inserts(self, seen: bool) -> bool {
         self == Self::Always || !seen
     }
@@ -115,8 +115,7 @@ pub trait Engine: EvidenceSource + Any + Send + Sync {
         Ok(())
     }
 
-    /// Rejects cells, read from a file that is to be verified, with which keys to come would be missed. By default no
-    /// cell is such.
+    /// Rejects cells from a file to be verified, if later keys would be missed with them. By default accepts all cells.
     fn verify(&self) -> Result<(), Error> {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Runs of keys that belong to one generation: the loop that takes a batch through the cells.
+//! Runs of keys that belong to one generation: the loop that passes a batch to the cells.
 
 use std::ops::Range;
 
@@ -153,7 +153,7 @@ impl<L: Layout> AgedMut<'_, L> {
         }
     }
 
-    /// Returns whether any of the last `opened` generations changes these cells.
+    /// Returns whether any of the last `opened` generations changes the cells.
     fn changes(&self, opened: u64) -> bool {
         let rotates = |later| self.layout.rotates(self.clock.generation() - later as i64);
         opened >= self.layout.generations() || (0..opened).any(rotates)
@@ -174,7 +174,7 @@ impl<L: Layout> AgedMut<'_, L> {
 }
 
 /// Calls `answer` with the rotation and the range of each run of a batch of `keys` queries. They are for `window`, or
-/// without one for the window of the filter. The rotation is `None` where no key can be left in the window.
+/// without one for the window of the filter. The rotation is `None` if no key can be left in the window.
 pub(super) fn for_query_runs<L: Layout>(
     layout: &L,
     clock: &Clock,

@@ -64,8 +64,8 @@ struct Buffers {
     free: Vec<Partitioned>,
 }
 
-/// Pieces of a thread that are under way at once: one is being scattered, the keys of another are being processed, and
-/// the answers of a third come back.
+/// Number of pieces of a thread that are under way at once: one is being scattered, the keys of another are being
+/// processed, and the answers of a third come back.
 const UNDER_WAY: usize = 3;
 
 impl Buffers {
@@ -124,8 +124,8 @@ pub(crate) struct Task<'a> {
     cells: Box<dyn Process + 'a>,
 }
 
-/// Cells that a thread writes. Behind a pointer, so that the code of the threads is compiled once and not for every
-/// layout.
+/// Cells that a thread writes. They lie behind a pointer, so that the code of the threads is compiled once and not for
+/// every layout.
 trait Process: Send {
     /// Processes keys as the batch demands, and writes their answers to `seen`, if it has room for them.
     fn process(&mut self, keys: SelectedHashes<'_>, at: Moments<'_>, refresh: Option<Refresh>, seen: &mut [bool]);
@@ -162,7 +162,7 @@ impl<'a> Task<'a> {
     }
 }
 
-/// Processes the keys of a chunk on several threads, each of which has the cells of one partition: queries them as
+/// Processes the keys of a chunk on several threads. Each thread has the cells of one partition: it queries its keys as
 /// `refresh` demands and writes the answers to `seen`, or only inserts them. Returns the clock after the keys. A call
 /// that returns an error has changed nothing. A clock that waits for answers needs all partitions, and cannot be used
 /// here.

@@ -1,5 +1,5 @@
 //! The engine of the time-limited filter. Its slices come and go with the rate of keys, so the engine keeps a table of
-//! them beside words and clock.
+//! them in addition to words and clock.
 
 use super::{Engine, Refresh, no_ages, not_mergeable};
 use crate::Error;

@@ -44,8 +44,8 @@ pub trait StampLine: Pod {
     /// Makes all stamps earlier by `by`; those not later than that become 0.
     fn rebase(&mut self, by: Self::Stamp);
 
-    /// Returns the places of this hash as one bit each. Places that were never taken have the hash 0. To the one key of
-    /// that hash they are as good as its own, because its search ends there.
+    /// Returns the places of this hash as one bit each. Places that were never taken have the hash 0. The one key of
+    /// that hash may use them like its own, because its search ends there.
     #[inline(always)]
     fn places_of(&self, hash: u64) -> u8 {
         bits(self.hashes(), |&own| own == hash)

@@ -4,7 +4,7 @@
 //! 2⁻⁶⁴: n keys and a window of W of them meet such a pair with chance n·W / 2⁶⁴ at most.
 //!
 //! The table stores for each key the stamp of when it last counted: its number among the keys, or its time. A key whose
-//! stamp lies too far back is dead, and another key may have its place.
+//! stamp lies too far back is dead, and its place is free for another key.
 
 mod line;
 mod record;
@@ -59,16 +59,15 @@ impl Exact {
         Ok(Self { kind, inserted: 0, by_system: false })
     }
 
-    /// Writes to `seen` for each key in order whether it was seen within the window, then inserts it according to
-    /// `refresh`.
+    /// Writes to `seen`, for each key in order, whether it was seen within the window; inserts it as `refresh` demands.
     ///
-    /// In a window of time a key was seen lately if that was at most the window before its own time. No insertion makes
+    /// In a window of time a key counts as seen if it came at most the window before its own time. No insertion makes
     /// the time of a key earlier. A moment of [`Moments::Now`] is the latest moment so far, if that is later. Times
     /// that step back by more than the lateness miss keys.
     ///
-    /// A key whose hash is `unlike` equals no other: it is never seen and never inserted.
+    /// `unlike` is the hash of keys that equal no other: they are never seen and never inserted.
     ///
-    /// If memory runs out, the keys before that are inserted.
+    /// If memory runs out, the keys before that point have been inserted.
     pub fn duplicated(
         &mut self,
         hashes: &[u64],
@@ -88,7 +87,7 @@ impl Exact {
         Ok(())
     }
 
-    /// Writes to `seen` for each key whether it was seen within the window before its moment, and inserts nothing.
+    /// Writes to `seen`, for each key, whether it was seen within the window before its moment, and inserts nothing.
     ///
     /// In a window of insertions that is whether the key would be seen if it came next. A moment of [`Moments::Now`] is
     /// the latest moment so far if that is later, or if every key came with a time of its own.
@@ -100,7 +99,7 @@ impl Exact {
         }
     }
 
-    /// Counts the different keys that `query` would report at a moment, by a look at all of the table.
+    /// Counts the different keys that `query` would report at a moment. Reads the whole table.
     pub fn count(&self, at: Moments<'_>) -> usize {
         let at = self.resolved(at);
         match &self.kind {
@@ -172,7 +171,7 @@ impl<L: StampLine> Stamped<L> {
         seen: &mut [bool],
     ) -> Result<(), Error> {
         let (mut run, mut copied) = (0..0, Vec::new());
-        // Times are read one after the other.
+        // Times in place are read one after the other.
         let at = at.for_all(&mut copied)?;
         let earliest = if matches!(at, Moments::Now(_)) { self.latest } else { 0 };
         while run.end < hashes.len() {
@@ -224,7 +223,7 @@ impl<L: StampLine> Stamped<L> {
         L::Stamp::of(lately(self.window, now))
     }
 
-    /// Makes room for at least one new key, and stamps for them; returns for how many keys there is room.
+    /// Makes room for at least one new key, and stamps for new keys. Returns for how many keys there is room.
     fn room(&mut self) -> Result<usize, Error> {
         let alive = alive(self.window, self.latest);
         let room = self.table.room(L::Stamp::of(alive))?;

@@ -2,11 +2,11 @@
 //!
 //! The home of a key is line ⌊hash · lines / 2⁶⁴⌋. A key lies in its home or, if that was full, in the next line that
 //! was not. A line stores the greatest stamp of the keys it has *passed on*: while that is alive, a search goes on to
-//! the next line. So a key that has died need not be taken out. Its place is free, and the line is full no longer.
+//! the next line. So a dead key need not be removed: its place is free, and the line is no longer full.
 //!
 //! Searches for a key that is there and for one that is not take the same instructions, so neither is mispredicted.
-//! (Tried instead, and slower: linear probing, and `hashbrown`, which waits for memory; both with all dead keys dropped
-//! whenever the table was full.)
+//! (We tried linear probing, and `hashbrown`, which waits for memory, both with all dead keys dropped whenever the
+//! table was full. Both were slower.)
 
 use std::marker::PhantomData;
 
@@ -199,7 +199,7 @@ impl<L: StampLine> Open<'_, L> {
         seen
     }
 
-    /// Stamps a key in the first of these places of a line, its own or a free one. Returns whether it was seen within
+    /// Stamps a key in the first of some `places` of a line, its own or a free one. Returns whether it was seen within
     /// the window.
     #[inline(always)]
     fn stamp(&mut self, key: Key<L::Stamp>, line: usize, places: u8, own: bool) -> bool {

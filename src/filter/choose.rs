@@ -28,8 +28,8 @@ const MAX_RATIO: f64 = 1.5;
 /// Parts of a window that the default slack may be, the least first.
 const SHARES: [u64; 5] = [64, 32, 16, 8, 4];
 
-/// Most bytes for each key that the default slack may cost, beside a page of 4 KiB. The aged quotient filter takes 3 to
-/// 6 down to rates of 2e-7. Below that its bytes double where the rate is halved.
+/// Greatest number of bytes for each key that the default slack may cost, beside a page of 4 KiB. The aged quotient
+/// filter takes 3 to 6 down to rates of 2e-7. Below that its bytes double where the rate is halved.
 const MAX_BYTES_PER_KEY: u64 = 16;
 
 /// Greatest rate of false positives, of a filter chosen for a number of bytes, that the default slack may cost.

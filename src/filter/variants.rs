@@ -8,7 +8,7 @@ use crate::clock::Window;
 use crate::shape::Shape;
 use crate::shape::growing::Grow;
 
-/// Lists the windows for which a variant keeps little slack in few bytes.
+/// The windows for which a variant keeps little slack in few bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LittleSlack {
     Never,

@@ -38,7 +38,7 @@ const HEADER: usize = 64;
 const WORDS: usize = 16;
 /// Number of bytes before the cells.
 const BEFORE: usize = HEADER + 8 * WORDS;
-/// Number of keys read at a time, so that the memory used follows the bytes there are and not the number in the header.
+/// Number of keys read at a time, so that memory follows the bytes there are, not the number in the header.
 const PIECE: u64 = 1 << 16;
 
 /// An exact window with the settings that its owner stores beside it.

@@ -19,7 +19,7 @@ const SHARED: u16 = 3;
 /// The version of files that processes share and that have no tail; it is read and never written.
 const SHARED_TAILLESS: u16 = 2;
 const HEADER: usize = 64;
-/// Most bytes of parameters that a filter has; a longer block belongs to another version.
+/// Greatest number of bytes of parameters that a filter has; a longer block belongs to another version.
 const MOST_PARAMETERS: u64 = 64 * 16;
 
 /// Returns header and parameters of a filter: the whole saved form except the cells.

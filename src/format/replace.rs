@@ -1,9 +1,8 @@
 //! Replaces a file in one step when all of it is on disk.
 //!
 //! On Linux the new file has no name until it is complete, so a process that is killed leaves nothing behind, with one
-//! exception: a name cannot be given and taken from another file in one step. A file that a kill leaves there is
-//! removed by the next call that saves to the same file. On file systems without nameless files the new file has a
-//! temporary name.
+//! exception: a file cannot get a name that another file has in one step. A file that a kill leaves there is removed by
+//! the next call that saves to the same file. On file systems without nameless files the new file has a temporary name.
 
 use std::fs::{File, Metadata};
 use std::io::{Error, ErrorKind, Result};

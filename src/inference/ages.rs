@@ -1,7 +1,7 @@
 //! The prior of a key's age: geometric on a clock of insertions (paper 5, equation 4), exponential on one of time.
 //!
-//! Either way a key of age a or more is older than a + x with probability exp(-hazard x), whatever a is. So one formula
-//! serves both clocks. Cells that distinguish only spans of ages leave the prior within a span unchanged.
+//! On either clock, a key of age a or more is older than a + x with probability exp(-hazard x), whatever a is. So one
+//! formula serves both clocks. Cells that distinguish only spans of ages leave the prior within a span unchanged.
 
 /// The hazard of a key: the decay rate of the chance that it has not been inserted, per insertion of any key or per
 /// second.
@@ -13,7 +13,7 @@ pub struct Hazard {
 }
 
 impl Hazard {
-    /// Returns the hazard of a key that is each insertion with probability `p`.
+    /// Returns the hazard of a key whose chance to be the next insertion is `p`.
     pub fn per_insertion(p: f64) -> Self {
         Self { rate: -(-p).ln_1p(), whole: true }
     }

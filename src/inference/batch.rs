@@ -25,7 +25,7 @@ pub struct Inference<'a> {
     instructions: Instructions,
 }
 
-/// Returns the evidence about each of these keys, for a [`Question`] about them.
+/// Returns the evidence about each key of a batch, for a [`Question`] about them.
 pub fn evidence_of(engine: &dyn EvidenceSource, hashes: &[u64]) -> Vec<Evidence> {
     let mut evidence = vec![Evidence::default(); hashes.len()];
     engine.evidence(hashes, &mut evidence);

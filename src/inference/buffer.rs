@@ -1,10 +1,10 @@
 //! The likelihood of a buffer of fingerprints: the evidence is when the key's fingerprint was last written.
 //!
-//! Let the newest fingerprint equal to the key's have age a. Then the key was not inserted since. Either it was
-//! inserted then, and none of the d distinct fingerprints that came since equals its own: a chance of 1 - d / F, with F
-//! possible ones. Or it was inserted before or never, and the fingerprint is another key's that has not come since
-//! either: a chance of s / F, with s the share of insertions about that age whose fingerprints have not been written
-//! again. Equal fingerprints that are older carry no information.
+//! Let the newest fingerprint equal to the key's have age a. Then the key was not inserted since. There are two cases.
+//! The key was inserted then, and none of the d distinct fingerprints that came since equals its own: a chance of 1 - d
+//! / F, with F possible ones. Or it was inserted before or never, and the fingerprint is another key's that has not
+//! come since either: a chance of s / F, with s the share of insertions about that age whose fingerprints have not been
+//! written again. Equal fingerprints that are older carry no information.
 //!
 //! Paper 5's buffer (equation 36, as corrected by erratum INF-12) only returns whether the fingerprint is there, and
 //! estimates d by the expected number of distinct keys; here d is counted.
@@ -32,7 +32,7 @@ impl BufferLikelihood {
 }
 
 impl BufferLikelihood {
-    /// Returns how much likelier an insertion at this age makes it that the fingerprint was last written then.
+    /// Returns by which factor an insertion at this age raises the chance that the fingerprint was last written then.
     fn explains(&self, age: f64) -> f64 {
         let younger = |than: f64| self.last.partition_point(|&last| (last as f64) < than) as f64;
         let reach = (self.kept / 32.0).max(8.0);

@@ -1,4 +1,4 @@
-//! A cache of posteriors by evidence, which takes few values: some ten to a few thousand for a filter.
+//! A cache of posteriors by evidence. Evidence takes few values: some ten to a few thousand for a filter.
 //!
 //! If priors differ by key, the cached value is a [curve](super::posterior_curve) that is the same for all priors.
 //! Fading cells have no such curve and take long for a posterior. Theirs is approximated in each octave of priors, p to
@@ -13,15 +13,15 @@ use super::posterior_curve::polynomial;
 use super::{Code, Evidence, PosteriorCurve};
 use crate::memory::fallible;
 
-/// Least number of entries, as a power of 2. There are otherwise as many as keys, because a few keys should not pay for
-/// zeroing a whole table.
+/// Least number of entries, as a power of 2. Larger tables have as many entries as the batch has keys, because a few
+/// keys should not pay for zeroing a whole table.
 const LEAST_LOG2: u32 = 6;
-/// Most entries for a shared prior: entries in use stay in the cache, and a larger table loses fewer of them to
-/// collisions.
+/// Greatest number of entries for a shared prior: entries in use stay in the cache, and a larger table loses fewer of
+/// them to collisions.
 const SHARED_LOG2: u32 = 14;
-/// Most entries for posterior curves: half a MiB.
+/// Greatest number of entries for posterior curves: half a MiB.
 const BY_PRIOR_LOG2: u32 = 13;
-/// Most entries for polynomials: 4 MiB.
+/// Greatest number of entries for polynomials: 4 MiB.
 const POLYNOMIALS_LOG2: u32 = 16;
 /// Number of bits of a prior within its octave.
 const WITHIN: u32 = 52;

@@ -1,4 +1,4 @@
-//! Codes: evidence that takes few values, as small numbers. A posterior is found in a table by the code, without a
+//! Codes: small numbers for evidence that takes few values. A posterior is found in a table by the code, without a
 //! comparison. A code takes 2 bytes a key, evidence 16.
 
 use super::Evidence;
@@ -21,9 +21,9 @@ const UPPER: u32 = 8;
 impl Code {
     /// Number of different codes.
     pub const KINDS: usize = (STRETCHES as usize) << UPPER;
-    /// Most generations that a code can represent.
+    /// Greatest number of generations that a code can represent.
     pub const GENERATIONS: usize = UPPER as usize;
-    /// Most blocks of timers that a code can represent.
+    /// Greatest number of blocks of timers that a code can represent.
     pub const BLOCKS: u64 = (1 << (Self::KINDS.ilog2() - UPPER)) - 1;
 
     /// Returns the number of the code, below [`KINDS`](Self::KINDS).

@@ -30,8 +30,8 @@ impl CodePosteriors {
     }
 }
 
-/// The posterior curves of codes for one age, in the order in which the codes came. Curves of frequent codes lie
-/// together in the processor's cache.
+/// The posterior curves of codes for one age, in the order in which the codes came. Curves of frequent codes therefore
+/// lie together in the processor's cache.
 pub(crate) struct CodeCurves {
     /// The position of each code in `curves`; 0 if it is not known yet.
     numbers: Vec<u32>,

@@ -100,8 +100,8 @@ impl Evidence {
         Self([age << AGE | counts, age >> (64 - AGE)])
     }
 
-    /// Returns this evidence, or [`ABSENT`](Self::ABSENT). There is no branch, because none could be predicted for keys
-    /// that may be there.
+    /// Returns this evidence if the key is `there`, else [`ABSENT`](Self::ABSENT). There is no branch, because none
+    /// could be predicted for keys that may be there.
     #[inline(always)]
     pub fn if_there(self, there: bool) -> Self {
         Self(self.0.map(|half| half | u64::from(!there).wrapping_neg()))

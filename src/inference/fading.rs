@@ -1,5 +1,5 @@
-//! Likelihoods of cells that fade with every insertion, so that no two ages are alike: the stable filter, and the
-//! generalized one if the number of distinct keys is known.
+//! Likelihoods of cells that fade with every insertion, so that no two ages are alike: those of the stable filter, and
+//! of the generalized one if the number of distinct keys is known.
 //!
 //! The ages are cut into spans, four to an octave, and also at the ages in question. The weight of a span is its prior
 //! times the mean likelihood under the prior in it, by Gauss's quadrature at three ages that represent its whole

@@ -7,10 +7,10 @@
 use super::ring::RingLikelihood;
 use super::{Evidence, Hazard, Likelihood, PosteriorCurve, Span};
 
-/// Most stretches of pages.
+/// Greatest number of stretches of pages.
 pub const STRETCHES: u64 = 64;
 
-/// The likelihood of lines in one state: a ring for each stretch of pages.
+/// The likelihood of lines in one state: one [`RingLikelihood`] for each stretch of pages.
 pub struct Stretches(
     /// The rings, beginning with the stretch that rotated last.
     pub Vec<RingLikelihood>,

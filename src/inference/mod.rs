@@ -1,12 +1,12 @@
 //! Inference: from the evidence in the cells about a key to when it was last inserted (paper 5: J. L. Dautrich, C. V.
-//! Ravishankar,
-//! *Inferring Insertion Times and Optimizing Error Penalties in Time-Decaying Bloom Filters*, 2019, sections 2 to 6).
+//! Ravishankar, *Inferring Insertion Times and Optimizing Error Penalties in Time-Decaying Bloom Filters*, 2019,
+//! sections 2 to 6).
 //!
 //! Four steps, in one direction:
 //!
 //! 1. *Evidence*: what the cells contain about one key, [128 bits](Evidence) that a [`Layout`](crate::layout::Layout)
-//!    reads in one sweep like a query. All bits that are physically there count, also those that a query would skip as
-//!    expired. Evidence that takes few values comes as a [`Code`].
+//! reads in one sweep like a query. All bits that are physically there count, also those that a query would skip as
+//! expired. Evidence that takes few values is encoded as a [`Code`].
 //! 2. *Likelihood by age*: a [`Likelihood`] per family turns evidence and a prior into [`Span`]s of ages. Within a span
 //!    the cells cannot distinguish ages.
 //! 3. *Posterior*: every question about the age is a closed sum over the spans ([`Posterior`]).
@@ -113,7 +113,7 @@ impl Question<'_> {
     }
 }
 
-/// A curve of distinct keys, evaluated at each of these numbers of insertions; `None` if it is not known after all.
+/// A curve of distinct keys: their number for each number of insertions; `None` if it is not known after all.
 pub type Distinct<'a> = dyn Fn(&[f64]) -> Option<Vec<f64>> + 'a;
 
 /// Returns the probability with these odds, and its complement, each exact when it is small.

@@ -43,7 +43,7 @@ impl PerKey<'_> {
         Err(Error::value(format!("{name}{index} must be {what}, got {}", all[place])))
     }
 
-    /// Rejects values of the parameter `name` that are not one per key.
+    /// Rejects values of the parameter `name` unless there is one per key.
     pub fn check_len(self, name: &str, keys: usize) -> Result<(), Error> {
         match self {
             Self::Each(all) if all.len() != keys => {

@@ -21,7 +21,7 @@ use crate::instructions::{Instructions, Work};
 pub const KEYS: usize = 64;
 /// Number of keys with a younger stretch at a time: those of a vector.
 const FEW: usize = 8;
-/// Greatest prior per insertion that has a shorter logarithm.
+/// Greatest prior per insertion whose logarithm has a shorter series.
 const SMALL: f64 = 1.0 / 64.0;
 /// Greatest exponent: e to this, times what a stretch explains, is finite or infinite, but never NaN.
 const MOST: f64 = 700.0;
@@ -31,7 +31,7 @@ const MOST: f64 = 700.0;
 pub struct PosteriorCurve {
     /// How long the stretch could take keys.
     exposure: f64,
-    /// How much likelier an insertion in the stretch makes the evidence.
+    /// By which factor an insertion in the stretch raises the chance of the evidence.
     explains: f64,
     /// The length of the window beyond, or of its part of the stretch if the window ends there.
     rest: f64,
@@ -63,8 +63,8 @@ impl PosteriorCurve {
         }
     }
 
-    /// Adds a younger stretch, within the window, that may contain the key too: what it explains if the older one
-    /// contains the key, and if not.
+    /// Returns this curve with a younger stretch, within the window, that may contain the key too. `with_older` is what
+    /// the stretch explains if the older one contains the key, `alone` what it explains if not.
     pub fn after(self, exposure: f64, with_older: f64, alone: f64) -> Self {
         Self { younger: [exposure, with_older, alone], ..self }
     }

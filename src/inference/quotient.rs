@@ -1,26 +1,26 @@
 //! The likelihood of the tag of an entry, for the [aged quotient filter](crate::layout::quotient).
 //!
-//! An entry contains the epoch in which its key was last inserted, or another key that shares its place. So the key was
-//! not inserted in a younger epoch. Either it was in this one, and no other has rewritten the tag since: a chance of
-//! one less the share of places that have a younger entry. Or it was not, and the entry is another's: the share of
-//! places whose entries have this tag; then nothing is known of the epochs before. If there is no entry, no retained
-//! epoch contains the key.
+//! An entry contains the epoch in which its key was last inserted, or another key that shares its location. So the key
+//! was not inserted in a younger epoch. There are two cases. The key was inserted in this epoch, and no other key has
+//! rewritten the tag since: a chance of one less the share of locations that have a younger entry. Or it was not, and
+//! the entry is another key's: the share of locations whose entries have this tag; then nothing is known of the epochs
+//! before. If there is no entry, no retained epoch contains the key.
 //!
-//! A page that has rejected keys gives less information about keys that are not in a line which it has marked. A key
-//! inserted since the last epoch with a rejection would be found. Before that, it was rejected with a chance equal to
-//! the share of rejected keys among all keys of such lines. Their number follows from the lines that are marked, on
-//! which keys without room fall at random: L m for a share of 1 - e^-m, some of which have fingerprints in the overflow
-//! line. Marks outlast their keys, so that the number is too high rather than too low. If nearly all lines are marked
-//! the number is unbounded.
+//! A page that has rejected keys gives less information about a key whose home line it has flagged, and that it does
+//! not contain. A key inserted since the last epoch with a rejection would be found. Before that, it was rejected with
+//! a chance equal to the share of rejected keys among all keys of such lines. Their number follows from the number of
+//! flagged lines, on which keys without room fall at random: L m for a share of 1 - e^-m, some of which have
+//! fingerprints in the overflow line. Flags outlast their keys, so the number is too high rather than too low. If
+//! nearly all lines are flagged the number is unbounded.
 //!
 //! Pages rotate at different times. As for [lines](super::line) they are grouped into stretches, whose ages are off by
-//! 1/64 of an epoch at most.
+//! at most 1/64 of an epoch.
 
 use super::{Evidence, Hazard, Likelihood, PosteriorCurve, Span, chances};
 use crate::clock::Clock;
 use crate::shape::quotient::OVERFLOW_SLOTS;
 
-/// Least share of places that other keys may have, if a sample has found none.
+/// Least share of locations that other keys may have, if a sample has found none.
 const LEAST_RATE: f64 = 1e-12;
 
 /// An epoch of a stretch of pages.
@@ -37,12 +37,12 @@ struct Epoch {
 #[derive(Default)]
 pub struct StretchEpochs {
     epochs: Vec<Epoch>,
-    /// The share of places that have an entry.
+    /// The share of locations that have an entry.
     taken: f64,
 }
 
 impl StretchEpochs {
-    /// Creates the epochs from the beginning of each, and the share of places with entries of that epoch.
+    /// Creates the epochs from the beginning of each, and the share of locations with entries of that epoch.
     pub fn new(clock: &Clock, began: &[f64], rates: impl Iterator<Item = f64>) -> Self {
         // The latest insertion stands for the time it takes: see `Clock::exposure`.
         let (mut next, mut younger) = (-clock.gap(), 0.0);
@@ -66,7 +66,7 @@ impl StretchEpochs {
 pub struct QuotientLikelihood {
     /// The epochs by stretches of pages: those that have rotated last come first.
     pub stretches: Vec<StretchEpochs>,
-    /// Number of places of a page.
+    /// Number of locations of a page.
     pub places: f64,
     /// Number of lines of a page.
     pub lines: f64,
@@ -77,7 +77,7 @@ enum Match {
     /// The key did not come below this age.
     NotBelow(f64),
     /// The key came at these ages, or not below the last of them. The other numbers are the exposure of the ages, and
-    /// how much likelier an insertion then makes the evidence.
+    /// the factor by which an insertion then raises the chance of the evidence.
     Within((f64, f64), f64, f64),
 }
 

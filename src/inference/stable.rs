@@ -1,6 +1,6 @@
 //! The likelihood of the cells of a stable filter. It contains little information: every key's cells are set to the
-//! same maximum and decremented at random. So their minimum gives an age within a factor of two at best, and with one
-//! bit to a cell only whether the key came lately.
+//! same maximum and decremented at random. So their minimum gives an age within a factor of two at best. With one bit
+//! to a cell it shows only whether the key came lately.
 //!
 //! A cell that was set i insertions ago met an event, a decrement or another key, in each of them with chance q. It
 //! holds less than v if the last Max - v + 1 events were decrements ([`shape::stable`](crate::shape::stable)). A key

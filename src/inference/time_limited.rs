@@ -3,7 +3,7 @@
 
 use super::ring::Generation;
 
-/// Most slices whose matches are evidence: the bits of a `u128`. Only a burst makes more.
+/// Greatest number of slices whose matches are evidence: the bits of a `u128`. Only a burst makes more.
 pub const MOST_SLICES: usize = u128::BITS as usize;
 
 /// A row of the table of slices.

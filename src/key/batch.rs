@@ -34,13 +34,12 @@ enum Source {
 }
 
 impl Keys {
-    /// Returns keys of which `fill(start, out)` writes the hashes of the keys `start..start + out.len()`, which lie
-    /// within `len`.
+    /// Returns `len` keys. `fill(start, out)` writes the hashes of the keys `start..start + out.len()` of them.
     pub fn new(len: usize, fill: impl Fn(usize, &mut [u64]) + Send + Sync + 'static) -> Self {
         Self { len, hashes: Source::Filled(Box::new(fill)) }
     }
 
-    /// Returns keys of which `hash(i)` is the hash of key `i`.
+    /// Returns `len` keys; `hash(i)` is the hash of key `i`.
     pub fn each(len: usize, hash: impl Fn(usize) -> u64 + Send + Sync + 'static) -> Self {
         Self::new(len, move |start, out| {
             for (i, out) in (start..).zip(out) {
@@ -49,7 +48,7 @@ impl Keys {
         })
     }
 
-    /// Returns keys of hashes that exist already.
+    /// Returns keys whose hashes exist already.
     pub fn made(hashes: Vec<u64>) -> Self {
         Self { len: hashes.len(), hashes: Source::Made(hashes) }
     }
@@ -125,8 +124,8 @@ impl Keys {
         })
     }
 
-    /// Returns the keys of a dictionary, where `code(i)` is the number of the key at `i`. A code without a key is
-    /// missing.
+    /// Returns keys that are given as codes into these keys, a dictionary: `code(i)` is the number of key `i` in it. A
+    /// code without a key is missing.
     pub fn taken(
         self,
         len: usize,
@@ -148,7 +147,7 @@ impl Keys {
         Ok(Self::each(len, move |i| code(i).and_then(|code| table.get(code)).copied().unwrap_or(missing)))
     }
 
-    /// Returns these keys, but `missing` wherever `is_missing(i)` holds; the mask has `len` entries.
+    /// Returns these keys, with `missing` wherever `is_missing(i)` holds; the mask has `len` entries.
     pub fn masked(
         self,
         len: usize,
@@ -210,7 +209,7 @@ impl Keys {
         }
     }
 
-    /// Returns the keys of strings that `hash` hashes together: to lay them out costs ten instructions each.
+    /// Returns the keys of strings that `hash` hashes together. Collecting the strings costs ten instructions each.
     fn together(
         len: usize,
         strings: impl Strings,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::KeyHasher;
 
-/// A value that a filter can hold as a key.
+/// A value that can be a key of a filter.
 ///
 /// Keys that are equal in Python have one hash, in either language and in every container: `5u8`, `5i64` and `5.0` are
 /// one key, and so are `true` and `1`. Text and bytes are different keys. A tuple is a row of several fields, `None` is

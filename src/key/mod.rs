@@ -32,9 +32,9 @@
 //! | 16 list | a list | see below |
 //! | 17 member | a member of an enumeration that is no number and no text | hash of the text of its class, of its name |
 //!
-//! A float that is whole, −0.0 and those beyond 2⁶³ included, is hashed as that integer, and numbers are compared
-//! exactly, as Python's `int` and `float` do. (NumPy rounds the integer first, and calls `np.int64(2**53 + 1)` equal to
-//! `2.0**53`. It also calls `np.timedelta64(5, "s")` equal to 5, and hence to five days. These are not followed.)
+//! A float that is whole is hashed as that integer, −0.0 and those beyond 2⁶³ included. Numbers are compared exactly,
+//! as Python's `int` and `float` do. (NumPy rounds the integer first, and calls `np.int64(2**53 + 1)` equal to
+//! `2.0**53`. It also calls `np.timedelta64(5, "s")` equal to 5, and hence to five days. lately follows neither.)
 //!
 //! A row of n elements with hashes e₁ … eₙ is the chain h₀ = H(n), hⱼ = H(hⱼ₋₁ ‖ eⱼ), where H is the function of kind
 //! 13: it can be made column by column, without making the rows. A list is the same chain by the function of kind 16,
@@ -94,7 +94,7 @@ enum KeyKind {
 pub struct KeyHasher {
     seed: Seed,
     function: Function,
-    /// The hash of a missing key, if a row with a missing field is missing.
+    /// The hash of a missing key, if a row with a missing field is itself missing.
     spreads: Option<u64>,
 }
 
@@ -152,7 +152,7 @@ impl KeyHasher {
         }
     }
 
-    /// Returns whether hashing several [texts](Self::texts) together is faster, as in scheme 2.
+    /// Returns whether hashing several [texts](Self::texts) together is faster than singly, as in scheme 2.
     pub fn keyed(&self) -> bool {
         matches!(self.function, Function::Keyed(_))
     }

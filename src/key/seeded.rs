@@ -7,7 +7,7 @@ const SECRET: u64 = 0xc73a_b174_c5ec_d5a2;
 /// The factor of XXH3 for eight bytes.
 const FACTOR: u64 = 0x9fb2_1c65_1e98_df25;
 
-/// Number of words from which on it pays to choose instructions, which takes as long as hashing some forty.
+/// Least number of words for which it pays to choose instructions, which takes as long as hashing some forty.
 const MANY: usize = 64;
 
 /// Replaces each of these words by the XXH3-64 of its eight bytes.

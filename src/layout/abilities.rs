@@ -1,7 +1,7 @@
 //! What only some layouts can do: a small trait for each ability, and [`Abilities`], which lists those of a layout.
 //!
-//! The traits are used as trait objects. The engine calls [`Layout::abilities`] where the compiler knows the layout,
-//! so these calls are resolved when they are compiled, as calls of [`Layout`] are.
+//! The traits are used as trait objects. The engine calls [`Layout::abilities`] where the compiler knows the layout, so
+//! calls through them are resolved at compile time, like calls of [`Layout`].
 
 use std::ops::{Range, RangeInclusive};
 
@@ -31,7 +31,7 @@ pub struct Abilities<'a, L: Layout> {
     pub merge: Option<&'a dyn Merge<L::Rotation>>,
     /// Rejects words, read from any file, that the layout cannot work with.
     pub check: Option<&'a dyn Check>,
-    /// Rejects words, read from a file that is to be verified, with which keys to come would be missed.
+    /// Rejects words from a file that is to be verified, if later keys would be missed with them.
     pub verify: Option<&'a dyn Check>,
 }
 
@@ -60,7 +60,7 @@ pub trait Shorten<R> {
 /// Fills the place of an insertion that is skipped: for layouts in which a generation is one insertion, and each
 /// insertion has a place in a queue.
 pub trait Skip<R> {
-    /// Writes to the place of the open generation that it contains no key.
+    /// Marks the place of the open generation as empty.
     fn skip(&self, words: &mut [u64], rotation: R);
 }
 
@@ -75,7 +75,7 @@ pub trait Infer<R> {
     fn likelihood(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Box<dyn Likelihood>;
 }
 
-/// Writes evidence as codes of a few bits: for layouts all of whose evidence has a code.
+/// Writes evidence as codes of a few bits: for layouts whose evidence always has a code.
 pub trait Codes<R> {
     /// Returns the function that decodes a code.
     fn decoder(&self) -> fn(Code) -> Evidence;
@@ -86,8 +86,7 @@ pub trait Codes<R> {
 
 /// Counts how often keys were inserted.
 pub trait Count<R> {
-    /// Writes to `counts`, which is as long as the batch `hashes`, how often each key of a run was inserted within the
-    /// window.
+    /// Writes how often each key of a run was inserted within the window; `counts` is as long as the batch `hashes`.
     fn count_run(&self, words: &[u64], rotation: R, hashes: &[u64], run: Range<usize>, counts: &mut [u64]);
 }
 
@@ -105,7 +104,7 @@ pub struct Partition<'a, L> {
 /// its hash.
 pub trait Divide<L> {
     /// Divides the cells into at most `count` partitions, and calls `each` with every one, in the order of their
-    /// hashes; with none if there would be only one.
+    /// hashes. Does not call it if there would be only one partition.
     fn divide<'a>(&self, words: &'a mut [u64], count: usize, each: &mut dyn FnMut(Partition<'a, L>));
 }
 

@@ -20,13 +20,13 @@ static PATTERN: [u64; MAX_SLICES as usize] = odd_constants(MAX_SLICES as u64);
 /// 0.14 %.
 pub const SAMPLE: u64 = 1 << 19;
 
-/// Returns which of the `cells` of a slice a key has.
+/// Returns the cell of a key among the `cells` of a slice.
 #[inline(always)]
 pub fn place(slice: usize, hash: u64, cells: u64) -> u64 {
     scale(hash.wrapping_mul(PLACE[slice]), cells)
 }
 
-/// Returns which of the `cells` of a part of a slice a key has; `hash` is already multiplied for the slice.
+/// Returns the cell of a key among the `cells` of a part of a slice; `hash` is already multiplied for the slice.
 #[inline(always)]
 pub fn place_in_part(part: u32, hash: u64, cells: u64) -> u64 {
     scale(hash.wrapping_mul(PATTERN[part as usize]), cells)
@@ -57,7 +57,7 @@ pub trait SliceCells: Copy + Send + Sync + 'static {
     fn sampled_match_rate(&self, words: &[u64]) -> f64;
 }
 
-/// A slice of one bit a key (paper 1, section 5.1).
+/// A slice in which a key has one bit (paper 1, section 5.1).
 #[derive(Clone, Copy)]
 pub struct OneBit {
     bits: u64,
@@ -112,10 +112,10 @@ impl SliceCells for OneBit {
     }
 }
 
-/// A slice of `parts` bits a key, one in each part: a partitioned Bloom filter (paper 2, section 2).
+/// A slice in which a key has `parts` bits, one in each part: a partitioned Bloom filter (paper 2, section 2).
 ///
 /// In paper 2 the bits of a key may lie anywhere in the segment. The chance of a match is then `E[fill^k]`, which
-/// exceeds `E[fill]^k` because all k bits share one random fill. BitsInParts are filled by independent hashes, so the
+/// exceeds `E[fill]^k` because all k bits share one random fill. Parts are filled by independent hashes, so the
 /// mean of their product is the product of their means, and the rate is exact in closed form. The cost is negligible: a
 /// part's expected fill is 1 - (1 - k/m)^n instead of 1 - (1 - 1/m)^(kn), higher by 3e-6 of it at k = 10 and m = 1e6.
 /// [`BitsInParts::anywhere`] returns the segment of paper 2, in which every part is the whole segment.
@@ -136,8 +136,8 @@ impl BitsInParts {
         Self { bits, parts, part_bits, step: part_bits }
     }
 
-    /// Returns a slice of `bits` bits, at least 1, of which a key has `parts` anywhere, at most [`MAX_SLICES`]. Some
-    /// may be equal.
+    /// Returns a slice of `bits` bits, at least 1. A key has `parts` of them anywhere, at most [`MAX_SLICES`]; some may
+    /// be equal.
     pub fn anywhere(bits: u64, parts: u32) -> Self {
         Self { bits, parts, part_bits: bits, step: 0 }
     }
@@ -227,8 +227,8 @@ impl SliceCells for BitsInParts {
     }
 }
 
-/// A slice of `PARTS` bits a key, one in each part of a block of `WORDS` words (paper 1, section 6). With both constant
-/// the compiler unrolls the parts and needs no bounds checks.
+/// A slice in which a key has `PARTS` bits, one in each part of a block of `WORDS` words (paper 1, section 6). Because
+/// both are constant, the compiler unrolls the parts and needs no bounds checks.
 #[derive(Clone, Copy)]
 pub struct Blocks<const WORDS: usize, const PARTS: u32> {
     blocks: u64,

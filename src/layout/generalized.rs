@@ -12,7 +12,7 @@ use crate::memory::prefetch::Address;
 use crate::shape::generalized::GeneralizedShape;
 use std::ops::Range;
 
-/// Keys whose bits are prefetched ahead.
+/// Number of keys whose bits are prefetched ahead.
 const AHEAD: usize = 16;
 
 /// Bits that keys set and reset.
@@ -33,7 +33,7 @@ impl FadingBits {
     }
 
     /// Calls `apply` for the keys of a run, in order, with their numbers and the bits that they reset and set.
-    /// Prefetches the bits of later keys. Positions are computed once, for query and insertion.
+    /// Prefetches the bits of later keys. Computes positions once for query and insertion.
     #[inline(always)]
     fn in_flight(
         self,

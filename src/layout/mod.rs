@@ -45,7 +45,7 @@ pub trait Layout: Copy + Send + Sync + 'static {
     /// Returns the rotation of the cells while `generation` is open, as it will be after `pending` more generations.
     fn rotation(&self, generation: i64, pending: u64) -> Self::Rotation;
 
-    /// Prefetches the cells that an insertion writes. A few generations later it may write others.
+    /// Prefetches the cells that an insertion writes. A few generations later an insertion may write others.
     fn prefetch_insert(&self, words: Address, rotation: Self::Rotation, hash: u64);
 
     /// Prefetches the cells that a query reads, which include those that an insertion writes.
@@ -64,7 +64,7 @@ pub trait Layout: Copy + Send + Sync + 'static {
         in_flight(hashes, run, prefetch, |_, hash| self.insert(words, rotation, hash));
     }
 
-    /// Writes to `present`, which is as long as the batch `hashes`, which keys of a run the cells contain.
+    /// Writes to `present` which keys of a run the cells contain. `present` is as long as the batch `hashes`.
     fn query_run(
         &self,
         words: &[u64],

@@ -1,5 +1,5 @@
-//! Slices in a ring, of which an insertion writes the k newest: the layout of the age-partitioned Bloom filter and,
-//! with k = 1, of the guarded-epoch Bloom filter.
+//! A ring of slices; an insertion writes the k newest. It is the layout of the age-partitioned Bloom filter and, with
+//! k = 1, of the guarded-epoch Bloom filter.
 
 use crate::clock::Clock;
 use crate::inference::ring::{self, not_ruled_out};
@@ -23,7 +23,7 @@ pub struct SliceRing<C> {
 }
 
 impl<C: SliceCells> SliceRing<C> {
-    /// Returns a ring of `slices` slices, of which an insertion writes the `k` newest.
+    /// Returns a ring of `slices` slices. An insertion writes the `k` newest.
     pub(crate) fn new(cells: C, k: u32, slices: u32) -> Self {
         Self { cells, stride: cells.words(), k, slices }
     }

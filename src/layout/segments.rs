@@ -60,8 +60,8 @@ pub fn lay_out<S: Segment>(words: &mut Words, head: &[u64], segments: &mut [S]) 
     Ok(())
 }
 
-/// Reads `count` segments from `words`, behind a head of `head` words. `read` makes a segment of its number and its
-/// row. Returns `None` if `read` does, or unless table and cells fill the words exactly.
+/// Reads `count` segments from `words`, behind a head of `head` words. `read` makes a segment from its number and its
+/// row. Returns `None` if `read` does, or if table and cells do not fill the words exactly.
 pub fn read<S: Segment>(
     words: &[u64],
     head: usize,

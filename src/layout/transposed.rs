@@ -38,7 +38,7 @@ impl<const EPOCHS: usize> Planes<EPOCHS> {
     /// The lowest bit of every cell of a word.
     const LOWEST: u64 = u64::MAX / Self::CELL;
 
-    /// Returns cells at `positions` positions, of which a key has `k`.
+    /// Returns cells at `positions` positions; a key has `k` of them.
     pub(crate) fn new(k: u32, positions: u64) -> Self {
         Self { k, part: positions / u64::from(k) }
     }
@@ -58,8 +58,8 @@ impl<const EPOCHS: usize> Planes<EPOCHS> {
         self.cells(hash).for_each(|(word, _)| words.fetch(word));
     }
 
-    /// Returns the match vector by place, with garbage above the bits of a cell. Four in ten absent keys still have an
-    /// epoch left after the first four cells, so a branch that stops early would be mispredicted.
+    /// Returns the match vector by place, with undefined bits above those of a cell. Four in ten absent keys still have
+    /// an epoch left after the first four cells, so a branch that stops early would be mispredicted.
     #[inline(always)]
     fn matches(self, words: &[u64], hash: u64) -> u64 {
         self.cells(hash).fold(u64::MAX, |all, (word, shift)| all & words[word] >> shift)

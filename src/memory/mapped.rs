@@ -26,7 +26,7 @@ pub const RECORD: usize = 6;
 /// Words of the number and of both records, each in a cache line of its own.
 pub const LIVE: usize = 24;
 
-/// Words behind the cells, of which the first repeats the number.
+/// Number of words behind the cells; the first repeats the number.
 pub const TAIL: usize = 8;
 
 /// Returns the words of the record that `number` selects, among the [`LIVE`] words.

@@ -1,8 +1,8 @@
 //! The memory of a filter: 64-bit words that are owned, shared or lent, and copied by the first write.
 //!
-//! One type serves a fresh filter, a copy of it, a memory-mapped file and the buffer of an unpickled filter.
-//! Cloning shares; the first write to shared or lent words copies them. Words in a file that several processes write
-//! to are the exception: they are written where they lie, and a clone is a copy.
+//! One type serves a fresh filter, a copy of it, a memory-mapped file and the buffer of an unpickled filter. Cloning
+//! shares the words; the first write to shared or lent words copies them. Words in a file that several processes write
+//! to are the exception: they are written in place, and a clone is a copy.
 
 use std::sync::Arc;
 
@@ -114,7 +114,7 @@ impl Words {
         }
     }
 
-    /// Returns a clone, or of words in a file a copy, unless there is no memory for it.
+    /// Returns a clone, or a copy of words in a file; returns an error if there is no memory for it.
     pub fn own(&self) -> Result<Self, Error> {
         match *self.region {
             Region::File(_) => Self::copied(self.as_ref()),

@@ -1,6 +1,6 @@
 //! The Bloom filter, classical and partitioned (Bloom, *Space/Time Trade-offs in Hash Coding with Allowable Errors*,
-//! 1970; Mullin, *A Second Look at Bloom Filters*, 1983; paper 1, section 4), which the others are compared with.
-//! **It has no window**: nothing is ever forgotten.
+//! 1970; Mullin, *A Second Look at Bloom Filters*, 1983; paper 1, section 4), a baseline for the other filters. **It
+//! has no window**: nothing is ever forgotten.
 //!
 //! An insertion sets the k bits of a key, anywhere in one array or one in each of k slices; a key is there when all of
 //! its bits are set. More keys than planned for are accepted too, and cost accuracy. The generation of its clock never
@@ -22,7 +22,7 @@ use super::{CacheLines, Parameters, fill};
 use crate::Error;
 use crate::clock::{ENDLESS, Window};
 
-/// Most bits of a filter: far above any machine, far enough below 2^64 that no size can overflow.
+/// Greatest number of bits of a filter: far above any machine, far enough below 2^64 that no size can overflow.
 const MAX_BITS: u64 = 1 << 60;
 
 /// The shape of a Bloom filter: where the k bits of a key may lie.
@@ -141,7 +141,7 @@ fn check(name: &str, k: u32, bits: u64, most: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// Rejects a capacity of zero, or one longer than any stream: the bounds of a window of insertions, by its own name.
+/// Rejects a capacity that is no window of insertions: zero, or more than any stream has. The error names the capacity.
 pub fn check_capacity(capacity: u64) -> Result<(), Error> {
     match (Window::Count { insertions: capacity }).check() {
         Ok(_) => Ok(()),
@@ -150,9 +150,9 @@ pub fn check_capacity(capacity: u64) -> Result<(), Error> {
 }
 
 /// Returns the shape that holds `capacity` keys within a budget. k is that of [`Slices::for_rate`] and
-/// [`Slices::for_cells`], which trade up to a quarter more memory than the least for fewer bits of a key, each of which
-/// costs a line of memory: 10.5 bits per key with k = 4 at 1 %, where k = 7 would take 9.6. One array then has the
-/// fewest bits that keep the rate, or all bits there are.
+/// [`Slices::for_cells`]. Each bit of a key costs a line of memory, so they trade up to a quarter more memory than the
+/// least for fewer bits: 10.5 bits per key with k = 4 at 1 %, where k = 7 would take 9.6. One array then has the fewest
+/// bits that keep the rate, or all bits there are.
 pub fn choose(capacity: u64, budget: Budget, partitioned: bool) -> Result<BloomShape, Error> {
     check_capacity(capacity)?;
     budget.check()?;

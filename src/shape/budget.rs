@@ -4,7 +4,7 @@ use super::fill;
 use crate::Error;
 use crate::clock::Window;
 
-/// Most bytes of a filter: far above any machine, far enough below 2^64 that no size can overflow.
+/// Greatest number of bytes of a filter: far above any machine, far enough below 2^64 that no size can overflow.
 pub const MAX_BYTES: u64 = 1 << 60;
 
 /// The budget of a filter: a rate of false positives, or a number of bytes.
@@ -54,7 +54,7 @@ pub(super) fn reject_below(remembered: impl Iterator<Item = u64>, fpr: f64) -> R
     )))
 }
 
-/// Returns the error for a rate that takes more memory than there may be.
+/// Returns the error for a rate that takes more memory than a filter may have.
 pub(super) fn too_much_memory(fpr: f64, most: &str) -> Error {
     Error::value(format!("fpr={fpr} for this window takes more than {most}"))
 }

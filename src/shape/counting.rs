@@ -1,5 +1,5 @@
-//! The counting Bloom filter with a deletion queue, which papers 1 and 2 compare with (Fan, Cao, Almeida, Broder,
-//! *Summary Cache*, 2000, made a window by deleting what leaves it).
+//! The counting Bloom filter with a deletion queue, a baseline of papers 1 and 2 (Fan, Cao, Almeida, Broder, *Summary
+//! Cache*, 2000, made a window by deleting what leaves it).
 //!
 //! The cells are k slices of 4-bit counters, and a queue of the hashes of the last W insertions. An insertion adds one
 //! to one counter of each slice and takes the place of the oldest hash in the queue, whose counters go down by one. A

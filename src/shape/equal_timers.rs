@@ -16,7 +16,7 @@ pub struct Rates {
     pub false_negative: Vec<f64>,
 }
 
-/// Returns both rates of error for `k` timers of which `equal`, 2 to k, must be equal, in slices of `timers`, when each
+/// Returns both rates of error when `equal` of `k` timers must be equal, 2 to k, in slices of `timers` timers, and each
 /// of `generations` generations has `keys` distinct keys.
 ///
 /// The walk keeps, for every number of timers already met, the chance that no `equal` of them were of one generation

@@ -72,13 +72,12 @@ fn all_parts(part_fill: f64, parts: u32) -> f64 {
 }
 
 /// Returns the chance that a fresh key has the same 64-bit hash as one of `keys` others, and so is reported whatever
-/// the cells are: the floor under every rate.
+/// the cells are: the lower limit of every rate.
 pub fn same_hash(keys: u64) -> f64 {
     keys as f64 / 18_446_744_073_709_551_616.0
 }
 
-/// Returns the chance that a fresh key is reported for its cells, with `rate`, or for a hash that is that of one of
-/// `keys` others.
+/// Returns the chance that a fresh key is reported: for its cells, by `rate`, or for having the hash of one of `keys`.
 pub fn or_same_hash(rate: f64, keys: u64) -> f64 {
     let same = same_hash(keys);
     same + (1.0 - same) * rate

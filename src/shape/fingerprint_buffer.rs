@@ -1,8 +1,8 @@
 //! The simple buffer (paper 5: *Inferring insertion times and optimizing error penalties in time-decaying Bloom
 //! filters*, section 6.2): a list of the fingerprints of the last W insertions, which a query searches.
 //!
-//! No other structure stores an exact window in less memory one key at a time, and the paper compares filters with it:
-//! a query takes time in proportion to W. With [SWAMP](super::swamp), half as large again, it does not.
+//! No other structure stores an exact window in less memory one key at a time, and the paper compares filters with it.
+//! A query takes time in proportion to W; one of [SWAMP](super::swamp), which is half as large again, does not.
 //!
 //! An insertion writes over the oldest fingerprint: a key leaves exactly when W others have followed, without slack.
 //!

@@ -29,13 +29,13 @@ use super::{CacheLines, Parameters};
 use crate::Error;
 use crate::clock::Window;
 
-/// Most hashes of each kind: with 64 and 64 a fresh key matches with chance 2^-128.
+/// Greatest number of hashes of each kind: with 64 and 64 a fresh key matches with chance 2^-128.
 const MAX_HASHES: u32 = 64;
 
-/// Most hashes of each kind that [`choose`] considers: 32 and 32 reach the chance that two of 2^64 hashes are equal.
+/// Greatest number of hashes of each kind that [`choose`] considers: 32 and 32 reach the chance of equal 64-bit hashes.
 const MOST_CHOSEN: u32 = 32;
 
-/// Most bits of a filter: far above any machine, far enough below 2^64 that no size can overflow.
+/// Greatest number of bits of a filter: far above any machine, far enough below 2^64 that no size can overflow.
 const MAX_BITS: u64 = 1 << 60;
 
 /// The shape of a generalized filter: everything that determines its size and its errors.
@@ -81,8 +81,8 @@ impl GeneralizedShape {
     /// Returns the expected share of ones that the filter tends to, q1 / (q0 + q1), from none (paper 5, equations 28 to
     /// 31).
     ///
-    /// The share is a little less than k1 / (k0 + k1), up to which the more ones there are, the more often a fresh key
-    /// matches: so the rate is worst in the end, not on the way.
+    /// The share is a little less than k1 / (k0 + k1). Up to that share, more ones make a fresh key match more often:
+    /// so the rate is worst in the end, not on the way.
     pub fn steady_fill(&self) -> f64 {
         let reset = -self.log_missed(self.k0).exp_m1();
         let set = -self.log_missed(self.k1).exp_m1() * self.log_missed(self.k0).exp();
@@ -199,8 +199,8 @@ impl Memory {
         self.sum(|power| -(power * age * self.log_untouched).exp_m1()).min(1.0)
     }
 
-    /// Returns the expected number of keys of age `from` and more that match for their own sake: beyond the rate of
-    /// fresh keys.
+    /// Returns the expected number of keys of age `from` and more that match because they were inserted: beyond the
+    /// rate of fresh keys.
     pub fn remembered_from(&self, from: f64) -> f64 {
         self.sum(|power| {
             let log = power * self.log_untouched;
@@ -239,9 +239,9 @@ pub fn choose(window: Window, budget: Budget) -> Result<GeneralizedShape, Error>
     }
 }
 
-/// Returns the shape whose errors of both kinds add up to least, of fresh keys and of keys as old as the window, when
-/// the bits are too few to remember the window. It must separate a tenth of the latter keys from the former. (At 5 bits
-/// per key, as in paper 5, the errors add up to .55.)
+/// Returns the shape whose errors of both kinds add up to least, when the bits are too few to remember the window:
+/// errors of fresh keys, and of keys as old as the window. It must separate a tenth of the latter from the former. (At
+/// 5 bits per key, as in paper 5, the errors add up to .55.)
 fn least_errors(kinds: &[HashCounts], bits: u64, window: u64) -> Option<GeneralizedShape> {
     let errors = |shape: &GeneralizedShape| shape.false_positive_rate() + shape.memory().missed((window - 1) as f64);
     let shapes = kinds.iter().filter_map(|kind| GeneralizedShape::new(bits, kind.k1, kind.k0).ok());

@@ -24,7 +24,7 @@ pub enum Grow {
     Density,
 }
 
-/// The limit of a part, at which another is opened.
+/// The limit of a part. When a part reaches it, another is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
     /// n: number of keys that the part did not contain when they came, live or not by now.
@@ -104,7 +104,7 @@ impl Limit {
 pub struct Growing {
     /// The shape of a part.
     pub part: timing::TimingShape,
-    /// The limit of a part, at which another is opened.
+    /// The limit of a part. When a part reaches it, another is opened.
     pub limit: Limit,
 }
 

@@ -102,7 +102,7 @@ pub struct CacheLines {
 }
 
 impl CacheLines {
-    /// Returns the same number of lines for all three.
+    /// Returns the same number of lines for an insertion, a hit and a miss.
     fn each(lines: u32) -> Self {
         let lines = lines.into();
         Self { insert: lines, hit: lines, miss: lines }

@@ -41,8 +41,8 @@ pub(super) trait Candidate {
 }
 
 /// Returns the shape for a rate. Each candidate gets the fewest units that hold it. Among those with at most `near` the
-/// least memory the first of the least rank is chosen, and among these the smallest. `None` if all take more memory
-/// than `most`.
+/// least memory, the first of the least rank is chosen, and among these the smallest. Returns `None` if all take more
+/// memory than `most`.
 pub(super) fn for_rate<C: Candidate>(
     candidates: &[C],
     fpr: f64,
@@ -57,8 +57,8 @@ pub(super) fn for_rate<C: Candidate>(
 }
 
 /// Returns the shape for an amount of memory. Each candidate gets the most units that fit. Among those with at most
-/// `near` the least rate the first of the least rank is chosen, and among these the one of the least rate. `None` if no
-/// unit fits.
+/// `near` the least rate, the first of the least rank is chosen, and among these the one of the least rate. Returns
+/// `None` if no unit fits.
 pub(super) fn for_memory<C: Candidate>(candidates: &[C], memory: u64, near: impl Fn(f64) -> f64) -> Option<C::Shape> {
     preferred(candidates, 1.0, near, |candidate, limit| {
         let shape = candidate.shape(candidate.most_units(memory / candidate.memory_of_unit())?);
@@ -103,7 +103,7 @@ pub(super) fn near_the_least<S, T: Copy + PartialOrd>(
     shapes.into_iter().filter(move |shape| least.is_some_and(|least| cost(shape) <= near(least)))
 }
 
-/// Returns the least number above `too_few` that holds, as `enough` and all between it and that number do.
+/// Returns the least number above `too_few` that holds, if all numbers from it to `enough` hold.
 pub(super) fn bisection(mut too_few: u64, mut enough: u64, holds: impl Fn(u64) -> bool) -> u64 {
     while enough - too_few > 1 {
         let middle = too_few + (enough - too_few) / 2;

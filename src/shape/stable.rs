@@ -1,5 +1,5 @@
 //! The stable Bloom filter (Deng, Rafiei, *Approximately Detecting Duplicates for Streaming Data using Stable Bloom
-//! Filters*, SIGMOD 2006), which papers 1 and 2 compare with. **It promises no window**: it forgets at random.
+//! Filters*, SIGMOD 2006), a baseline of papers 1 and 2. **It promises no window**: it forgets at random.
 //!
 //! An insertion subtracts one from P random cells of each slice, then sets one cell of each to its maximum. A key is
 //! there when none of its cells is zero. The share of zeros falls to a stable point and stays there, however long the
@@ -31,10 +31,10 @@ pub const FORGOTTEN: f64 = 0.1;
 /// Numbers of bits that a cell may have.
 const WIDTHS: [u32; 4] = [1, 2, 4, 8];
 
-/// Most slices that [`choose`] considers: 32 at 2^-32 would be half full.
+/// Greatest number of slices that [`choose`] considers: 32 at 2^-32 would be half full.
 const MOST_SLICES: u32 = 32;
 
-/// Most cells, and most bytes, that [`choose`] considers.
+/// Greatest number of cells, and most bytes, that [`choose`] considers.
 const MOST_CELLS: u64 = 1 << 56;
 
 /// The shape of a stable filter: everything that determines its size and its errors.
@@ -84,8 +84,8 @@ impl StableShape {
         self.events_where(1.0)
     }
 
-    /// Returns these chances for a cell that is set `often` times as often as the mean of all: p is that many times
-    /// 1/m.
+    /// Returns the chances of `events` for a cell that is set `often` times as often as the mean of all: p is `often` /
+    /// m.
     fn events_where(&self, often: f64) -> (f64, f64) {
         let cells = self.slices.cells as f64;
         let set = (often / cells).min(1.0);
@@ -113,21 +113,21 @@ impl StableShape {
         1.0 - (1.0 - forgotten).powi(self.slices.k as i32)
     }
 
-    /// Returns for each value from 0 to Max + 1 the chance that a cell is below it which was set to Max `age`
-    /// insertions ago: that the last events it met since, as many as lead there, were decrements. The cell is set
+    /// Returns, for each value from 0 to Max + 1, the chance that a cell is below it, `age` insertions after the cell
+    /// was set to Max. Then the last events of the cell, as many as lead there, were decrements. The cell is set
     /// `often` times as often as the mean of all cells: 1 if all keys are different.
     pub fn below(&self, age: f64, often: f64) -> Vec<f64> {
         self.worn(age, often, |_| 0.0)
     }
 
-    /// Returns these chances for a cell that was empty `age` insertions ago, which met that many events or fewer, all
-    /// decrements.
+    /// Returns what [`below`](Self::below) does for a cell that was empty `age` insertions ago: it met as many events
+    /// as lead there or fewer, all of them decrements.
     pub fn below_from_empty(&self, age: f64, often: f64) -> Vec<f64> {
         self.worn(age, often, |fewer| fewer)
     }
 
-    /// Returns these chances from that of decrements alone, if they are enough to lead below a value; `fewer` completes
-    /// them if they are not.
+    /// Returns the chances of a cell to be below each value: that of enough decrements to lead there, plus what `fewer`
+    /// makes of the chance of fewer events, all of them decrements.
     fn worn(&self, age: f64, often: f64, fewer: impl Fn(f64) -> f64) -> Vec<f64> {
         let (decremented, set) = self.events_where(often);
         let share = decremented / (decremented + set);
@@ -144,9 +144,9 @@ impl StableShape {
         below
     }
 
-    /// Returns the keys older than the window that are still reported for their own sake, over the window. It sums over
-    /// all ages beyond the window what false negatives and false positives leave, in steps of 1/64 of a cell's time
-    /// between events, which is good to 1e-3.
+    /// Returns the keys older than the window that are still reported because they were inserted, over the window. It
+    /// sums over all ages beyond the window what false negatives and false positives leave, in steps of 1/64 of a
+    /// cell's time between events, which is good to 1e-3.
     pub fn npws(&self, window: u64) -> f64 {
         let (decremented, set) = self.events();
         let (step, window) = ((1.0 / (64.0 * (decremented + set))).floor().max(1.0), window as f64);
@@ -233,9 +233,9 @@ impl super::Shape for StableShape {
 /// Returns the shape for a window and a budget: among all k up to 32 and all widths of a cell, those that forget at
 /// most [`FORGOTTEN`] of the keys as old as the window.
 ///
-/// - [`Budget::Rate`]: each gets the fewest cells; of those at most 1.25 times as large as the smallest filter the one
-///   with the fewest slices, then the one that touches the fewest bits per insertion.
-/// - [`Budget::Bytes`]: each gets all bytes and the most decrements; among those with at most twice the least rate the
+/// - [`Budget::Rate`]: each gets the fewest cells. Of those at most 1.25 times as large as the smallest filter, the one
+///   with the fewest slices is chosen, then the one that touches the fewest bits per insertion.
+/// - [`Budget::Bytes`]: each gets all bytes and the most decrements. Among those with at most twice the least rate the
 ///   choice is the same.
 pub fn choose(window: Window, budget: Budget) -> Result<StableShape, Error> {
     let window = window.by_insertion()?;

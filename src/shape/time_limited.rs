@@ -34,10 +34,10 @@ use super::{Accesses, CacheLines, Parameters, runs};
 use crate::Error;
 use crate::clock::Window;
 
-/// Fewest bits of a slice, a cache line: smaller ones save nothing and lose accuracy to rounding.
+/// Least number of bits of a slice, a cache line: smaller ones save nothing and lose accuracy to rounding.
 pub const LEAST_BITS: u64 = 512;
 
-/// Most bits of a slice, so that no size can overflow.
+/// Greatest number of bits of a slice, so that no size can overflow.
 pub const MOST_BITS: u64 = 1 << 60;
 
 /// The shape of a time-limited filter: the slices that must match, and the generations retained at a steady rate.

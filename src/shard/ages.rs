@@ -4,26 +4,26 @@ use super::NEVER;
 use crate::Error;
 use crate::memory::fallible;
 
-/// Generations that a cell counts if nothing is forgotten: more than any stream has.
+/// Generations for which a cell counts if nothing is forgotten: more than any stream has.
 pub(super) const FOREVER: i64 = 1 << 62;
 
 /// Stands for the generation of a cell whose site did not answer.
 pub const SILENT: i64 = NEVER + 1;
 
-/// How many generations before another each cell was last set, in a byte each where that is enough, else in four. The
-/// greatest number stands for one that counts no more, or was never set.
+/// By how many generations each cell was last set before another, in one byte each if that is enough, else in four. The
+/// greatest number stands for a cell that counts no more, or was never set.
 pub enum Ages {
-    /// In a byte each.
+    /// Ages of one byte.
     Narrow(Vec<u8>),
-    /// In four.
+    /// Ages of four bytes.
     Wide(Vec<u32>),
     /// No ages, but the generations themselves, [`NEVER`] or [`SILENT`].
     Last(Vec<i64>),
 }
 
 impl Ages {
-    /// The ages of cells that were last set in these generations, or [`NEVER`], as of `base`. None counts that is
-    /// older than `oldest`.
+    /// Returns the ages, before `base`, of cells that were last set in these generations, or [`NEVER`]. A cell that is
+    /// older than `oldest` does not count.
     pub(super) fn of(last: &[i64], base: i64, oldest: u64) -> Result<Self, Error> {
         let age = |&last: &i64| (last != NEVER).then(|| base.abs_diff(last)).filter(|&age| age <= oldest);
         let ages = |none: u64| last.iter().map(move |last| age(last).unwrap_or(none).min(none));
@@ -43,7 +43,7 @@ impl Ages {
         }
     }
 
-    /// The generation in which a cell was last set, [`NEVER`] or [`SILENT`].
+    /// Returns the generation in which a cell was last set, [`NEVER`] or [`SILENT`].
     #[inline(always)]
     pub fn last(&self, i: usize, base: i64) -> i64 {
         match self {

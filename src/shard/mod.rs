@@ -1,7 +1,7 @@
-//! A shard: part of a filter's cells, by their numbers, without knowledge of keys (paper 4, definition 2).
+//! A shard: part of a filter's cells, by their numbers. It has no keys (paper 4, definition 2).
 //!
-//! The words are those of the whole filter: its shards, concatenated, are the filter bit for bit. A site that has heard
-//! of fewer generations than the others may sweep expired timers earlier or later; they do not count either way. A late
+//! The words are those of the whole filter: its shards, concatenated, are the filter bit for bit. A site that has had
+//! fewer generations than the others may sweep expired timers earlier or later; they do not count either way. A late
 //! cell keeps its own generation (paper 4, section 4: the timer is set to w - (t_i - t_u)), but never lowers a younger
 //! one (erratum OIE-8).
 
@@ -26,23 +26,23 @@ use crate::memory::fallible;
 use crate::memory::prefetch::{AHEAD, Address, in_flight};
 use row::Cells;
 
-/// The generation of a cell that was never set, or so long ago that no trace of it is left.
+/// The generation of a cell that was never set, or so long ago that no trace of it remains.
 pub const NEVER: i64 = i64::MIN;
 
 /// Part of the cells of a filter.
 #[derive(Clone)]
 pub struct Shard {
     row: Row,
-    /// The range of these words in the whole filter.
+    /// The range of the words in the whole filter.
     place: Range<usize>,
-    /// The range of these cells in the whole filter.
+    /// The range of the cells in the whole filter.
     cells: Range<u64>,
     words: Words,
     newest: i64,
 }
 
 impl Shard {
-    /// Part number `part` of `parts`, all of its cells empty.
+    /// Creates part number `part` of `parts`, with empty cells.
     pub fn new(row: Row, part: u64, parts: u64) -> Result<Self, Error> {
         let (place, cells) = row.cut(part, parts)?;
         let words = Words::zeroed(place.len())?;
@@ -53,7 +53,7 @@ impl Shard {
         Ok(Self { row, place, cells, words, newest })
     }
 
-    /// The shard with these [`words`](Self::words), when `newest` was its newest generation. Any words are legal.
+    /// Creates the shard with these [`words`](Self::words), whose newest generation is `newest`. Any words are legal.
     pub fn from_words(row: Row, part: u64, parts: u64, words: &[u64], newest: i64) -> Result<Self, Error> {
         let mut shard = Self::new(row, part, parts)?;
         if words.len() != shard.place.len() {
@@ -71,7 +71,7 @@ impl Shard {
         Ok(shard)
     }
 
-    /// The numbers of its cells.
+    /// Returns the numbers of the cells.
     pub fn cells(&self) -> Range<u64> {
         self.cells.clone()
     }
@@ -81,12 +81,12 @@ impl Shard {
         self.words.as_slice()
     }
 
-    /// The newest generation it has heard of, or [`NEVER`].
+    /// Returns the newest generation that was opened, or [`NEVER`].
     pub fn newest(&self) -> i64 {
         self.newest
     }
 
-    /// Share of its cells that are set and live.
+    /// Returns the share of the cells that are set and live.
     pub fn fill(&self) -> f64 {
         let (words, cells) = (self.words.as_slice(), self.cells.end - self.cells.start);
         match self.row.cells {
@@ -103,7 +103,7 @@ impl Shard {
         let (every, row) = (0..cells.len(), self.row.cells);
         let (fetch, mut read) =
             (|cell| row.fetch(address, cell), |i, cell| last[i] = row.last(words, cell, newest, rotation));
-        // A loop for each kind of cells, in which it is known.
+        // One loop for each kind of cells, so that the compiler has the kind.
         match row {
             Cells::Bits(_) => in_flight(cells, every, fetch, &mut read),
             Cells::Timers { .. } => in_flight(cells, every, fetch, &mut read),
@@ -111,9 +111,9 @@ impl Shard {
         Ok((Ages::of(&last, newest, self.row.retained() as u64)?, newest))
     }
 
-    /// Returns when each cell was last set, as [`ages`](Self::ages), and sets it before the next is read: in generation
-    /// `newest`, or as many before it as `behind` states. Generations open as they come; one too late to be kept sets
-    /// nothing. Then `newest` is the shard's newest, unless it has a later one.
+    /// Returns when each cell was last set, as [`ages`](Self::ages) does, and sets it before the next is read: in
+    /// generation `newest`, or as many generations before it as `behind` has. Generations open as they come. One that
+    /// is too old to be retained sets nothing. Then `newest` is the shard's newest, unless it has a later one.
     pub fn touch(&mut self, cells: &[u64], newest: i64, behind: Option<&[u32]>) -> Result<(Ages, i64), Error> {
         self.check_cells(cells)?;
         let of = |i: usize| behind.map_or(newest, |behind| newest.saturating_sub_unsigned(behind[i].into()));
@@ -140,13 +140,13 @@ impl Shard {
             }
         }
         self.open(newest)?;
-        // Before the earliest of these, the window, and what it has heard of since.
+        // The ages reach back before the earliest of these, by the window and by the generations opened since.
         let most = behind.into_iter().flatten().max().map_or(0, |&most| u64::from(most));
         let oldest = self.newest.abs_diff(newest).saturating_add(most).saturating_add(kept);
         Ok((Ages::of(&last, self.newest, oldest)?, self.newest))
     }
 
-    /// The rotation of the newest generation; without a meaning for bits.
+    /// Returns the rotation of the newest generation; it has no meaning for bits.
     fn rotation(&self) -> TimerRotation {
         match self.row.cells {
             Cells::Timers { timers, .. } => timers.rotation(self.newest, 0),

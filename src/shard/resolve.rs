@@ -1,8 +1,8 @@
-//! Decides keys by what sites answered for their cells, in order, as if the sites had received them key by key.
+//! Decides keys by the sites' answers for their cells, in order, as if the sites had received them key by key.
 //!
 //! One message to each site for a whole batch would give other verdicts: a key that comes twice would find its cells
-//! empty twice. So sites set the cells of each key before they read those of the next, or what earlier keys of the
-//! batch set is remembered here.
+//! empty twice. So sites set the cells of each key before they read those of the next, or [`Sightings`] stores what
+//! earlier keys of the batch set.
 
 use super::ages::{Ages, FOREVER};
 use super::{NEVER, SILENT};
@@ -11,14 +11,14 @@ use crate::memory::Words;
 use crate::memory::bits::scale;
 use crate::memory::prefetch::Address;
 
-/// What a site answered.
+/// The answer of a site.
 pub struct Answer {
-    /// For each of its cells, how many generations before `base` it was last set.
+    /// For each of the cells, how many generations before `base` it was last set.
     pub ages: Ages,
-    /// The generation that they count back from.
+    /// The generation from which the ages count back.
     pub base: i64,
-    /// The newest generation whose cells it may have missed, or [`NEVER`]. While it counts, an empty cell counts as not
-    /// answered.
+    /// The newest generation whose cells the site may have missed, or [`NEVER`]. While it counts, an empty cell counts
+    /// as not answered.
     pub missed: i64,
 }
 
@@ -27,7 +27,7 @@ pub struct Answer {
 pub enum Earlier {
     /// No cells: each key is decided by itself.
     Apart,
-    /// No other cells, since sites set those of each key before they read those of the next.
+    /// No other cells, because sites set the cells of each key before they read those of the next.
     Answered,
     /// The cells of new keys.
     New,
@@ -40,7 +40,7 @@ pub enum Earlier {
 pub struct Rule {
     /// The latest generation seen before the batch, or [`NEVER`].
     pub newest: i64,
-    /// Full generations that a cell counts beyond the one it was set in.
+    /// Full generations for which a cell counts after the one it was set in.
     pub kept: i64,
     pub earlier: Earlier,
     /// How many cells of a duplicate must have an answer (x of paper 4's fault tolerance heuristic, as erratum OIE-2
@@ -51,7 +51,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Rejects what does not fit keys of k cells, of these generations.
+    /// Rejects a rule that does not fit keys of k cells, or generations that no cell can have.
     pub(super) fn check(&self, k: usize, generations: &[i64]) -> Result<(), Error> {
         for (name, count) in [("least", self.least), ("equal", self.equal)] {
             if count > k {
@@ -65,9 +65,9 @@ impl Rule {
     }
 }
 
-/// What was answered for the cells of a key.
+/// The answers for the cells of one key.
 pub(super) struct Answered {
-    /// When each was last set, and the newest generation that its site may have missed; `None` if it has failed.
+    /// When each cell was last set, and the newest generation its site may have missed; `None` if the site has failed.
     cells: Vec<Option<(i64, i64)>>,
     there: Vec<i64>,
 }
@@ -77,19 +77,20 @@ impl Answered {
         Self { cells: vec![None; k], there: Vec::with_capacity(k) }
     }
 
-    /// Records what was answered for a cell, and when an earlier key of the batch has set it.
+    /// Stores the answer for the cell in a column: when it was `last` set, when an earlier key of the batch `set` it,
+    /// and the newest generation that its site may have `missed`.
     #[inline(always)]
     pub(super) fn put(&mut self, column: usize, last: i64, set: i64, missed: i64) {
         self.cells[column] = (last != SILENT).then_some((last.max(set), missed));
     }
 
-    /// Copies to a cell what is known of the same cell before it.
+    /// Copies the answer for an earlier column to another one that has the same cell.
     pub(super) fn repeat(&mut self, column: usize, first: usize) {
         self.cells[column] = self.cells[first];
     }
 
-    /// When the oldest cell of a key that has been seen was set, or [`NEVER`] for a new one; and whether that is
-    /// uncertain: a site of it has failed, or no cell proves that it is new and one might.
+    /// Returns when the oldest cell of a key that has been seen was set, or [`NEVER`] for a new one. Also returns
+    /// whether that is uncertain: one of its sites has failed, or no cell proves that the key is new and one might.
     #[inline(always)]
     pub(super) fn oldest(&mut self, newest: i64, rule: Rule) -> (i64, bool) {
         self.there.clear();
@@ -106,7 +107,7 @@ impl Answered {
     }
 }
 
-/// Whether `equal` of these generations are the same.
+/// Returns whether at least `equal` of these generations are the same.
 fn alike(generations: &mut [i64], equal: usize) -> bool {
     generations.sort_unstable();
     generations.chunk_by(|a, b| a == b).any(|alike| alike.len() >= equal)
@@ -117,18 +118,18 @@ fn alike(generations: &mut [i64], equal: usize) -> bool {
 pub(super) struct Sightings<'a>(pub(super) &'a mut [[u64; 2]]);
 
 impl Sightings<'_> {
-    /// Words of a table for this many cells.
+    /// Returns the words of a table for this many cells.
     pub(super) fn room(cells: usize) -> Result<Words, Error> {
         Words::zeroed(2 * (cells + cells / 3 + 1))
     }
 
-    /// The slot at which the search for a cell begins: the high bits of a product (Fibonacci hashing).
+    /// Returns the slot at which the search for a cell begins: the high bits of a product (Fibonacci hashing).
     #[inline(always)]
     fn first(&self, cell: u64) -> usize {
         scale(cell.wrapping_mul(0x9e37_79b9_7f4a_7c15), self.0.len() as u64) as usize
     }
 
-    /// The slot of a cell, or the one it would take.
+    /// Returns the slot of a cell, or the one it would get.
     #[inline(always)]
     fn slot(&self, cell: u64) -> usize {
         let mut slot = self.first(cell);

@@ -1,4 +1,4 @@
-//! The cells of a whole filter as one row: which cells are a key's, and where the row is cut.
+//! The cells of a whole filter as one row: which cells a key has, and where the row is cut.
 
 use std::any::Any;
 use std::ops::Range;
@@ -23,7 +23,7 @@ pub struct Row {
     k: u32,
 }
 
-/// What the cells are.
+/// The kind of the cells.
 #[derive(Clone, Copy)]
 pub(super) enum Cells {
     Bits(BitsInParts),
@@ -40,7 +40,7 @@ impl Cells {
         }
     }
 
-    /// The generation in which a cell of these words was last set, or [`NEVER`].
+    /// Returns the generation in which a cell of these words was last set, or [`NEVER`].
     #[inline(always)]
     pub(super) fn last(&self, words: &[u64], cell: u64, newest: i64, rotation: TimerRotation) -> i64 {
         match self {
@@ -54,12 +54,12 @@ impl Cells {
 }
 
 impl Row {
-    /// The cells of this filter, if its family can be sliced.
+    /// Returns the cells of a filter, if its family can be sliced.
     pub fn of(filter: &AnyFilter) -> Result<Self, Error> {
         Self::of_shape(filter.shape(), filter.engine().clock())
     }
 
-    /// The cells of a filter of this shape, of which none need exist, if its family can be sliced.
+    /// Returns the cells of a filter of this shape, which need not exist, if its family can be sliced.
     pub fn of_shape(shape: &dyn Shape, clock: Clock) -> Result<Self, Error> {
         let shape: &dyn Any = shape;
         if let Some(&shape) = shape.downcast_ref::<bloom::BloomShape>() {
@@ -83,12 +83,12 @@ impl Row {
         Ok(Self { cells: Cells::Timers { timers: places.timers(), places }, clock, k })
     }
 
-    /// Cells of a key.
+    /// Returns the number of cells of a key.
     pub fn k(&self) -> usize {
         self.k as usize
     }
 
-    /// Full generations that a cell counts beyond the one it was set in.
+    /// Returns the number of full generations for which a cell counts after the one it was set in.
     pub fn retained(&self) -> i64 {
         match self.cells {
             Cells::Bits(_) => FOREVER,
@@ -107,24 +107,24 @@ impl Row {
         }
     }
 
-    /// The generations of `n` moments, numbered from the Unix epoch; if nothing is forgotten there is only one, 0.
+    /// Returns the generations of `n` moments, numbered from the Unix epoch; only 0 if nothing is forgotten.
     pub fn generations(&self, at: Moments<'_>, n: usize) -> Result<Vec<i64>, Error> {
         match self.clock.window() {
             _ if self.clock.endless() => fallible::zeroed(n),
             Window::Count { .. } => Err(Error::value(
-                "this filter's window counts insertions, which several sites share no count of: take a window of time",
+                "this filter's window counts insertions, but sites have no common count: take a window of time",
             )),
             Window::Time { .. } => fallible::collected((0..n).map(|i| self.clock.generation_at(at.moment(i)))),
         }
     }
 
-    /// The first cell of each of `parts` slices, and the end of the last.
+    /// Returns the first cell of each of `parts` slices, and the end of the last.
     pub fn bounds(&self, parts: u64) -> Result<Vec<u64>, Error> {
         (0..parts).map(|part| Ok(self.cut(part, parts)?.1.start)).chain([Ok(self.len())]).collect()
     }
 
-    /// The words and the cells of one of `parts` slices: words i W / S to (i + 1) W / S, rounded up, of W (paper 4,
-    /// definition 2).
+    /// Returns the words and the cells of one of `parts` slices: words i W / S to (i + 1) W / S, rounded up, of W
+    /// (paper 4, definition 2).
     pub(super) fn cut(&self, part: u64, parts: u64) -> Result<(Range<usize>, Range<u64>), Error> {
         let words = self.len().div_ceil(self.per_word());
         if !(1..=words).contains(&parts) {
@@ -139,7 +139,7 @@ impl Row {
         Ok((start as usize..stop as usize, cells))
     }
 
-    /// Cells of the whole filter.
+    /// Returns the number of cells of the whole filter.
     pub(super) fn len(&self) -> u64 {
         match self.cells {
             Cells::Bits(parts) => parts.bits(),
@@ -147,7 +147,7 @@ impl Row {
         }
     }
 
-    /// Cells of a word.
+    /// Returns the number of cells of a word.
     pub(super) fn per_word(&self) -> u64 {
         match self.cells {
             Cells::Bits(_) => 64,

@@ -1,17 +1,17 @@
-//! The cells of a batch, scattered to the sites that hold them, and the sites' answers put together again.
+//! Scatters the cells of a batch to the sites that hold them, and gathers the sites' answers.
 
 use super::resolve::{Answer, Answered, Earlier, Rule, Sightings};
 use super::{NEVER, Row, SILENT};
 use crate::Error;
 use crate::memory::fallible;
 
-/// Marks the owner of a cell that its key has twice: in the other bits is the column where it came first.
+/// Marks a cell that its key has twice. The other bits are the column in which the cell came first.
 const REPEAT: u32 = 1 << 31;
 
-/// Most sites: they are numbered in 16 bits.
+/// Greatest number of sites: they are numbered in 16 bits.
 pub const MOST_SITES: u64 = 1 << 16;
 
-/// Chooses one of `parts` for a hash, independent of its places in any filter. Those are high bits of the hash times
+/// Chooses one of `parts` for a hash, independently of its places in any filter. Places are high bits of the hash times
 /// odd constants. Two rounds of shift and multiplication, with other constants, share no bits with them: a slice then
 /// fills like a filter with independent keys.
 pub fn part_of(hash: u64, parts: u64) -> u64 {
@@ -20,22 +20,22 @@ pub fn part_of(hash: u64, parts: u64) -> u64 {
     ((mixed >> 32) * parts) >> 32
 }
 
-/// The difference of the hashes that two ranges of cells pass to [`part_of`], so that each chooses for itself.
+/// The difference between the hashes that two ranges of cells pass to [`part_of`], so that each chooses independently.
 const RANGE: u64 = 0x9fb2_1c65_1e98_df25;
 
-/// Where the cells of a filter are: in ranges, one a site, and possibly of several filters (paper 4, section 3.3).
+/// The ranges of a filter's cells, one for each site, and possibly of several filters (paper 4, section 3.3).
 pub struct Ranges {
     row: Row,
     /// The first cell of each range, and the end of the last.
     bounds: Vec<u64>,
-    /// How many such filters there are. Each key goes to one.
+    /// The number of such filters. Each key goes to one.
     replicas: u64,
-    /// Whether a key goes to one in each range, chosen independently, or to the same in all.
+    /// Whether a key goes to one filter in each range, chosen independently, or to the same one in all.
     each: bool,
 }
 
 impl Ranges {
-    /// A filter of this row in `parts` ranges, and as many such filters as `replicas`.
+    /// Creates the ranges of a filter with this row: `parts` ranges, and `replicas` such filters.
     pub fn new(row: Row, parts: u64, replicas: u64, each: bool) -> Result<Self, Error> {
         if replicas == 0 || parts.checked_mul(replicas).is_none_or(|sites| sites > MOST_SITES) {
             return Err(Error::value(format!("there must be from 1 to {MOST_SITES} sites, not {parts} x {replicas}")));
@@ -78,7 +78,7 @@ pub struct Scattered {
     k: usize,
     parts: usize,
     sites: usize,
-    /// Cells of one filter.
+    /// Number of cells of one filter.
     all: u64,
     bounds: Vec<u64>,
     cells: Vec<u64>,
@@ -86,16 +86,16 @@ pub struct Scattered {
     counts: Vec<usize>,
 }
 
-/// Keys whose cells are prefetched: 7 cells each are 56 cache lines in flight.
+/// Number of keys whose cells are prefetched: 7 cells each are 56 cache lines in flight.
 const AHEAD: usize = 8;
 
 impl Scattered {
-    /// Keys of the batch.
+    /// Returns the number of keys of the batch.
     pub fn keys(&self) -> usize {
         self.cells.len() / self.k
     }
 
-    /// Sites, whether they hold cells of the batch or not.
+    /// Returns the number of sites, whether they hold cells of the batch or not.
     pub fn sites(&self) -> usize {
         self.sites
     }
@@ -105,7 +105,7 @@ impl Scattered {
         &self.counts
     }
 
-    /// The site of each cell.
+    /// Returns the site of each cell.
     fn owner(&self, at: usize) -> u32 {
         match self.owners[at] {
             owner if owner & REPEAT == 0 => owner,
@@ -113,19 +113,19 @@ impl Scattered {
         }
     }
 
-    /// The number of a cell among those of all filters. A division takes longer than all else here.
+    /// Returns the number of a cell among those of all filters. A division takes longer than everything else here.
     fn name(&self, at: usize) -> u64 {
         let replica = if self.sites == self.parts { 0 } else { u64::from(self.owner(at)) / self.parts as u64 };
         replica * self.all + self.cells[at]
     }
 
-    /// Whether the cells of each site, counted from its first, fit into 32 bits.
+    /// Returns whether the cells of each site, counted from its first, fit into 32 bits.
     pub fn narrow(&self) -> bool {
         self.bounds.windows(2).all(|ends| ends[1] - ends[0] <= 1 << 32)
     }
 
-    /// Gives what `of` makes of the place of each cell, its number i * k + j, and of its number at the site, to the
-    /// site's own.
+    /// Calls `of` with the place of each cell, its number i * k + j, and with its number at the site. Returns the
+    /// results by site.
     pub fn scattered<T>(&self, of: impl Fn(usize, u64) -> T) -> Result<Vec<Vec<T>>, Error> {
         let mut scattered = Vec::with_capacity(self.sites);
         for &count in &self.counts {

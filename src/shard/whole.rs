@@ -1,4 +1,4 @@
-//! A shard that is a whole filter, by the hashes of keys: a node of a Bloom tree (paper 4, definition 5).
+//! A shard that is a whole filter, with keys by their hashes: a node of a Bloom tree (paper 4, definition 5).
 //!
 //! The keys of a batch are processed in order. A key is new as of the latest generation up to it if one of its cells is
 //! not live then.
@@ -9,7 +9,7 @@ use crate::Error;
 use crate::memory::fallible;
 use crate::memory::prefetch::Address;
 
-/// Keys whose cells are prefetched together.
+/// Number of keys whose cells are prefetched together.
 const TOGETHER: usize = 16;
 
 impl Shard {
@@ -70,7 +70,7 @@ impl Shard {
         cells.chunks_exact(self.row.k())
     }
 
-    /// When the oldest of a key's cells was set, or [`NEVER`] if one is not live.
+    /// Returns when the oldest of a key's cells was set, or [`NEVER`] if one is not live.
     fn oldest_of(&self, cells: &[u64], as_of: i64) -> i64 {
         let (words, rotation, kept) = (self.words.as_slice(), self.rotation(), self.row.retained());
         let mut oldest = i64::MAX;
@@ -84,7 +84,7 @@ impl Shard {
         oldest
     }
 
-    /// Sets cells in a generation, which opens if it is new. One too late to be kept sets nothing.
+    /// Sets cells in a generation, which opens if it is new. A generation that is too old to be retained sets nothing.
     fn set(&mut self, cells: &[u64], generation: i64) -> Result<(), Error> {
         self.open(generation)?;
         let (all, rotation, age) = (self.row.cells, self.rotation(), self.newest.abs_diff(generation));

@@ -97,7 +97,7 @@ impl FromPyObject<'_, '_> for Missing {
 }
 
 impl Missing {
-    /// Returns the hasher for such keys, and the hash of keys that equal no other.
+    /// Returns the hasher for keys that may be missing, and the hash of keys that equal no other.
     pub fn hashing(self, hasher: KeyHasher) -> (KeyHasher, Option<u64>) {
         match self {
             Self::Same => (hasher, None),

@@ -1,4 +1,4 @@
-//! Copies NumPy arrays of one type. What is read detached from the interpreter must not change meanwhile.
+//! Copies NumPy arrays of one type, because what is read detached from the interpreter must not change meanwhile.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -11,13 +11,13 @@ use pyo3::prelude::*;
 use crate::errors::raise;
 use lately::memory::fallible;
 
-/// The values of an array in C order, and its shape.
+/// The values of an array in C order, with its shape.
 pub struct Values<T> {
     pub values: Vec<T>,
     pub shape: Vec<usize>,
 }
 
-/// Longest array that is copied into NumPy's memory. To hand over Rust's memory takes one more Python object.
+/// Greatest length of an array that is copied into NumPy's memory. Passing Rust's memory takes one more Python object.
 const SHORT: usize = 64;
 
 /// Imports NumPy and its C interface, or returns the error of the import. Without this check, the first use of an array
@@ -39,7 +39,7 @@ pub fn import_numpy(py: Python<'_>) -> PyResult<()> {
 
 /// Returns whether this thread is within its import of NumPy, as in a signal handler that runs meanwhile.
 ///
-/// To import it again would wait for locks that the interrupted import holds. The import of another thread ends.
+/// A second import would wait for locks that the interrupted import holds. The import of another thread ends.
 fn is_importing_numpy(py: Python<'_>) -> PyResult<bool> {
     let sys = py.import("sys")?;
     let Ok(numpy) = sys.getattr("modules")?.get_item("numpy") else { return Ok(false) };
@@ -62,7 +62,7 @@ fn is_importing_numpy(py: Python<'_>) -> PyResult<bool> {
 
 /// Loads NumPy's C interface, in a thread of its own.
 ///
-/// To load it runs Python code under a lock. In the main thread, a signal handler could run within that code, use an
+/// Loading it runs Python code under a lock. In the main thread, a signal handler could run within that code, use an
 /// array, and wait for the lock for ever.
 fn load_interface(py: Python<'_>) -> PyResult<()> {
     fn load(py: Python<'_>) {

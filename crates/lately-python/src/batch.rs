@@ -17,12 +17,12 @@ use lately::key::Keys;
 use lately::memory::fallible;
 use lately::parallel::share;
 
-/// Keys that are hashed at a time. Their hashes take 32 KiB, two thirds of a first-level cache.
+/// Number of keys that are hashed at a time. Their hashes take 32 KiB, two thirds of a first-level cache.
 const BLOCK: usize = 4096;
-/// Most keys of a short batch, which runs attached to the interpreter as a single key does.
+/// Greatest number of keys of a short batch, which runs attached to the interpreter as a single key does.
 const FEW: usize = 64;
-/// Keys between two checks for signals such as Ctrl-C, some 20 ms. Threads that work in order are started as often.
-/// With a fourth of the keys, masks and insertions of integers by two threads took 6 to 10 % more processor time.
+/// Number of keys between two checks for signals such as Ctrl-C, some 20 ms. Threads that work in order are started as
+/// often. With a fourth of the keys, masks and insertions of integers by two threads took 6 to 10 % more CPU time.
 const SIGNAL_INTERVAL: usize = 1 << 20;
 
 /// An error of an operation on a batch: of the core, or of Python.

@@ -24,7 +24,7 @@ use lately::shape::{Budget, Parameters, Shape};
 /// The option `grow`: a flag if the family has a parameter of this name, otherwise the name of a rule.
 const GROW: &str = "grow";
 
-/// Keys of a window of time for which a filter that grows is planned without a capacity: a few dozen KiB.
+/// Capacity for which a filter that grows is planned if a window of time has none: a few dozen KiB.
 const DEFAULT_CAPACITY: i128 = 10_000;
 
 /// Build a filter of a family: by a request, which contains `fpr`, or by the parameters of the paper.

@@ -1,4 +1,4 @@
-//! The cells of a filter as a Python buffer, which pickle hands over without a copy.
+//! The cells of a filter as a Python buffer, which pickle passes on without a copy.
 
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;

@@ -11,7 +11,7 @@ use pyo3::types::PyBytes;
 use crate::errors::raise;
 use lately::format::SaveError;
 
-/// Most bytes that are read or written in one call of Python. Signals are handled between two calls.
+/// Greatest number of bytes that are read or written in one call of Python. Signals are handled between two calls.
 const PIECE: usize = 1 << 20;
 
 /// The argument `file`: where a filter is saved, or opened from.

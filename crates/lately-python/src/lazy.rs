@@ -1,11 +1,11 @@
-//! Values that the first call makes, by Python code.
+//! Values that the first call computes by Python code.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
-/// Returns the value of a cell, made by the first call.
+/// Returns the value of a cell, which the first call computes.
 ///
-/// Python code that makes it runs without the cell's lock: a signal handler that ran within it and called this too
+/// The Python code runs without the cell's lock. Otherwise a signal handler that runs within it and calls this function
 /// would wait for the lock for ever.
 pub fn get_or_make<'a, T>(
     py: Python<'_>,

@@ -48,7 +48,7 @@ pub fn read_insertions<'py>(values: &Bound<'py, PyAny>) -> PyResult<Bound<'py, P
 ///     Insertions after which an occurrence counts half, 1 to 2**62. The prior is calibrated at this age: choose the
 ///     window of the filter, `f.capacity`, or the longest window of a query.
 /// nbytes : int, default 2**20
-///     Most bytes to use, 8192 or more.
+///     Greatest number of bytes to use, 8192 or more.
 /// seed : int, default 0
 ///     Seed of the key hashes, in [0, 2**64).
 ///

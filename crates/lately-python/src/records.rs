@@ -40,14 +40,14 @@ pub struct RecordReader {
 
 #[pymethods]
 impl RecordReader {
-    /// Create a reader of lines, each of which is its own key.
+    /// Create a reader of lines. Each line is its own key.
     #[staticmethod]
     fn lines(filter: &Bound<'_, PyFilter>, encoding: &str, longest: usize) -> PyResult<Self> {
         Ok(Self::new(filter, LineReader { encoding: parse_encoding(encoding)?, longest }))
     }
 
-    /// Create a reader of records of `width` fields. `key` are the numbers of the key's fields, `time` is that of the
-    /// time.
+    /// Create a reader of records of `width` fields. `key` has the numbers of the key's fields, `time` that of the
+    /// time's.
     #[staticmethod]
     #[pyo3(signature = (filter, encoding, longest, **options),
         text_signature = "(filter, encoding, longest, *, delimiter, quotes, comments, width, key, time)")]
@@ -70,7 +70,7 @@ impl RecordReader {
         Ok(Self::new(filter, CsvReader { delimiter, quotes, width, key, time, comments, encoding, longest }))
     }
 
-    /// Create a reader of lines with an object each. Returns None if the key has too many fields.
+    /// Create a reader of JSON lines, an object on each. Returns None if the key has too many fields.
     #[staticmethod]
     #[pyo3(signature = (filter, encoding, longest, *, key, time))]
     fn json(

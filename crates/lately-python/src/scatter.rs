@@ -1,5 +1,4 @@
-//! `Ranges` and `Scattered`: where the cells of keys are, and the verdicts from the answers of the sites that hold
-//! them.
+//! `Ranges` and `Scattered`: the sites of the cells of keys, and the verdicts that follow from the sites' answers.
 
 use numpy::PyArray1;
 use pyo3::exceptions::PyValueError;
@@ -14,7 +13,7 @@ use crate::errors::raise;
 use lately::memory::fallible;
 use lately::shard::{self, Ages, Answer, Earlier, Rule};
 
-/// Chooses one of `parts` for each hash, independent of its places in any filter.
+/// Chooses one of `parts` for each hash. The choice is independent of the hash's places in any filter.
 ///
 /// Examples
 /// --------
@@ -28,11 +27,11 @@ pub fn part_of<'py>(py: Python<'py>, hashes: &Bound<'_, PyAny>, parts: Whole) ->
     array_of(py, of_each)
 }
 
-/// Cells of a filter in ranges, one a site, and possibly of several filters (paper 4, definition 2, section 3.3).
+/// The cells of a filter, or of several, in ranges, one for each site (paper 4, definition 2, section 3.3).
 ///
 /// ``Ranges(like, parts, replicas=1, *, each=False)``: each key goes to one of `replicas` filters that are cut into
 /// `parts` ranges. Range p of filter r is on site ``r * parts + p``. With `each` a key goes to a filter for each range,
-/// chosen independently (v-h), else to the same in all (h-v).
+/// chosen independently (v-h), otherwise to the same filter in all ranges (h-v).
 #[pyclass(frozen, module = "lately._core")]
 pub struct Ranges {
     inner: shard::Ranges,
@@ -55,12 +54,12 @@ impl Ranges {
     }
 }
 
-/// The cells of n keys by their sites, from `Ranges.scatter`. A cell that a key has twice is there once. What is a list
-/// here has an entry for each site with cells.
+/// The cells of n keys by their sites, from `Ranges.scatter`. A cell that a key has twice is there once. Each list of
+/// this class has an entry for each site with cells.
 ///
 /// Examples
 /// --------
-/// A filter on two sites, of which each reads its cells and sets them:
+/// A filter on two sites. Each site reads its cells and sets them:
 ///
 /// >>> f = lately.BloomFilter.from_parameters(1000, k=4, bits=6400, seed=1)
 /// >>> slices = [lately._core.Slice(f, part=part, parts=2) for part in (0, 1)]
@@ -76,7 +75,7 @@ pub struct Scattered {
 }
 
 impl Scattered {
-    /// The arrays of those sites that have cells.
+    /// Returns the arrays of those sites that have cells.
     fn listed<'py, T: numpy::Element>(
         &self,
         py: Python<'py>,
@@ -89,8 +88,8 @@ impl Scattered {
 
 #[pymethods]
 impl Scattered {
-    /// Give each site's number, and the numbers of its cells, counted from its first, in the order of the keys: arrays
-    /// of uint32 if no site has more cells, else of uint64.
+    /// Return the number of each site and the numbers of its cells, counted from its first, in the order of the keys:
+    /// arrays of uint32 if no site has more cells, else of uint64.
     fn shares<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         if self.inner.narrow() {
             return PyList::new(py, self.listed(py, |_, cell| cell as u32)?);
@@ -98,26 +97,26 @@ impl Scattered {
         PyList::new(py, self.listed(py, |_, cell| cell)?)
     }
 
-    /// Give for each site the places of its cells: cell j of key i has the place ``i * k + j``.
+    /// Return for each site the places of its cells: cell j of key i has the place ``i * k + j``.
     fn places<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         PyList::new(py, self.listed(py, |at, _| at as i64)?.into_iter().map(|(_, its)| its))
     }
 
-    /// Decide on the keys in order, by what each site answered: a list of (ages, base, missed).
+    /// Decide on the keys in order, by the answer of each site: a list of (ages, base, missed), None for a failed site.
     ///
-    /// While `missed`, the newest generation that it may have missed, counts, an unset cell there has no answer. None
-    /// is a site that failed. In place of ages (`Slice.ages`) there may be generations, of int64: the least int64 for a
-    /// cell never set, and one more for one without an answer. A cell is live if it is set and at most `kept`
-    /// generations older than the latest one up to its key, or than `newest`, that before the batch.
+    /// `missed` is the newest generation that the site may have missed. While it counts, an unset cell there has no
+    /// answer. In place of ages (`Slice.ages`) there may be generations, of int64: the least int64 for a cell never
+    /// set, and one more for one without an answer. A cell is live if it is set and at most `kept` generations older
+    /// than the latest one up to its key, or than `newest`, the latest one before the batch.
     ///
-    /// `earlier` is what earlier keys of the batch have set beside: nothing that matters ("apart"), what the answers
-    /// have ("answered"), the cells of new keys ("new"), or of all ("all"). A late key sets its cells in its own
+    /// `earlier` is what earlier keys of the batch have set: nothing that matters ("apart"), what the answers contain
+    /// already ("answered"), the cells of new keys ("new"), or of all ("all"). A late key sets its cells in its own
     /// generation, and lowers no younger one (erratum OIE-8). `least` cells of a duplicate must have an answer (erratum
-    /// OIE-2), and `equal` must be set in one generation (k'). `known` has the verdict that a key was given before, 0
-    /// or 1, and is given again; -1 if none.
+    /// OIE-2), and `equal` must be set in one generation (k'). `known` has the verdict that each key was given before,
+    /// 0 or 1, and is given again; -1 if there is none.
     ///
-    /// Returns when the oldest cell of each key that was seen was set, or the least int64 for a new key; and for which
-    /// keys a site had no answer, or only one that proves nothing.
+    /// Returns when the oldest cell of each key that was seen was set, or the least int64 for a new key; and the keys
+    /// for which a site had no answer, or only one that proves nothing.
     #[pyo3(signature = (answers, generations, earlier, *, newest, kept, least=Whole::new(0), equal=Whole::new(1), known=None),
         text_signature = "($self, answers, generations, earlier, *, newest, kept, least=0, equal=1, known=None)")]
     #[allow(clippy::too_many_arguments, reason = "keywords")]

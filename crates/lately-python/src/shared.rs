@@ -123,7 +123,7 @@ pub fn open(py: Python<'_>, path: &Path, timeout: u64) -> PyResult<(AnyFilter, S
     })?
 }
 
-/// Makes a child process close the files it inherits; otherwise it would hold locks for a parent that dies. Call it
+/// Makes a child process close the files it inherits; otherwise it would hold the locks of a parent that dies. Call it
 /// after [`calls::register_at_fork`](super::calls::register_at_fork), so that locks are free when a child runs this.
 pub fn register_at_fork(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();

@@ -34,7 +34,7 @@ use lately::shard::{self, Ages, Row};
 #[pyclass(frozen, module = "lately._core")]
 pub struct Slice {
     inner: Lock<shard::Shard>,
-    /// Never changes, so it needs no lock.
+    /// The numbers of the cells. They never change, so they need no lock.
     cells: std::ops::Range<u64>,
 }
 
@@ -45,7 +45,7 @@ impl Slice {
     }
 }
 
-/// Gives ages to NumPy, and the generation that they count back from.
+/// Converts ages, and the generation that they count back from, for NumPy.
 fn to_python((ages, base): (Ages, i64), py: Python<'_>) -> PyResult<(Bound<'_, PyAny>, i64)> {
     match ages {
         Ages::Narrow(ages) => Ok((array_of(py, ages)?.into_any(), base)),
@@ -59,17 +59,17 @@ fn row(filter: &Bound<'_, PyFilter>) -> PyResult<Row> {
     detached(filter.py(), || base.with(Row::of))?.map_err(raise)
 }
 
-/// The cells of a filter, or of one that is only outlined.
+/// Returns the numbering of the cells of a filter, or of a `FilterSpec`.
 pub fn row_like(like: &Bound<'_, PyAny>) -> PyResult<Row> {
     match like.cast::<FilterSpec>() {
         Ok(outline) => outline.get().row(),
         Err(_) => row(like.cast().map_err(|_| {
-            PyTypeError::new_err(format!("like must be a filter, or the outline of one, not {}", like.get_type()))
+            PyTypeError::new_err(format!("like must be a filter or a FilterSpec, not {}", like.get_type()))
         })?),
     }
 }
 
-/// `BloomFilter.cells` and `TimingBloomFilter.cells`.
+/// Returns the cells of keys, for `BloomFilter.cells` and `TimingBloomFilter.cells`.
 #[pyfunction]
 pub fn cells<'py>(filter: &Bound<'py, PyFilter>, keys: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyArray2<u64>>> {
     let (py, row) = (filter.py(), row(filter)?);
@@ -81,7 +81,7 @@ pub fn cells<'py>(filter: &Bound<'py, PyFilter>, keys: &Bound<'_, PyAny>) -> PyR
     array_of(py, batch.run_with(py, 1, row.k(), || (), write)?)?.reshape([batch.keys.len(), row.k()])
 }
 
-/// `BloomFilter.generations` and `TimingBloomFilter.generations`.
+/// Returns the generations of moments, for `BloomFilter.generations` and `TimingBloomFilter.generations`.
 #[pyfunction]
 #[pyo3(signature = (filter, at, n))]
 pub fn generations<'py>(
@@ -109,7 +109,7 @@ impl Slice {
         Ok(Self::new_from(detached(py, || shard::Shard::new(row, part, parts))?.map_err(raise)?))
     }
 
-    /// Make the slice that had these words, a copy from `words`, when `newest` was its newest generation.
+    /// Make a slice from a copy of `words`, which `Slice.words` returned when `newest` was the newest generation.
     #[staticmethod]
     #[pyo3(signature = (like, words, *, newest, part=Whole::new(0), parts=Whole::new(1)),
         text_signature = "(like, words, *, newest, part=0, parts=1)")]
@@ -138,7 +138,7 @@ impl Slice {
         array_of(py, row_like(like)?.bounds(parts.within("parts")?).map_err(raise)?)
     }
 
-    /// Return how many generations before the newest of this slice cells were last set, and that generation.
+    /// Return how many generations before the newest one of this slice cells were last set, and that newest generation.
     ///
     /// `cells` are an array of uint32 or uint64, counted from the first cell of the slice. Ages are of uint8, or of
     /// uint32 if the window has more than 254 generations; the greatest number stands for a cell that counts no more.
@@ -147,7 +147,8 @@ impl Slice {
         to_python(detached(py, || self.inner.read().ages(&cells))?.map_err(raise)?, py)
     }
 
-    /// Return what `ages` does, and set each cell before the next is read: in generation `newest`, or `behind` before.
+    /// Return what `ages` does, and set each cell before the next is read: in generation `newest`, or as many
+    /// generations earlier as `behind` has.
     ///
     /// Generations up to `newest` open. A late cell keeps its own generation, unless it was set in a later one. An age
     /// is a byte as long as the window and the batch together have fewer than 255 generations. Errors come before
@@ -173,7 +174,7 @@ impl Slice {
 
     /// Return when the oldest cell of each key was set, or the least int64 if the key is new as of its generation.
     ///
-    /// Of a slice that is a whole filter. Keys are given by their hashes, of uint64, with generations of int64.
+    /// For a slice that is a whole filter. Keys are given by their hashes, of uint64, with generations of int64.
     fn oldest<'py>(
         &self,
         py: Python<'py>,
@@ -209,13 +210,13 @@ impl Slice {
         array_of(py, words.map_err(raise)?)
     }
 
-    /// int: the number of its first cell.
+    /// int: the number of the first cell.
     #[getter]
     fn start(&self) -> u64 {
         self.cells.start
     }
 
-    /// int: one more than the number of its last cell.
+    /// int: one more than the number of the last cell.
     #[getter]
     fn stop(&self) -> u64 {
         self.cells.end
@@ -233,7 +234,7 @@ impl Slice {
         detached(py, || self.inner.read().fill())
     }
 
-    /// int: the newest generation it has heard of; the least int64 before the first, and 0 for a Bloom filter.
+    /// int: the newest generation that was opened here; the least int64 before the first, and 0 for a Bloom filter.
     #[getter]
     fn newest(&self, py: Python<'_>) -> PyResult<i64> {
         detached(py, || self.inner.read().newest())

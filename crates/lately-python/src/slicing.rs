@@ -9,7 +9,7 @@ use crate::errors::raise;
 use lately::Error;
 use lately::shape::slicing::{self, Sites};
 
-/// The arrangement of the sites, by its name in paper 4.
+/// Returns the arrangement of the sites, by its name in paper 4.
 fn arranged(kind: &str, sites: u64, inner: u64, k: u32, partitioned: bool) -> Result<Sites, Error> {
     let (groups, spread) = match kind {
         "horizontal" | "vertical" if inner != 1 => {
@@ -228,7 +228,7 @@ impl SlicedShape {
     }
 }
 
-/// The keys to plan each horizontal slice for.
+/// Compute the keys to plan each horizontal slice for.
 ///
 /// Parameters
 /// ----------

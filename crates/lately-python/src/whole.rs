@@ -4,29 +4,29 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyString};
 
-/// An int, or a float that is whole, such as 1e6; what else was given is refused when the parameter's name is known.
+/// An int, or a float that is whole, such as 1e6. Another value is rejected later, when the parameter's name is known.
 pub struct Whole(Given);
 
 enum Given {
     Number(i128),
     /// An int of more than 128 bits.
     Large,
-    /// Something else, as an error shows it.
+    /// Another value, as an error shows it.
     Other(String),
 }
 
 impl Whole {
-    /// A default.
+    /// Returns a default.
     pub fn new(value: i128) -> Self {
         Self(Given::Number(value))
     }
 
-    /// What was given for a parameter.
+    /// Reads the argument of a parameter.
     pub fn read(value: &Bound<'_, PyAny>) -> PyResult<Self> {
         Ok(Self(match value.extract::<i128>() {
             Ok(value) => Given::Number(value),
             Err(error) if error.is_instance_of::<PyOverflowError>(value.py()) => Given::Large,
-            // A float is no int, but one that is whole is as good; NumPy's of 64 bits are floats.
+            // A float that is whole counts as an int; NumPy's floats of 64 bits are floats.
             Err(_) => match value.cast::<PyFloat>().map(|float| float.value()) {
                 Ok(float) if float.trunc() == float && float.abs() < 2f64.powi(126) => Given::Number(float as i128),
                 _ => Given::Other(match value.is_instance_of::<PyString>() {
@@ -37,12 +37,12 @@ impl Whole {
         }))
     }
 
-    /// Whether it is a number at all.
+    /// Returns whether it is a number at all.
     pub fn is_number(&self) -> bool {
         !matches!(self.0, Given::Other(_))
     }
 
-    /// The number, if it fits the parameter's type, or an error that names it.
+    /// Returns the number, if it fits the parameter's type, or an error that names the parameter.
     pub fn within<T: TryFrom<i128>>(self, name: &str) -> PyResult<T> {
         let given = match self.0 {
             Given::Number(value) => match T::try_from(value) {
@@ -68,7 +68,7 @@ impl FromPyObject<'_, '_> for Whole {
     }
 }
 
-/// How many threads share a batch: at least 1, the default.
+/// The argument `threads`: how many threads share a batch, at least 1, the default.
 #[derive(Clone, Copy)]
 pub struct Threads(pub usize);
 

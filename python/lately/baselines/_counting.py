@@ -32,7 +32,7 @@ class CountingBloomFilter(Filter):
         Highest chance of reporting a key that was never inserted, in (0, 1), for a window of different keys and before
         any key came 15 times. Give this or `nbytes`.
     nbytes : int
-        Most bytes to use, with the queue's 8 per key. The filter then has nearly the lowest rate that fits.
+        Greatest number of bytes, with the queue's 8 per key. The filter then has nearly the lowest rate that fits.
     seed
         As in `Filter`.
 

@@ -35,9 +35,9 @@ class GeneralizedBloomFilter(Filter):
         Highest chance of reporting a key that was never inserted, in (0, 1). The filter takes the least memory that
         holds both this and the tenth above. Give this or `nbytes`.
     nbytes : int
-        Most bytes to use. The filter then has the lowest rate at which at most a tenth of the oldest keys is missed.
-        If these bytes are too few for that, it minimises the sum of two chances: of reporting a new key, and of missing
-        the oldest key of the window.
+        Greatest number of bytes. The filter then has the lowest rate at which at most a tenth of the oldest keys is
+        missed. If these bytes are too few for that, it minimises the sum of two chances: of reporting a new key, and of
+        missing the oldest key of the window.
     seed
         As in `Filter`.
 

@@ -29,7 +29,7 @@ class StableBloomFilter(Filter):
         Highest chance of reporting a key that was never inserted, at the stable point, in (0, 1). Give this or
         `nbytes`.
     nbytes : int
-        Most bytes to use. The filter then has nearly the lowest rate that fits.
+        Greatest number of bytes. The filter then has nearly the lowest rate that fits.
     seed : int, bytes or "random", default 0
         Seed of the key hashes, as in `Filter`, and of the cells to decrement. Equal seeds and keys forget alike.
 

@@ -20,7 +20,7 @@ class Decoder(Protocol):
 
     @property
     def needs_input(self) -> bool:
-        """Whether it needs more compressed bytes to return plain ones."""
+        """Whether the decoder needs more compressed bytes to return plain ones."""
 
     @property
     def eof(self) -> bool:

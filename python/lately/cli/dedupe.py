@@ -256,8 +256,8 @@ def _new(seen: lately.Filter, batch: Batch, mistakes: Mistakes | None, *, refres
 def _check_targets(options: Namespace, reader: LineReader | ParquetReader) -> list[Path]:
     """Return the files that the run will replace, or none if it also writes to a stream.
 
-    An output that cannot be written raises `CliError` now, not after all the work. What a stream got in an earlier run,
-    it gets again.
+    An output that cannot be written raises `CliError` now, not after all the work. A stream gets the records of an
+    earlier run again.
     """
     targets = []
     direct = False

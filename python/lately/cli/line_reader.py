@@ -182,7 +182,7 @@ class LineReader(ABC):
             raise CliError(f"{shown}: damaged compressed data: {error}") from None
 
     def writer(self, output: Output, *, marked: bool) -> LineWriter:
-        """Return a writer of such records. If they are marked, the field is in their bytes."""
+        """Return a writer of records. If they are marked, the field is in their bytes."""
         return LineWriter(output)
 
     def _batches(self, blocks: Iterator[bytes], name: str, filter: Filter) -> Iterator[Batch]:
@@ -217,7 +217,7 @@ class LineReader(ABC):
             worthwhile = worthwhile or lines.block is not block
 
     def _read_fast(self, lines: Lines, core: RecordReader, name: str) -> Batch | None:
-        """Read records of this block by the core. Return None if it does not read the first."""
+        """Read records of the block by the core. Return None if the core does not read the first."""
         times = self._options.time
         records, keys, given, met = core.read(lines.block, lines.start, lines.number, times is not None and times.plain)
         if not len(records):

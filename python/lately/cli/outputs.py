@@ -1,4 +1,4 @@
-"""Outputs: files, which are replaced whole or not at all, and streams, which get records at once."""
+"""Outputs: files, which are replaced whole or not at all, and streams, which are written at once."""
 
 from __future__ import annotations
 

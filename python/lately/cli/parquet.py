@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 FIELD = "repeat"
 """Name of the field that states whether a record is a repeat."""
 
-# Most rows read at a time.
+# Greatest number of rows read at a time.
 _ROWS = 1 << 16
 # Rows of a row group, as in other writers, or its bytes in memory. A group for the few new rows of each batch would
 # bloat the file.
@@ -85,7 +85,7 @@ class ParquetReader:
             raise CliError(f"{name}: {error}") from None
 
     def writer(self, output: Output, *, marked: bool) -> ParquetWriter:
-        """Return a writer of such rows; `marked` rows have the field `repeat`."""
+        """Return a writer of rows; `marked` rows have the field `repeat`."""
         return ParquetWriter(output, self, marked=marked)
 
     def _accept(self, schema: Any, name: str) -> None:

@@ -96,7 +96,7 @@ class ReaderOptions(_ReaderOptions):
     strict : bool
         Whether text that is not valid in the encoding is malformed. Otherwise its bytes are its key.
     longest : int
-        Most bytes of a record.
+        Greatest number of bytes of a record.
     malformed : Malformed
         Called with each malformed record.
     digest : bool

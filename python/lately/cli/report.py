@@ -51,7 +51,7 @@ class Mistakes:
 
     @property
     def every(self) -> int:
-        """The most records between two results."""
+        """Greatest number of records between two results."""
         return max(int(self._step * self._filter.nbytes), 251)
 
     def count(self, seen: int, kept: int) -> None:

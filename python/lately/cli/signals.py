@@ -19,7 +19,7 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def interrupted(*, to_the_end: bool) -> Iterator[None]:
-    """Raise `KeyboardInterrupt` for each of these signals, unless the process ignores it, as under nohup.
+    """Raise `KeyboardInterrupt` for each signal that ends a run, unless the process ignores it, as under nohup.
 
     With `to_the_end` the process ends after this context, and from then on it ignores the signals. A signal may neither
     change the exit status of a run that has replaced its state, nor make the interpreter print a message.

@@ -1,9 +1,9 @@
 """The state between runs: a filter, and beside it a note with its options and the runs that it contains.
 
-A user who starts a run again, because it did not end with status 0, must lose no record and get none twice. Therefore a
-run replaces its note, then its output, then the filter, and flushes each to the disk before the next. If it is killed
-before the last step, the filter is unchanged, and the repeated run gives the same output. If it is killed afterwards,
-the filter contains the run. The note states this, and the repeated run leaves its output in place.
+A user who starts a run again, because it did not end with status 0, must lose no record and get no record twice.
+Therefore a run replaces its note, then its output, then the filter, and flushes each to the disk before the next. If it
+is killed before the last step, the filter is unchanged, and the repeated run gives the same output. If it is killed
+afterwards, the filter contains the run. The note states this, and the repeated run leaves its output in place.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # pyarrow.Table: pyarrow has no types, and is imported only where needed.
 _Table: TypeAlias = Any
 
-# The column by which rows are shuffled, so that those of a key meet; the result does not have it.
+# The column of hashes by which rows are shuffled, so that the rows of a key meet. The result does not have it.
 _HASH = "lately:hash"
 
 
@@ -34,9 +34,8 @@ def deduplicate(
 ) -> "ray.data.Dataset":
     """Remove the rows from a Ray dataset whose key was seen lately.
 
-    The blocks of a dataset are processed in any order and at once, so "seen before" has to come from the times of the
-    rows. They are shuffled by key, so that all rows of a key meet, and sorted by time. Then `duplicated` marks the
-    repeats: the answer is exact.
+    A dataset's blocks are processed in any order and at once, so "seen before" has to come from the times of the rows.
+    All rows of a key are shuffled to one place and sorted by time. Then `duplicated` marks the repeats, exactly.
 
     Parameters
     ----------
@@ -47,13 +46,12 @@ def deduplicate(
         What "lately" means, such as ``"10min"``, a `datetime.timedelta` or a `numpy.timedelta64`; it needs `at`. The
         default is the whole dataset: one row of each key is left.
     at : str, optional
-        Column of times: Unix seconds, or datetimes. The earliest row of a key survives. Of equally early ones any may
-        survive, and without `at` any of all; the keys and times that are left are always the same.
+        Column of times: Unix seconds, or datetimes. The earliest row of a key remains. Of equally early rows any may
+        remain, and without `at` any of all; the keys and times that remain are always the same.
     refresh : bool, default True
-        True: every occurrence restarts the key's window. False: only those that survive do, so that a key comes through
-        again once it last came through longer ago than the window.
+        False: only rows that remain do, so that a key passes again when its last pass is longer ago than the window.
     num_partitions : int, optional
-        Pieces that the shuffle makes, of which each worker holds one in memory. The default is Ray's own
+        Number of pieces of the shuffle; each worker holds one in memory. The default is Ray's own
         (``DataContext.default_hash_shuffle_parallelism``); for few rows take fewer.
     seed : int, bytes or "random", default "random"
         Seed of the key hashes, as in `Filter`. By default each call draws a secret one, so that an attacker cannot
@@ -75,13 +73,13 @@ def deduplicate(
 
     See Also
     --------
-    duplicated : The same for a column that fits into memory, in constant memory beside it.
-    SlicedFilter : For streams.
+    duplicated : Marks the repeats of a column that fits into memory.
+    SlicedFilter : A filter for streams.
 
     Notes
     -----
-    Ray restores a part of the dataset that is lost with its machine by running its tasks again. So nothing may depend
-    on what has run before; actors that remember keys would take the second run for repeats.
+    If a part of the dataset is lost with its machine, Ray runs the tasks of that part again. So nothing may depend on
+    what has run before; actors that remember keys would take the second run for repeats.
 
     Examples
     --------
@@ -120,7 +118,7 @@ def deduplicate(
     lately.duplicated([], 1 if window is None else window, at=None if window is None else [], seed=secret)
     rows = _Rows(tuple(keys), at, window, refresh, secret)
     hashed = dataset.map_batches(rows.hashed, batch_size=None, batch_format="pyarrow")
-    # What a groupby of Ray's does too, which then sorts: that fails where no row is left.
+    # Ray's groupby shuffles in this way too, but then sorts, which fails if no row is left.
     met = hashed.repartition(num_partitions, keys=[_HASH])
     left: ray.data.Dataset = met.map_batches(rows.first_seen, batch_size=None, batch_format="pyarrow")
     return left
@@ -128,7 +126,7 @@ def deduplicate(
 
 @dataclass(frozen=True)
 class _Rows:
-    """The work on rows, done at the workers."""
+    """Processes rows, at the workers of Ray."""
 
     keys: tuple[str, ...]
     at: str | None
@@ -137,11 +135,11 @@ class _Rows:
     seed: int | bytes
 
     def hashed(self, block: _Table) -> _Table:
-        """Add the hashes of the keys; without a window, drop the repeats within a block, which need not travel."""
+        """Add the hashes of the keys. Without a window, also drop the repeats within a block before they travel."""
         import pyarrow as pa
 
         if not block.num_columns:
-            # Of an empty dataset Ray knows no columns.
+            # Ray knows no columns of an empty dataset.
             return block
         _check(self.keys if self.at is None else (*self.keys, self.at), block.column_names)
         hashes = lately.hash_keys(block.select(self.keys), seed=self.seed)
@@ -149,14 +147,14 @@ class _Rows:
         return self._left(block) if self.window is None else block
 
     def first_seen(self, rows: _Table) -> _Table:
-        """Remove the repeats from all rows of some keys; a partition that got none has no columns either."""
+        """Remove the repeats from all rows of some keys. A partition without rows has no columns either."""
         return self._left(rows).drop_columns([_HASH]) if rows.num_columns else rows
 
     def _left(self, rows: _Table) -> _Table:
         import pyarrow as pa
 
         hashes = rows[_HASH].to_numpy().view(np.uint64)
-        # Equally early rows stay in their order, and so do all without times.
+        # Equally early rows stay in order, and so do all rows without times.
         moments = np.zeros(len(hashes), dtype=np.int64) if self.at is None else self._moments(rows, self.at)
         order = np.argsort(moments, kind="stable")
         keys, times = lately.Hashes(hashes[order]), moments[order].view("M8[ns]")

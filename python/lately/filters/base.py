@@ -34,8 +34,8 @@ class Filter(_core.Filter):
         For `AgedQuotientFilter` that is the mean over filters. At most one in a million exceeds twice `fpr` at some
         moment of a window.
     nbytes : int
-        Most bytes to use. The filter then has the lowest rate that its family can have in them. `ValueError` if that
-        rate would exceed 0.5; the message gives the minimum.
+        Greatest number of bytes. The filter then has the lowest rate that its family can have in them. `ValueError` if
+        that rate would exceed 0.5; the message gives the minimum.
     slack : int or span of time, optional
         Longest time for which a key may still be reported after it has left the window, in the unit of `window`. By
         default it is at most 1/64 of the window (plus `lateness`). For a window of time without `capacity` it is the
@@ -52,8 +52,8 @@ class Filter(_core.Filter):
         from a wrong clock would otherwise end the window of all keys before it, and every correct time after it would
         be rejected. The default accepts local times that are read as UTC. None accepts any time: for simulations.
     distinct : int, optional
-        For a window of insertions with repeats: the most different keys that it contains. The planner then takes
-        `AgedQuotientFilter`, the only family whose memory follows this number.
+        For a window of insertions with repeats: the greatest number of different keys in it. The planner then
+        takes `AgedQuotientFilter`, the only family whose memory follows this number.
     seed : int, bytes or "random", default 0
         Seed of the key hashes: an int in [0, 2**64), or 16 secret bytes, or "random", for which the filter draws such
         bytes. Take "random" where keys come from outside. See the notes of `hash_keys`.
@@ -94,8 +94,8 @@ class Filter(_core.Filter):
     batch stops half-way with an error. `os.fork` waits until no thread is within a block of keys; the child then has a
     filter of its own, in the state between two blocks.
 
-    ``key in f`` takes no time. It answers as of now, or as of the latest time if every key came with a time of its own.
-    `query` and `seen` take a time.
+    ``key in f`` cannot have a time. It answers as of now, or as of the latest time if every key came with a time of its
+    own. `query` and `seen` accept a time.
 
     A subclass of `Filter` has the engine of the chosen family, but not the methods that only that family's class has.
 

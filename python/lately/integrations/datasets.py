@@ -43,7 +43,7 @@ class new:  # noqa: N801
     missing : {"same", "distinct"}, default "same"
         "same": all missing keys are one key. "distinct": each is its own key, and always new.
     filter : Filter, optional
-        Instead of a window: a filter, a copy of which answers in constant memory. Take `BloomFilter` for a whole
+        Instead of a window: a filter. A copy of it answers, in constant memory. Take `BloomFilter` for a whole
         dataset. Keys that it contains already, such as those of a test set, are not new.
 
     Raises
@@ -114,7 +114,7 @@ class new:  # noqa: N801
         self._next = 0
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the request without the keys: `datasets` looks a result up in its cache by it."""
+        """Return the request without the keys. `datasets` looks a result up in its cache by this state."""
         return {name: value for name, value in vars(self).items() if name not in ("_seen", "_next")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -41,7 +41,7 @@ def rate(value: float | None) -> float | None:
 
 
 def rate_text(rate: float | None) -> str:
-    """Return the rate as it appears in a repr."""
+    """Return the rate as a repr shows it."""
     return "" if rate is None else f", rate={rate}"
 
 

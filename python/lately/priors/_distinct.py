@@ -16,7 +16,7 @@ from lately.priors import _checks
 _STEPS = 16
 # The table ends at 2**63 insertions, more than any stream has.
 _OCTAVES = 63
-# A key with this many expected insertions has come, except with a chance of 1e-27. Later insertions add nothing to D.
+# A key with this many expected insertions has come, except with chance 1e-27. Later insertions add nothing to D.
 _ALL = 64
 # Probabilities that differ by less than this share are merged into their mean: an error of second order, below 1e-6.
 _CLOSE = 1e-3

@@ -1,5 +1,5 @@
-//! Four hashes in one step: AVX2 has no instruction that moves selected words together, but one that permutes. BMI2
-//! moves eight answers apart.
+//! Four hashes in one step, by AVX2. It has no instruction that moves selected words together, but one that permutes.
+//! BMI2 moves eight answers apart.
 
 #![allow(unsafe_code, reason = "vector instructions")]
 
@@ -8,7 +8,7 @@ use std::arch::x86_64::*;
 use super::{GROUP, Partitioner, WORD};
 use crate::instructions::Avx2;
 
-/// Hashes of a vector.
+/// Number of hashes in a vector.
 const HALF: usize = GROUP / 2;
 
 /// For each selection of four hashes, the 32-bit halves to move to the front: two of each selected hash, in order. The

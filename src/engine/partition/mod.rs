@@ -15,15 +15,15 @@ use crate::Error;
 use crate::instructions::{Instructions, Machine, Work};
 use crate::memory::fallible;
 
-/// Keys that a thread scatters before it passes them on. With half as many an insertion took a twentieth longer, with a
-/// quarter a fifth; with twice as many it took as long. Fuzzing needs millions of runs and Miri is slow, so pieces are
-/// short there.
+/// Number of keys that a thread scatters before it passes them on. With half as many an insertion took a twentieth
+/// longer, with a quarter a fifth; with twice as many it took as long. Fuzzing needs millions of runs and Miri is slow,
+/// so pieces are short there.
 pub const PIECE: usize = if cfg!(any(fuzzing, miri)) { 64 } else { 16_384 };
-/// Keys of a piece that are hashed together: their hashes are still in the first cache when they are scattered.
+/// Number of keys of a piece that are hashed together: their hashes are in the first cache when they are scattered.
 pub const BLOCK: usize = if PIECE < 1024 { PIECE } else { 1024 };
-/// Hashes that one step of a [`Partitioner`] reads.
+/// Number of hashes that one step of a [`Partitioner`] reads.
 const GROUP: usize = 8;
-/// Hashes that are written between two checks of the room: those of a word, and a group that is not selected.
+/// Number of hashes that are written between two checks of the room: those of a word, and a group that is not selected.
 const OVERRUN: usize = WORD + GROUP;
 
 /// The keys of a piece that lie in one partition, in order, with their answers.
@@ -40,7 +40,7 @@ pub(crate) struct Partitioned {
 
 impl Partitioned {
     /// Returns an empty piece of a batch for `partitions` partitions. It has room for twice its share of the keys, and
-    /// grows where more of them lie in this partition.
+    /// grows if more of them lie in this partition.
     pub fn with_partitions(partitions: usize) -> Result<Self, Error> {
         let words = PIECE.div_ceil(WORD) + 1;
         let selection = Selection { bits: fallible::zeroed(words)?, before: fallible::zeroed(words)? };
@@ -85,8 +85,8 @@ impl Partitioned {
 
 /// The steps of scattering and gathering that an [instruction set](crate::instructions) implements.
 pub trait Partitioner: Machine {
-    /// Writes those of eight hashes that are at most `width` above `least` to the front of `out`, in order. Returns
-    /// which these are, a bit for each.
+    /// Selects those of eight hashes that are at most `width` above `least`, and writes them to the front of `out`, in
+    /// order. Returns which these are, a bit for each.
     #[inline(always)]
     fn select(self, hashes: &[u64; GROUP], least: u64, width: u64, out: &mut [u64; GROUP]) -> u8 {
         let (mut selected, mut count) = (0, 0);
@@ -107,8 +107,7 @@ pub trait Partitioner: Machine {
     }
 }
 
-/// Writes the first answers of `own`, in order, to the places of `answers` whose bit is set in `bits`, where there may
-/// be fewer than a word of either.
+/// Does what [`expand`](Partitioner::expand) does, where there may be fewer than a word of bits or answers.
 #[inline(always)]
 fn expand_few(mut bits: u64, own: &[bool], answers: &mut [bool]) {
     let mut own = own.iter();

@@ -35,11 +35,11 @@ const LOG_FORGOTTEN: f64 = -40.0;
 pub struct Matches {
     /// r0: number of bits that the key resets.
     pub zeros: u32,
-    /// c0: number of those bits that are zero.
+    /// c0: number of the bits that the key resets and that are zero.
     pub zeros_matching: u32,
     /// r1: number of bits that the key sets and does not reset.
     pub ones: u32,
-    /// c1: number of those bits that are one.
+    /// c1: number of the bits that the key sets, does not reset, and that are one.
     pub ones_matching: u32,
 }
 

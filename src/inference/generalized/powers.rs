@@ -108,7 +108,7 @@ struct PowerSums {
     doubled: Vec<Vec<f64>>,
 }
 
-/// The sums over ages for one key.
+/// The sums of the likelihood over ages, for one key.
 pub(super) struct Sums<'a> {
     powers: &'a Powers,
     misses: usize,

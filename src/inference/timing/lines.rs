@@ -14,16 +14,16 @@ use super::{RANGES, of_block_at, of_none, posterior_curve};
 use crate::clock::Clock;
 use crate::inference::{Evidence, Hazard, Likelihood, PosteriorCurve, Span};
 
-/// Number of words of a line: the most timers that one key has there.
+/// Number of words of a line: the greatest number of timers that one key has there.
 const WORDS: usize = 8;
 
 /// A value for each number of timers, from 0 to all.
 type ByCount = [f64; WORDS + 1];
 
-/// Returns in how many ways each number of a key's words can be chosen, counted once for each timer that may be the
-/// key's: from the counts of timers in its words.
+/// Returns in how many ways each number of a key's words can be chosen, from the counts of timers in its words: a word
+/// counts once for each timer that may be the key's.
 ///
-/// The results are whole numbers, of a sample as well: exact in any order, as long as there are fewer than 2^53 of
+/// The results are whole numbers, for a sample as well: exact in any order, as long as there are fewer than 2^53 of
 /// them. A line has at most 2^40, of eight words of 32 timers.
 #[inline(always)]
 fn ways(words: impl Iterator<Item = f64>) -> ByCount {
@@ -76,8 +76,8 @@ pub struct TimerCounts {
 }
 
 impl TimerCounts {
-    /// Creates empty counts of a number of lines: `blocks` retained blocks, k timers of a line to a key, `per_word`
-    /// timers to a word.
+    /// Creates empty counts of `lines` lines: with `blocks` retained blocks, k timers of a key in a line, and
+    /// `per_word` timers in a word.
     pub fn new(blocks: u64, k: u32, per_word: u64, lines: usize) -> Self {
         let width = blocks.div_ceil(RANGES);
         let ranges = vec![([0.0; WORDS + 1], [0.0; WORDS + 1]); blocks.div_ceil(width) as usize + 1];
@@ -198,7 +198,7 @@ impl LineLikelihood {
         Self { clock, blocks, width, lines: lines.into_iter().map(TimerCounts::chances).collect() }
     }
 
-    /// Returns how much likelier an insertion in a block makes it that `count` timers of a line show it.
+    /// Returns by which factor an insertion in a block raises the chance that `count` timers of a line show it.
     fn line_explains(&self, line: &[(ByCount, ByCount)], age: u64, count: usize) -> f64 {
         if count == 0 {
             return 1.0;
@@ -209,7 +209,8 @@ impl LineLikelihood {
         (none_younger / of_block).max(1.0)
     }
 
-    /// Returns how much likelier an insertion in the oldest block makes the evidence of all lines of a key.
+    /// Returns by which factor an insertion in the oldest block raises the chance of the evidence of all of a key's
+    /// lines.
     fn explains(&self, evidence: Evidence) -> f64 {
         let of_line =
             |(number, line): (usize, &Vec<_>)| self.line_explains(line, evidence.age(), evidence.count(number));

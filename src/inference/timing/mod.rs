@@ -11,8 +11,8 @@
 //! timers that are of age a, older or empty; the chance that block a touched it last is the share of those that show a.
 //! This needs no curve of distinct keys, and holds for repeats and drifting streams too.
 //!
-//! TimerLikelihood of one key in one line share its keys, and are touched together more often than independent timers:
-//! [`LineLikelihood`] replaces the product.
+//! Timers of one key in one line share their other keys, and are touched together more often than independent timers:
+//! there [`LineLikelihood`] replaces the product.
 
 mod lines;
 
@@ -21,8 +21,8 @@ pub use lines::{LineCounter, LineLikelihood, TimerCounts};
 use super::{Evidence, Hazard, Likelihood, PosteriorCurve, Span, chances};
 use crate::clock::Clock;
 
-/// Most ranges of ages whose timers are counted separately. With more blocks than this a range spans several, which are
-/// treated as alike.
+/// Greatest number of ranges of ages whose timers are counted separately. With more blocks than this a range spans
+/// several, which are treated as alike.
 const RANGES: u64 = 256;
 
 /// The likelihood of timers in slices, in one state.
@@ -68,7 +68,7 @@ impl TimerLikelihood {
         of_block_at(&self.clock, evidence.age(), self.explains(evidence), shares, hazard, spans);
     }
 
-    /// Returns how much likelier an insertion in the oldest block makes it that this many timers show it.
+    /// Returns by which factor an insertion in the oldest block raises the chance that this many timers show it.
     fn explains(&self, evidence: Evidence) -> f64 {
         let (of_block, younger) = self.shares_at(evidence.age());
         // At least 1: a timer untouched since block a began was either touched in it or not.
@@ -76,8 +76,9 @@ impl TimerLikelihood {
     }
 }
 
-/// Writes the spans for a key whose oldest timers show the block of this age; `own` and `before` are the two shares
-/// above. `explains` is how much likelier an insertion in the block makes the evidence.
+/// Writes the spans for a key whose oldest timers show the block of this age; `own` and `before` are the `shares` of
+/// [`of_oldest`](TimerLikelihood::of_oldest). `explains` is the factor by which an insertion in the block raises the
+/// chance of the evidence.
 fn of_block_at(
     clock: &Clock,
     age: u64,
@@ -104,7 +105,7 @@ fn of_none(clock: &Clock, blocks: u64, spans: &mut Vec<Span>) {
     spans.push(Span { from: clock.began(blocks - 1), to: f64::INFINITY, probability: 1.0 });
 }
 
-/// Returns the posterior curve of either kind of evidence; `explains` as above.
+/// Returns the posterior curve of either kind of evidence; `explains` as in [`of_block_at`].
 fn posterior_curve(
     clock: &Clock,
     blocks: u64,

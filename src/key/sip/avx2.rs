@@ -95,7 +95,7 @@ impl Vectors<4> for Avx2 {
     }
 }
 
-/// Returns words rotated by `LEFT` bits, which is by `RIGHT` to the other side.
+/// Returns words rotated to the left by `LEFT` bits; `RIGHT` is 64 less `LEFT`.
 #[inline(always)]
 fn rotated<const LEFT: i32, const RIGHT: i32>(_: Avx2, words: __m256i) -> __m256i {
     // SAFETY: as above.

@@ -8,7 +8,7 @@ use super::vectors::Vectors;
 use super::{LINE, SUBLANES};
 use crate::instructions::Avx512;
 
-/// The bits of a sub-lane, twice: the instruction reads an index of five bits, of which four matter.
+/// The bits of a sub-lane, twice: the instruction reads an index of five bits; only four matter.
 static BITS: [u16; 32] = {
     let (mut bits, mut i) = ([0; 32], 0);
     while i < 32 {

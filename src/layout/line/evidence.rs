@@ -1,10 +1,10 @@
 //! The evidence of lines, and how full they are: for [inference](crate::inference::line).
 //!
-//! Adjacent lanes share the keys of k - 1 generations, so a run of them matches by chance more often than the product
-//! of their rates: in a loaded line all of them are loaded. So runs of up to k lanes are measured as one. (At 15 bits
-//! per key with k = 2, on a uniform stream of 2^16 keys, posteriors are off by 0.0008 in the mean, and by 0.0021 if
-//! lanes are taken as independent.) The fill of a key's own line is not used: the evidence is its lanes alone, and
-//! the rates are those of all lines that it could have had.
+//! Adjacent lanes share the keys of k - 1 generations. A run of lanes therefore matches by chance more often than the
+//! product of their rates: in a loaded line all of them are loaded. So runs of up to k lanes are measured as one. (At
+//! 15 bits per key with k = 2, on a uniform stream of 2^16 keys, posteriors are off by 0.0008 in the mean, and by
+//! 0.0021 if lanes are taken as independent.) The fill of a key's own line is not used: the evidence is its lanes
+//! alone, and the rates are those of all lines that it could have had.
 //!
 //! One approximation remains: a lane that does not match, next to a run, indicates a line of few keys. So posteriors
 //! between 0.2 and 0.8, those of a few keys in a hundred, are up to 0.045 too low with k = 4, and 0.01 with k = 2. In
@@ -18,8 +18,8 @@ use crate::inference::ring::{Generation, RingLikelihood};
 use crate::layout::Layout;
 use crate::shape::line::SUBLANE_BITS;
 
-/// Lines of a stretch of pages whose bits are counted, if there are more. The loads of lines deviate by a third and
-/// more, so the rates of a stretch are right to 4 %, without bias.
+/// Number of lines of a stretch of pages whose bits are counted, if it has more. The loads of lines deviate by a third
+/// and more, so the rates of a stretch are right to 4 %, without bias.
 const SAMPLE: u64 = 256;
 
 impl<const LANES: usize, const LINES: usize> LanesInLines<LANES, LINES> {
@@ -82,8 +82,8 @@ impl<const LANES: usize, const LINES: usize> LanesInLines<LANES, LINES> {
         (0..LANES as u64).map(generation).collect()
     }
 
-    /// Returns, for each lane, the chances that runs of 1 to k lanes from it on match. `chances` are those of a sample
-    /// of lines.
+    /// Returns, for each lane, the chances that a fresh key matches in all of the next 1 to k lanes, that lane
+    /// included. `chances` has the chance of each lane, for a sample of lines.
     pub(super) fn run_rates(&self, chances: impl Iterator<Item = [f64; LANES]>) -> impl Iterator<Item = f64> {
         let k = self.k as usize;
         let (mut sums, mut lines) = (vec![0.0; LANES * k], 0);

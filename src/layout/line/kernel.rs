@@ -8,7 +8,7 @@ use super::vectors::Vectors;
 use crate::inference::Evidence;
 use crate::instructions::{Instructions, Work};
 
-/// Keys that are read before their answers are computed: vector instructions compute several answers at once.
+/// Number of keys that are read before their answers are computed: vector instructions compute several answers at once.
 const READ: usize = 64;
 
 /// How one layout reads and writes a key in its lines. All methods are `inline(always)`: see
@@ -23,7 +23,7 @@ pub(crate) trait LineKernel<const LINES: usize>: Copy {
     /// What a query reads in the lines of a key.
     type Read: Copy + Default;
 
-    /// How the lines are read that evidence is computed from.
+    /// The way to read the lines that evidence is computed from.
     type Ages: ReadLines<Self, LINES>;
 
     /// Returns the pages of the lines.
@@ -70,7 +70,7 @@ pub(crate) trait LineKernel<const LINES: usize>: Copy {
 
 /// One way to read the lines of a key.
 pub(crate) trait ReadLines<L: LineKernel<LINES>, const LINES: usize> {
-    /// What is read.
+    /// The value read.
     type Value: Copy + Default;
 
     /// Reads the lines of a key.
@@ -83,10 +83,10 @@ pub(crate) trait ReadLines<L: LineKernel<LINES>, const LINES: usize> {
     ) -> Self::Value;
 }
 
-/// What the evidence of a layout is computed from.
+/// The value that the evidence of a layout is computed from.
 pub(crate) type AgesOf<L, const LINES: usize> = <<L as LineKernel<LINES>>::Ages as ReadLines<L, LINES>>::Value;
 
-/// Reads what a query does.
+/// Reads the lines as a query does.
 pub(crate) struct AsQuery;
 
 impl<L: LineKernel<LINES>, const LINES: usize> ReadLines<L, LINES> for AsQuery {
@@ -135,7 +135,7 @@ impl<L: LineKernel<LINES>, const LINES: usize> Run<'_, L, LINES> {
         }
     }
 
-    /// Writes to `present`, which is as long as the batch, which keys the lines contain.
+    /// Writes to `present` which keys the lines contain. `present` is as long as the batch.
     #[inline(always)]
     pub fn query(self, words: &[u64], present: &mut [bool]) {
         let machine = self.cells.instructions();
@@ -163,8 +163,8 @@ impl<L: LineKernel<LINES>, const LINES: usize> Run<'_, L, LINES> {
         self.cells.instructions().run(ReadMany::<L, R, LINES> { run: self, words, answer });
     }
 
-    /// Writes to `seen`, which is as long as the batch, which keys the lines contain, and then inserts them; without
-    /// `refresh` only the other keys. Returns the number of insertions.
+    /// Writes to `seen` which keys the lines contain, and then inserts them; without `refresh` only the other keys.
+    /// `seen` is as long as the batch. Returns the number of insertions.
     #[inline(always)]
     pub fn duplicated(self, words: &mut [u64], refresh: bool, seen: &mut [bool]) -> u64 {
         match self.only_key() {
@@ -175,8 +175,8 @@ impl<L: LineKernel<LINES>, const LINES: usize> Run<'_, L, LINES> {
         }
     }
 
-    /// Returns the location of the key, if the run has only one: it is processed before a prefetch ring could be set
-    /// up.
+    /// Returns the location of the key, if the run has only one. A single key is processed sooner than a prefetch ring
+    /// could be set up.
     #[inline(always)]
     fn only_key(&self) -> Option<Location<LINES>> {
         match &self.hashes[self.run.clone()] {

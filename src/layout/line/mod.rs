@@ -67,13 +67,13 @@ static SUBLANES: [u32; 16] = {
     high
 };
 
-/// Pages of lines of `LANES` lanes, of which a key has `LINES`.
+/// Pages of lines of `LANES` lanes each. A key has `LINES` of the lines of a page.
 #[derive(Clone, Copy)]
 pub struct LanesInLines<const LANES: usize, const LINES: usize> {
     pages: Pages<LINES>,
     /// The number of lanes that an insertion writes.
     k: u32,
-    /// The bits of a line in the lanes that an insertion writes, by the first of these lanes.
+    /// The bits of a line in the lanes that an insertion writes, indexed by the first of these lanes.
     written: &'static [[u64; LINE]; LANES],
     instructions: Instructions,
 }
@@ -86,14 +86,13 @@ pub struct LaneRotation {
     newest: u32,
     /// The number of pages after `rotated` that rotate once more than the others before the moment of a query.
     more: u32,
-    /// The ages retained at that moment, a bit for each: of the other pages, and of these.
+    /// The ages retained at the moment of a query, a bit for each: in the other pages, and in these `more` pages.
     retained: [u32; 2],
 }
 
 impl LaneRotation {
-    /// Returns by how many lanes a page is behind those that have rotated: one, or none. It is arithmetic, because
-    /// compilers make a branch of a comparison, which is mispredicted half the time (insertions took 1.6 times as long
-    /// at W = 20,000).
+    /// Returns how many lanes, 0 or 1, a page is behind those that have rotated. It is arithmetic: compilers make a
+    /// branch of a comparison, which is mispredicted half the time (insertions took 1.6 times as long at W = 20,000).
     #[inline(always)]
     fn behind(self, page: u32) -> u32 {
         self.rotated.wrapping_sub(page) >> 31
@@ -103,8 +102,8 @@ impl LaneRotation {
 impl<const LANES: usize, const LINES: usize> LanesInLines<LANES, LINES> {
     /// All lanes, a bit for each.
     const ALL: u32 = u32::MAX >> (32 - LANES);
-    /// For each k, the bits of a line in the lanes that an insertion writes, by the first lane. A table, because
-    /// computing them takes longer than inserting a key.
+    /// For each k, the bits of a line in the lanes that an insertion writes, indexed by the first lane. A table,
+    /// because computing them takes longer than inserting a key.
     const WRITTEN: &'static [[[u64; LINE]; LANES]; MAX_K as usize] = &{
         let mut written = [[[0; LINE]; LANES]; MAX_K as usize];
         let mut i = 0;

@@ -9,19 +9,19 @@ use crate::memory::bits::odd_constants;
 use crate::memory::prefetch::Address;
 use crate::shape::line::{MAX_LINES, PAGE_LINES};
 
-/// Keys whose lines are prefetched ahead. A key reads a single line, so more keys are needed to hide its latency than
-/// where a key reads many.
+/// Number of keys whose lines are prefetched ahead. A key reads a single line, so hiding its latency takes more keys
+/// than where a key reads many.
 const AHEAD: usize = 64;
 
-/// Hashes that are prefetched ahead of the keys whose locations are computed. Processors prefetch an array too, but
-/// lose track of it among accesses to many other lines: queries of a million hashes took 1.4 times as long.
+/// Number of hashes that are prefetched ahead of the keys whose locations are computed. Processors prefetch an array
+/// too, but lose track of it among accesses to many other lines: queries of a million hashes took 1.4 times as long.
 const HASHES_AHEAD: usize = 128;
 
 /// For each line of a key, the factor for its hash. The high half of the product seeds the key's bits in the line, the
 /// low half chooses the line.
 static CHOICES: [u64; MAX_LINES as usize] = odd_constants(0);
 
-/// Pages of lines, of which a key has `LINES`: all pages, or those of a partition.
+/// Pages of lines: all pages, or those of a partition. A key has `LINES` lines of one page.
 #[derive(Clone, Copy)]
 pub(crate) struct Pages<const LINES: usize> {
     /// The number of all pages.
@@ -40,7 +40,7 @@ pub(crate) struct Location<const LINES: usize> {
     pub seeds: [u32; LINES],
 }
 
-/// Keys whose locations are computed together, which compilers vectorise.
+/// Number of keys whose locations are computed together, which compilers vectorise.
 pub(super) const GROUP: usize = 8;
 
 /// The locations of a group of keys.
@@ -111,7 +111,7 @@ impl<'a, const LINES: usize> PrefetchRing<'a, LINES> {
         self.put(i + AHEAD, true);
     }
 
-    /// Computes the locations of the keys from `i` on, if there are any, and prefetches their lines or not.
+    /// Computes the locations of the keys from `i` on, if there are any, and prefetches their lines if `fetch`.
     #[inline(always)]
     fn put(&mut self, i: usize, fetch: bool) {
         let locations = &mut self.locations[(i - self.first) / GROUP % (AHEAD / GROUP)];

@@ -81,7 +81,7 @@ struct Eviction {
 }
 
 impl Pages {
-    /// Returns the alternate line of a key, behind the number of its evictable bucket, if it has one with room.
+    /// Returns `alternate`, the evictable bucket and the alternate line of a key, if it has one with room.
     #[inline(always)]
     fn with_room<M: Slots>(
         &self,
@@ -154,13 +154,13 @@ impl Pages {
         self.move_if(machine, page, at, |page, to| !self.format.full(&page[to as usize + 1]))
     }
 
-    /// Moves one entry of a full line to its other line, after it has moved an entry of that. Returns whether it did.
+    /// Moves an entry of a full line to its other line, after moving an entry out of that. Returns whether it did.
     #[inline(always)]
     fn move_two<M: Slots>(&self, machine: M, page: &mut [Line], at: u32) -> bool {
         self.move_if(machine, page, at, |page, to| self.move_one(machine, page, to))
     }
 
-    /// Moves the first entry of a full line for whose other line `has_room` returns true. Returns whether there is one.
+    /// Moves the first entry of a full line for whose other line `has_room` holds. Returns whether there is one.
     #[inline(always)]
     fn move_if<M: Slots>(
         &self,

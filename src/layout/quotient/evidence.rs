@@ -12,10 +12,10 @@ use crate::inference::{Evidence, Question};
 use crate::instructions::{Portable, Work};
 use crate::layout::Layout;
 
-/// Lines of a stretch of pages whose entries are counted, in whole pages, if there are more. They have 10,000 entries,
-/// an eighth of them of each epoch.
+/// Number of lines of a stretch of pages whose entries are counted, in whole pages, if it has more. They have 10,000
+/// entries, an eighth of them of each epoch.
 const SAMPLE: usize = 256;
-/// Lines of a page whose flags are read first.
+/// Number of lines of a page whose flags are read first.
 const FIRST: usize = 16;
 /// The length in bits of the longest tags that are counted tag by tag, each in all slots of a line at once. Longer tags
 /// are counted slot by slot.
@@ -169,8 +169,8 @@ impl Quotient {
     }
 
     /// Estimates how many different keys were inserted within a window, that of the filter or a shorter one in the same
-    /// unit. Adds the entries of its epochs, of the oldest the share that lies in the window, and corrects the sum for
-    /// keys that share an entry.
+    /// unit. Adds the entries of its epochs (of the oldest, the share that lies in the window), and corrects the sum
+    /// for keys that share an entry.
     pub fn distinct(&self, words: &[u64], clock: &Clock, window: u64) -> f64 {
         let (rotation, pages) = (self.rotation(clock.generation(), 0), self.pages);
         let length = match clock.window() {

@@ -1,9 +1,9 @@
 //! Growth: the pages double while more keys come than planned for, and are halved when these have expired.
 //!
 //! At the next [level](Pages) every page becomes two, and each entry moves to the page that the highest bit of its
-//! fingerprint selects. Nothing is lost: a key has the same index among all locations of its group before and after, so
-//! a level can be left as it was entered. The number of locations does not change. So the rate stays the share of
-//! locations that have an entry, and doubles with the keys.
+//! fingerprint selects. Nothing is lost: a key has the same index among all locations of its group before and after,
+//! and leaving a level is the reverse of entering it. The number of locations does not change. So the rate stays the
+//! share of locations that have an entry, and doubles with the keys.
 //!
 //! Fingerprints of the overflow line do not depend on the page and are the same at all levels, so they move to both
 //! pages. All lines that receive keys of a flagged line are flagged.
@@ -18,9 +18,8 @@ use crate::instructions::Work;
 use crate::memory::Words;
 use crate::shape::quotient::QuotientShape;
 
-/// The number of pages, or of pairs that were one page, in which entries are counted to measure the load. It is right
-/// to
-/// 0.7 %, and has pages at all phases.
+/// The number of pages, or of pairs that were one page, in which entries are counted to measure the load. The
+/// measurement is right to 0.7 %, and includes pages at all phases.
 const SAMPLE: u64 = 8;
 /// The number of slots for each key that may be inserted until the load is measured again.
 const SLOTS_PER_KEY: u64 = 32;

@@ -98,7 +98,7 @@ pub struct EpochRotation {
     /// The number of groups after `rotated` that retain one epoch less than the others. They rotate once more before
     /// the moment of a query, or have rotated once less since the beginning of its window.
     more: u32,
-    /// The number of epochs retained: in the other groups, and in these.
+    /// The number of epochs retained: in the other groups, and in these `more` groups.
     retained: [u32; 2],
 }
 

@@ -82,7 +82,7 @@ fn entries_mut(line: &mut Line) -> &mut [u32] {
     &mut bytemuck::cast_mut::<Line, [u32; 16]>(line)[..OVERFLOW_SLOTS as usize]
 }
 
-/// Searches the key with a fingerprint. A match of the fingerprint, which is certain for longer, comes first.
+/// Searches for the key with a fingerprint. A match of the fingerprint, which is certain for longer, comes first.
 pub fn look_up(format: &Format, line: &Line, fingerprint: u32) -> OverflowMatch {
     match (entry_of(format, line, fingerprint), rejected(format, line)) {
         (Some((tag, _)), _) => OverflowMatch::Fingerprint(tag),
@@ -127,8 +127,7 @@ pub fn put(format: &Format, line: &mut Line, fingerprint: u32, tag_and_count: u3
 }
 
 /// Inserts an entry, or rejects it if there is no room. If the line contains its fingerprint, the younger tag stays,
-/// and
-/// `counts` computes the new count from both.
+/// and `counts` computes the new count from both.
 fn put_entry(format: &Format, line: &mut Line, entry: u32, now: u32, counts: impl Fn(u32, u32) -> u32) {
     let (all, (fingerprint, count)) = (entries_mut(line), format.overflow_key(entry));
     if let Some(own) = all.iter_mut().find(|own| format.overflow_key(**own).0 == fingerprint) {
@@ -149,8 +148,8 @@ fn reject(format: &Format, line: &mut Line, tag: u32, now: u32) {
     }
 }
 
-/// Removes all entries with a tag, and the tag of the last rejected key if it is that. The lowest `any` bits of tags
-/// are not compared. Returns whether the line is then empty.
+/// Removes all entries with a tag, and the tag of the last rejected key if it is the same. The lowest `any` bits of
+/// tags are not compared. Returns whether the line is then empty.
 pub fn expire(format: &Format, line: &mut Line, tag: u32, any: u32) -> bool {
     let mut left = 0;
     for entry in bytemuck::cast_mut::<Line, [u32; 16]>(line) {

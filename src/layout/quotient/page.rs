@@ -24,7 +24,7 @@ impl Pages {
         (bucket >= first).then(|| bucket - self.format.first_evictable())
     }
 
-    /// Searches a key in its page.
+    /// Searches for a key in its page.
     #[inline(always)]
     pub fn look_up<M: Slots>(&self, machine: M, page: &[Line], location: &Location) -> Lookup {
         let (format, at_home) = (self.format, location.line as usize + 1);
@@ -47,7 +47,7 @@ impl Pages {
         })
     }
 
-    /// Returns whether the page contains a key, in whatever epoch.
+    /// Returns whether the page contains a key, whatever its epoch.
     #[inline(always)]
     pub fn contains<M: Slots>(&self, machine: M, page: &[Line], location: &Location) -> bool {
         let (format, home) = (self.format, &page[location.line as usize + 1]);
@@ -116,7 +116,7 @@ impl Pages {
     }
 
     /// Returns how many epochs ago a key was last inserted, at least, if the page may contain it. In merged filters,
-    /// one may have rejected a key of which the other has an older entry. So all matches count, not only the first.
+    /// one may have rejected a key that has an older entry in the other. So all matches count, not only the first.
     #[inline(always)]
     pub fn youngest<M: Slots>(&self, machine: M, page: &[Line], location: &Location, now: u32) -> Option<u32> {
         let found = self.age(machine, page, location, now).map(|(age, _)| age);

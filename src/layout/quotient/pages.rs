@@ -67,8 +67,8 @@ impl Pages {
         self.fine != 0
     }
 
-    /// Returns how far the tag of a page lies behind that of the first page, if tags are fine. So pages rotate at
-    /// different times, and each when its oldest retained tags begin a [rotation](Self::rotation_of).
+    /// Returns how far the tag of a page lies behind that of the first page, if tags are fine. Pages therefore rotate
+    /// at different times, each when its oldest retained tags begin a [rotation](Self::rotation_of).
     #[inline(always)]
     pub fn behind_first(&self, page: u32) -> u32 {
         self.group(page) & self.fine
@@ -107,7 +107,7 @@ impl Pages {
         (first..self.end).step_by(period as usize)
     }
 
-    /// Returns pages for the same keys in groups of 2^`level`, each of which takes a bit of the fingerprints.
+    /// Returns pages for the same keys in groups of 2^`level`. Each level takes one bit of the fingerprints.
     pub fn at_level(self, level: u32) -> Self {
         Self { level, fingerprint_bits: self.format.fingerprint_bits - level, ..self }
     }

@@ -138,7 +138,7 @@ fn prefetch_home_lines(pages: &Pages, address: Address, hashes: Option<&[u64]>, 
 }
 
 /// Prefetches the lines that keys need besides their home lines, which have arrived. Few keys need any. Which do cannot
-/// be predicted, so it is not a branch.
+/// be predicted, so the code does not branch on it.
 #[inline(always)]
 fn prefetch_other_lines<M: Slots>(machine: M, pages: &Pages, lines: &[Line], inserts: bool, locations: &[Location]) {
     let (format, address, mut deferred) = (pages.format, Address::of(lines.as_flattened()), Deferred::default());

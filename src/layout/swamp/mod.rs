@@ -19,10 +19,9 @@ use crate::memory::prefetch::Address;
 use crate::shape::swamp::SwampShape;
 use table::CountingTable;
 
-/// Insertions by which the prefetch of a fingerprint's place in the table precedes its removal.
+/// Number of insertions between the prefetch of a fingerprint's place in the table and its removal.
 const AHEAD: usize = 16;
-/// Blocks of slots in which fingerprints are counted, if there are more: right to 1 % where half of the slots are in
-/// use.
+/// Number of blocks in which fingerprints are counted, if there are more: right to 1 % where half the slots are in use.
 const SAMPLE: usize = 1 << 8;
 
 /// The words of a SWAMP: the cyclic buffer of fingerprints, followed by the table.
@@ -177,8 +176,8 @@ impl Infer<BufferRotation> for Buffered {
         presence_run(self, words, rotation, hashes, evidence);
     }
 
-    /// Returns a likelihood of a single generation: the table shows whether a key is in the window, and nothing of its
-    /// age. Counts are not used, and searching the buffer takes the time of W keys.
+    /// Returns a likelihood of a single generation: the table shows whether a key is in the window, but not its age.
+    /// Counts are not used, and searching the buffer takes the time of W keys.
     fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Box<dyn Likelihood> {
         let blocks = self.table.slots.blocks().min(SAMPLE);
         let fingerprints = self.fingerprints as f64 / self.table.slots.blocks() as f64 * blocks as f64;
@@ -197,7 +196,7 @@ impl Skip<BufferRotation> for Buffered {
 }
 
 impl Check for Buffered {
-    /// Rejects a table that counts other fingerprints than the buffer contains: removals would then take the counts of
+    /// Rejects a table that counts other fingerprints than the buffer contains: removals would then lower the counts of
     /// keys in the window. Compares sums of a random function of each fingerprint, which no attacker can predict. They
     /// are equal by chance once in 2^64 tables.
     fn check(&self, words: &[u64], clock: &Clock) -> Result<(), Error> {

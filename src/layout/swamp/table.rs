@@ -78,7 +78,7 @@ impl CountingTable {
         count
     }
 
-    /// Adds an occurrence of a fingerprint. Returns false if there is no room, which happens in damaged tables alone.
+    /// Adds an occurrence of a fingerprint. Returns false if there is no room, which happens only in damaged tables.
     #[must_use]
     pub fn add(&self, words: &mut [u64], fingerprint: u64) -> bool {
         let (slots, quotient, remainder) = (self.slots, self.quotient(fingerprint), self.remainder(fingerprint));

@@ -152,7 +152,7 @@ impl Slices {
         }
     }
 
-    /// Returns the moment as of which a key is inserted: a late one as of the latest.
+    /// Returns the moment at which a key is inserted: a late key counts as one of the latest moment.
     pub(crate) fn now(&self, moment: i64) -> i64 {
         self.clock.latest().map_or(moment, |latest| latest.max(moment))
     }

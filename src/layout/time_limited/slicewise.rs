@@ -1,8 +1,8 @@
 //! Batches of the time-limited filter, slice by slice: all keys of a batch are processed in one slice before any is in
 //! the next.
 //!
-//! What a key changes in a slice depends on that slice alone. So slices may be processed in any order, as long as each
-//! receives the keys in order: cells and answers are those of one key after the other. Key by key, each access would
+//! What a key changes in a slice depends on that slice alone. So slices may be processed in any order. As long as each
+//! receives the keys in order, cells and answers are those of one key after the other. Key by key, each access would
 //! read another slice, and whether one more follows would depend on the answer. Slice by slice, accesses stay in memory
 //! that fits a cache, do not wait for each other, and no branch depends on what they read.
 
@@ -21,10 +21,10 @@ const FEW: usize = 12;
 /// Words of slices, 1 MiB, that stay in a second-level cache. If a batch reads more, bits are prefetched, which takes a
 /// third longer within the cache and a third less outside it.
 const CACHED: usize = 1 << 17;
-/// Keys whose bits are prefetched ahead.
+/// Number of keys whose bits are prefetched ahead.
 const AHEAD: usize = 32;
 
-/// Returns whether to prefetch the bits of these slices.
+/// Returns whether to prefetch the bits of some slices.
 fn exceeds_cache(slices: &[Slice]) -> bool {
     slices.iter().map(Slice::len).sum::<usize>() > CACHED
 }

@@ -14,8 +14,8 @@ use crate::shape::timing::{MAX_HASHES, TimingShape};
 /// the same error floor, n / 2^64 for n keys.
 static PLACE: [u64; MAX_HASHES as usize] = odd_constants(0);
 
-/// Timers of a slice that are counted for inference: places are hashed, so the first are as good as any. At k = 7 the
-/// share of each of 16 blocks is right to 1 %, in 0.3 ms.
+/// Number of timers of a slice that are counted for inference: places are hashed, so the first are as good as any. At k
+/// = 7 the share of each of 16 blocks is right to 1 %, in 0.3 ms.
 const SAMPLE: u64 = 1 << 14;
 
 /// k slices of timers.

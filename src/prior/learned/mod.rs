@@ -43,7 +43,7 @@ const FRAME: usize = 8 + size_of::<Header>() + 8;
 const LEAST_BYTES: u64 = 1 << 13;
 /// Greatest size: more than any machine has, and small enough that no arithmetic overflows.
 const MOST_BYTES: u64 = 1 << 48;
-/// Most insertions, as for a filter: more than any stream has.
+/// Greatest number of insertions, as for a filter: more than any stream has.
 const MOST_INSERTED: u64 = 1 << 62;
 /// Number of insertions after which ages by class are forgotten, or one half-life if that is longer: with fewer, a
 /// class would hold too few of them to be informative.

@@ -13,13 +13,13 @@ use crate::shape::search::{self, Candidate, bisection};
 
 /// Returns the shape for a window and a budget.
 ///
-/// Considered are lines of 8, 16 and 32 lanes, 1 to 4 of them per key, with k up to 4, 3, 2 and 2 (guarded epochs: 1),
-/// whose slack is at most `slack`, by default [half the window](allowed_slack). Every line of a key costs a line of
-/// memory per call, and the second saves a fifth of the bits, the third and fourth together as much again:
-/// - [`Budget::Rate`]: each gets the fewest pages that hold the rate; of those at most 4/3 as large as the smallest the
-///   one with the fewest lines, then the fewest pages.
-/// - [`Budget::Bytes`]: each gets as many pages as fit; of those with at most four times the least rate the one with
-///   the fewest lines, then the least rate.
+/// Considers lines of 8, 16 and 32 lanes, 1 to 4 of them per key, with k up to 4, 3, 2 and 2 (guarded epochs: 1), whose
+/// slack is at most `slack`, by default [half the window](allowed_slack). Every line of a key costs a line of memory
+/// per call. The second saves a fifth of the bits, the third and fourth together as much again:
+/// - [`Budget::Rate`]: each gets the fewest pages that hold the rate. Of those at most 4/3 as large as the smallest,
+///   the one with the fewest lines is chosen, then the one with the fewest pages.
+/// - [`Budget::Bytes`]: each gets as many pages as fit. Of those with at most four times the least rate, the one with
+///   the fewest lines is chosen, then the one with the least rate.
 ///
 /// For a window of a million keys at 1 % and 0.1 % that gives one line with k = 2, l = 6 at 21.1 bits per key and two
 /// at 27.3; for guarded epochs two lines with r = 7 at 18.0 and 27.9. It takes some 10 ms.
@@ -104,7 +104,7 @@ impl Candidate for LineCandidate {
         (self.rank)(&self.shape)
     }
 
-    /// Small k is the quickest to compute, and with many lines the smallest.
+    /// A small k is the quickest to compute, and with many lines takes the least memory.
     fn order(&self) -> u32 {
         MAX_LINES * self.shape.k - self.shape.lines
     }

@@ -1,7 +1,7 @@
 //! The age-partitioned and the guarded-epoch Bloom filter in the [line layout](crate::layout::line), in formulas: a
 //! lane of every line replaces a slice or a segment, and a query reads one cache line instead of one per slice.
 //!
-//! The two are one: guarded epochs are slices of which one is written. They differ in the names of their parameters.
+//! The two are one: with guarded epochs an insertion writes one slice. They differ in the names of their parameters.
 //!
 //! Where this differs from the papers:
 //! - Slices do not age all at once but page by page, so that a generation is not a moment but a round of the pages, and
@@ -28,13 +28,13 @@ use crate::clock::Window;
 pub const PAGE_LINES: u64 = 64;
 /// Bytes of a page.
 pub const PAGE_BYTES: u64 = 64 * PAGE_LINES;
-/// Number of bits of a sub-lane, of which a key sets one.
+/// Number of bits of a sub-lane; a key sets one of them.
 pub const SUBLANE_BITS: u32 = 16;
-/// Most lines of a key.
+/// Greatest number of lines of a key.
 pub const MAX_LINES: u32 = 4;
-/// Most lanes written. More of them never pay, and the rate takes 5^k steps.
+/// Greatest number of lanes that an insertion writes. More of them never pay, and the rate takes 5^k steps.
 pub const MAX_K: u32 = 4;
-/// Most pages: a clock numbers the steps in which 32 lanes of them rotate by 32 bits. It is half a tebibyte.
+/// Greatest number of pages, half a tebibyte: a clock numbers the rotations of their 32 lanes by 32 bits.
 pub const MAX_PAGES: u64 = (1 << 27) - 1;
 
 /// Gauss-Hermite nodes and weights: the mean of a smooth function of a normal deviate.
@@ -115,7 +115,7 @@ impl LineShape {
         self.pages * PAGE_BYTES
     }
 
-    /// Returns the generations of the clock that are retained: the steps in which every page rotates l times.
+    /// Returns the number of retained generations of the clock: the steps in which every page rotates l times.
     pub fn retained(&self) -> u32 {
         self.l() * self.pages as u32
     }
@@ -125,7 +125,7 @@ impl LineShape {
         window.slack(self.retained(), self.k * self.pages as u32)
     }
 
-    /// Returns the keys between two rotations of a page.
+    /// Returns the number of keys between two rotations of a page.
     pub fn keys_per_generation(&self, window: Window) -> u64 {
         window.keys_in(self.retained(), self.pages as u32)
     }

@@ -11,18 +11,18 @@ use crate::clock::Window;
 use crate::shape::budget::{Budget, allowed_slack, reject_below, too_few_bytes, too_much_memory, within_slack};
 use crate::shape::search::{self, Candidate, bisection};
 
-/// Fewest lines of a filter, the overflow line included.
+/// Least number of lines of a filter, the overflow line included.
 const LEAST: u64 = MIN_LINES as u64 + 1;
-/// QuotientCandidate of the largest page, the overflow line included; and of the largest page that is not large.
+/// Lines of the largest page, the overflow line included; and of the largest page that is not large.
 const PAGE: u64 = MAX_LINES as u64 + 1;
 const SMALL: u64 = LINES_OF_SMALL as u64 + 1;
 /// Number of lines up to which pages may have fewer than 127: beyond that, one page more or less is a smaller step.
 const FEW: u64 = PAGE * PAGE;
-/// Most lines that are considered: half a tebibyte.
+/// Greatest number of lines that are considered: half a tebibyte.
 const MOST: u64 = 1 << 33;
-/// Least bits of a tag with which pages that rotate with every epoch take too long, at 4 microseconds each.
+/// Least number of bits of a tag with which rotating all pages in every epoch takes too long, at 4 microseconds each.
 const FINE: u32 = 6;
-/// Rotations of a page while a tag comes round, as a power of two, if tags are finer.
+/// Rotations of a page until a tag is used again, as a power of two, if tags are finer.
 const TURNS_LOG2: u32 = 4;
 /// Number of lengths of an epoch that are considered, if tags are finer.
 const LENGTHS: u64 = 64;
@@ -30,15 +30,15 @@ const LENGTHS: u64 = 64;
 /// Returns the shape for a window and a budget. A window of insertions may be planned for fewer `distinct` keys than
 /// insertions, because a repeat takes no space. A filter that counts has counts of `count_bits`, others of 0.
 ///
-/// Considered are fingerprints and tags of all numbers of bits whose slack is at most `slack`, by default [half the
+/// Considers fingerprints and tags of all numbers of bits whose slack is at most `slack`, by default [half the
 /// window](allowed_slack). With tags of three bits the slack is 1/7 of the window, and every bit more halves that. Up
 /// to five bits they cost time, since pages rotate more often, and hardly any bits: entries are fewer by as much as
-/// they are larger. From six on they are finer than rotations, of which there are fifteen in a window, if a slack is
-/// requested. With `fine` only such are considered.
-/// - [`Budget::Rate`]: each gets the fewest lines that hold the rate; of those at most 1/64 larger than the smallest
-///   the one with the shortest tags, then the fewest lines.
-/// - [`Budget::Bytes`]: each gets as many lines as fit; of those with at most 1.5 times the least rate the one with the
-///   shortest tags, then the least rate.
+/// they are larger. From six on they are finer than rotations, if a slack is requested; a window then has fifteen
+/// rotations. With `fine` only such tags are considered.
+/// - [`Budget::Rate`]: each gets the fewest lines that hold the rate. Of those at most 1/64 larger than the smallest,
+///   the one with the shortest tags is chosen, then the one with the fewest lines.
+/// - [`Budget::Bytes`]: each gets as many lines as fit. Of those with at most 1.5 times the least rate, the one with
+///   the shortest tags is chosen, then the one with the least rate.
 ///
 /// For a window of a million keys the result takes 14.9 bits per key at 1 %, 19.8 at 0.1 %, 24.4 at 1e-4 and 28.9 at
 /// 1e-5.
@@ -97,8 +97,8 @@ fn shapes(window: Window, distinct: Option<u64>, count_bits: u32, fine: bool) ->
     all.map(shape).filter_map(|shape| shape.checked().ok())
 }
 
-/// Returns the number of epochs retained with fine tags: as many as leave those of one rotation, or a few less, if a
-/// window of insertions is then nearer to a whole number of epochs of one whole length.
+/// Returns the number of epochs retained with fine tags: all but those of one rotation, or a few less if the slack is
+/// then smaller, because epochs have whole lengths.
 pub fn fine_epochs(window: Window, tag_bits: u32) -> u32 {
     let most = (1 << tag_bits) - (1 << (tag_bits - TURNS_LOG2));
     let shortest = window.generation(most);

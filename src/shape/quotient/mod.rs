@@ -1,11 +1,11 @@
 //! The shape of an aged quotient filter: its costs and promises. Its lines are described in the
 //! [layout](crate::layout::quotient).
 //!
-//! A filter of P pages of L lines has P L B 2^F places: a fresh key is reported by chance when the place of its hash
-//! has an entry. An entry keeps its place, its home line, bucket and fingerprint, wherever in the page it is stored, so
-//! the chance is the number of entries over the number of places, exactly. A page has the distinct keys of r full
-//! epochs and of the share of one that has passed since its rotation. Rotations are staggered over the pages, so the
-//! mean over the phases is that of every moment.
+//! A filter of P pages of L lines has P L B 2^F locations: a fresh key is reported by chance when the location of its
+//! hash has an entry. An entry keeps its location, that is its home line, bucket and fingerprint, wherever in the page
+//! it is stored, so the chance is the number of entries over the number of locations, exactly. A page has the distinct
+//! keys of r full epochs and of the share of one that has passed since its rotation. Rotations are staggered over the
+//! pages, so the mean over the phases is that of every moment.
 //!
 //! The rate also includes keys for which a page has no room. It has slots for L S entries and fingerprints for 15 more.
 //! Keys fall into pages at random. A page whose entries are more than that at its fullest, just before a rotation,
@@ -48,13 +48,13 @@ pub const OVERFLOW_SLOTS: u32 = 15;
 pub const FINGERPRINT_BITS: RangeInclusive<u32> = 5..=20;
 /// Numbers of bits that a tag may have, if every epoch begins with a rotation.
 pub const TAG_BITS: RangeInclusive<u32> = 3..=8;
-/// Most bits of a fingerprint and a tag together.
+/// Greatest number of bits of a fingerprint and a tag together.
 pub const MOST_BITS: u32 = 24;
 /// Numbers of bits that a tag may have, if it is finer than rotations.
 pub const FINE_TAG_BITS: RangeInclusive<u32> = 4..=12;
-/// Most bits of a fingerprint and a fine tag together.
+/// Greatest number of bits of a fingerprint and a fine tag together.
 pub const MOST_FINE_BITS: u32 = 28;
-/// Most bits of a fingerprint, a tag and a count together.
+/// Greatest number of bits of a fingerprint, a tag and a count together.
 pub const MOST_VALUE_BITS: u32 = 32;
 /// Numbers of bits that a count may have.
 pub const COUNT_BITS: RangeInclusive<u32> = 1..=8;
@@ -270,7 +270,7 @@ impl QuotientShape {
         self.false_positive_rate(keys_per_epoch).max(0.5 * highest)
     }
 
-    /// Returns the probability that a key never inserted has the place of an entry.
+    /// Returns the probability that a key never inserted has the location of an entry.
     fn of_entries(&self, keys_per_epoch: f64) -> f64 {
         let places =
             self.pages as f64 * f64::from(self.lines * self.line().buckets) * 2_f64.powi(self.fingerprint_bits as i32);
@@ -279,11 +279,11 @@ impl QuotientShape {
 
     /// Returns how many pages at once, of a window, reject keys: only [one filter in a million](EXCEPTIONS) has more.
     ///
-    /// A page rejects keys when it has more of them just before a rotation than slots. The prints of the spare line are
-    /// left out, because lines may be full before their page is: of pages with as many keys as slots up to one in five
-    /// rejected a key, with 15 slots to spare one in 600. What happened in the window before is still felt, so two
-    /// windows of peaks count. A whole page is then taken to report every key. In simulations two fifths of its lines
-    /// did, nine tenths at most.
+    /// A page rejects keys when it has more of them just before a rotation than slots. The fingerprints of the overflow
+    /// line are left out, because lines may be full before their page is: of pages with as many keys as slots up to one
+    /// in five rejected a key, with 15 slots to spare one in 600. What happened in the window before is still felt, so
+    /// two windows of peaks count. A whole page is then taken to report every key. In simulations two fifths of its
+    /// lines did, nine tenths at most.
     fn most_crowded(&self, keys_per_epoch: f64) -> u64 {
         if self.load(keys_per_epoch) > MOST_LOAD {
             return self.pages;
@@ -372,7 +372,7 @@ impl super::Shape for QuotientShape {
     }
 }
 
-/// Rejects counts of other sizes than there are.
+/// Rejects a number of bits that a count cannot have.
 fn check_count_bits(count_bits: u32) -> Result<(), Error> {
     let (least, most) = (COUNT_BITS.start(), COUNT_BITS.end());
     let sound = COUNT_BITS.contains(&count_bits);
@@ -394,8 +394,8 @@ fn check_distinct(window: Window, distinct: Option<u64>) -> Result<(), Error> {
     }
 }
 
-/// Returns the chance that more than `room` of the keys are chosen, each with this chance: at most the probability of
-/// the first number that is too many, by Stirling's formula, over 1 less the ratio to that of the next.
+/// Returns an upper bound for the chance that more than `room` of the keys are chosen, each with this chance: the
+/// probability of the first number that is too many, by Stirling's formula, over 1 less the ratio to that of the next.
 fn more_than(room: f64, keys: f64, chance: f64) -> f64 {
     let share = (room + 1.0) / keys;
     if share <= chance {

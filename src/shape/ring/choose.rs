@@ -10,17 +10,17 @@ use crate::shape::search::{self, Candidate};
 
 /// Returns the shape for a window and a budget.
 ///
-/// Considered are all k + l <= [`MAX_SLICES`], or with k = 1 all r < [`MAX_SLICES`] with every number of bits up to
+/// Considers all k + l <= [`MAX_SLICES`], or with k = 1 all r < [`MAX_SLICES`] with every number of bits up to
 /// [`MAX_PARTS`], whose slack is at most `slack`, by default [half the window](crate::shape::budget::allowed_slack);
 /// with `block_bits` in blocks of that many bits, in 1, 2, 4 or 8 parts.
 ///
 /// Every query reads a few segments, and every insertion k. So a little of the budget is traded for fewer of them, more
-/// of it where the bits per key fall slowly. Between r = 5 and 15 those of guarded epochs are a flat valley.
-/// - [`Budget::Rate`]: each gets the smallest segment (whole words, or whole blocks) that holds the rate; of those at
-///   most 1.25 times (guarded epochs: 1 + 1/512) as large as the smallest filter the one with the fewest segments, then
-///   the fewest bytes.
-/// - [`Budget::Bytes`]: each gets the largest segment that fits; of those with at most twice (1 + 1/64) the least rate
-///   the one with the fewest segments, then the least rate.
+/// of it where the bits per key fall slowly. From r = 5 to 15 the bits per key of guarded epochs hardly change.
+/// - [`Budget::Rate`]: each gets the smallest segment (whole words, or whole blocks) that holds the rate. Of those at
+///   most 1.25 times (guarded epochs: 1 + 1/512) as large as the smallest filter, the one with the fewest segments is
+///   chosen, then the one with the fewest bytes.
+/// - [`Budget::Bytes`]: each gets the largest segment that fits. Of those with at most twice (1 + 1/64) the least rate,
+///   the one with the fewest segments is chosen, then the one with the least rate.
 ///
 /// For a window of a million keys at 1 % and 0.1 % that gives k = 5, l = 10 at 23.5 bits per key and k = 8, l = 16 at
 /// 30.9; in blocks of 512 bits k = 1, l = 2 at 18.8 and 28.7. Guarded epochs have r = 6 with 9 bits a key at 15.9 bits
@@ -121,8 +121,8 @@ impl Candidate for RingCandidate {
         self.k + self.l
     }
 
-    /// Many segments are smaller, and among equally many those with few k are the quickest to compute. Guarded epochs
-    /// are as small with a few.
+    /// Many segments take the least memory, and among equally many a small k is the quickest to compute. A few segments
+    /// of guarded epochs take as little.
     fn order(&self) -> u32 {
         match self.paper {
             Paper::AgePartitioned => MAX_SLICES - self.rank(),

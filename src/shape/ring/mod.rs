@@ -45,9 +45,9 @@ use super::{Accesses, CacheLines, Parameters, fill, runs};
 use crate::Error;
 use crate::clock::Window;
 
-/// Most segments of a filter: the matches of all of them must fit a `u128`.
+/// Greatest number of segments of a filter: the matches of all of them must fit a `u128`.
 pub const MAX_SLICES: u32 = 128;
-/// Most bits that a key sets in a plain segment. Rates that need more lie below the collisions of 64-bit hashes.
+/// Greatest number of bits of a key in a plain segment. Rates that need more lie below the collisions of 64-bit hashes.
 pub const MAX_PARTS: u32 = 64;
 
 /// The paper of a filter: it determines the names of the parameters, and what is chosen.

@@ -1,13 +1,13 @@
-//! How many keys come to one of several groups, if each key chooses among them uniformly.
+//! How many keys come to one of several groups, if each key chooses a group uniformly.
 
 use super::{SITES, share};
 use crate::Error;
 
-/// Most keys: loads are summed over each by itself, some 20 sqrt(n / G) of them.
+/// Greatest number of keys: loads are summed over each by itself, some 20 sqrt(n / G) of them.
 const KEYS: u64 = 1 << 40;
 
-/// The keys to plan each of `slices` horizontal slices for, so that with `keys` distinct ones the chance that any of
-/// them gets more is at most `overfull`: the least c with S P(Binomial(n, 1/S) > c) at most that.
+/// Returns the keys to plan each of `slices` horizontal slices for: the least c with S P(Binomial(n, 1/S) > c) at most
+/// `overfull`, a bound for the chance that any slice gets more than c of `keys` distinct keys.
 pub fn capacity(keys: u64, slices: u64, overfull: f64) -> Result<u64, Error> {
     share("overfull", overfull)?;
     let loads: Vec<_> = loads(keys, slices)?.collect();
@@ -21,8 +21,8 @@ pub fn capacity(keys: u64, slices: u64, overfull: f64) -> Result<u64, Error> {
     Ok(loads.first().map_or(0, |&(load, _)| load))
 }
 
-/// The loads of one of `groups`, each with its chance, where `keys` choose independently: Binomial(n, 1/G), but for
-/// loads that together have a chance of 1e-19 or less.
+/// Returns the loads of one of `groups`, each with its chance, where `keys` choose independently: Binomial(n, 1/G),
+/// except loads that together have a chance of 1e-19 or less.
 pub(super) fn loads(keys: u64, groups: u64) -> Result<impl Iterator<Item = (u64, f64)>, Error> {
     if keys > KEYS {
         return Err(Error::value(format!("keys must be at most 2**40, got {keys}")));

@@ -2,12 +2,13 @@
 
 use super::Sites;
 
-/// Most sites of a group in which the cells of a partitioned filter are followed from site to site: 0.1 s where half
-/// have failed. Beyond, each cell is taken to have sites of its own: at k = 7 the chances are then off by 1e-3 or less.
+/// Greatest number of sites of a group in which the cells of a partitioned filter are followed from site to site: 0.1 s
+/// where half have failed. In larger groups each cell is taken to have sites of its own: at k = 7 the chances are then
+/// off by 1e-3 or less.
 const FOLLOWED: u64 = 64;
 
 impl Sites {
-    /// Chances that 0 ..= k of a key's cells lie on failed sites, of which there are `failed` in its group.
+    /// Returns the chances that 0 ..= k of a key's cells lie on failed sites, if its group has `failed` failed sites.
     pub fn lost(&self, failed: u64) -> Vec<f64> {
         let (k, sites) = (u64::from(self.k), self.spread);
         if !self.partitioned {
@@ -53,7 +54,7 @@ impl Sites {
     }
 }
 
-/// Follows the row through one site: `on` of the stretch and `lost` cells so far, to what they are at its end.
+/// Follows the row through one site: from `on` of the stretch and `lost` cells so far to what they are at its end.
 fn walk(
     site: usize,
     k: usize,
@@ -88,7 +89,7 @@ fn walk(
     }
 }
 
-/// The chances of 0 ..= n successes of n, each with chance `p`.
+/// Returns the chances of 0 ..= n successes of n, each with chance `p`.
 fn binomial(n: u32, p: f64) -> Vec<f64> {
     let mut chances = vec![1.0];
     for _ in 0..n {
@@ -102,7 +103,7 @@ fn binomial(n: u32, p: f64) -> Vec<f64> {
     chances
 }
 
-/// Each number of failures there may be among `drawn` of `sites` sites, of which `failed` have failed, and its chance.
+/// Returns how many of `drawn` sites may have failed, if `failed` of `sites` have: each number with its chance.
 pub fn hypergeometric(sites: u64, failed: u64, drawn: u64) -> Vec<(u64, f64)> {
     let (least, most) = ((failed + drawn).saturating_sub(sites), failed.min(drawn));
     // Logarithms, since the first weight may be smaller than any number.

@@ -26,24 +26,24 @@ use super::ring::MAX_SLICES;
 use crate::Error;
 use loads::loads;
 
-/// Most sites.
+/// Greatest number of sites.
 const SITES: u64 = 1 << 20;
 
 /// How the sites are arranged, and the cells of a key on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sites {
-    /// G: groups, of which a key belongs to one.
+    /// G: number of groups; a key belongs to one.
     pub groups: u64,
-    /// V: sites of a group.
+    /// V: number of sites of a group.
     pub spread: u64,
-    /// k: cells of a key.
+    /// k: number of cells of a key.
     pub k: u32,
     /// Whether each of the k cells has a stretch of its own (a partitioned or a timing filter).
     pub partitioned: bool,
 }
 
 impl Sites {
-    /// At least one of each, of at most 2^20 sites and 128 cells.
+    /// Creates sites: at least one group, one site of each and one cell, at most 2^20 sites and 128 cells.
     pub fn new(groups: u64, spread: u64, k: u32, partitioned: bool) -> Result<Self, Error> {
         let sites = groups.saturating_mul(spread);
         if !(1..=SITES).contains(&sites) {
@@ -55,9 +55,9 @@ impl Sites {
         Ok(Self { groups, spread, k, partitioned })
     }
 
-    /// Chance that a fresh key is reported when `keys` distinct keys are held in `cells` cells of all sites together,
-    /// no site has failed, and nothing has expired: the mean over the loads of its group (eq. 4 with erratum OIE-5; eq.
-    /// 3 of one group).
+    /// Returns the chance that a fresh key is reported while `cells` cells of all sites together hold `keys` distinct
+    /// keys, no site has failed, and nothing has expired: the mean over the loads of its group (eq. 4 with erratum
+    /// OIE-5; eq. 3 of one group).
     pub fn false_positive_rate(&self, keys: u64, cells: u64) -> Result<f64, Error> {
         let (least, k) = (if self.partitioned { u64::from(self.k) } else { 1 }, self.k);
         let of_group = cells / self.groups;
@@ -82,9 +82,9 @@ impl Sites {
         Ok(loads.map(rate).sum())
     }
 
-    /// Chances that a fresh key is reported, and that a held one is missed, when `failed` sites have failed, share
-    /// `density` of the cells is set, and a duplicate needs `least` = x cells on sites that have not (0: "duplicate",
-    /// k: "distinct").
+    /// Returns the chances that a fresh key is reported, and that a held one is missed, when `failed` sites have
+    /// failed, share `density` of the cells is set, and a duplicate needs `least` = x cells on sites that have not (0:
+    /// "duplicate", k: "distinct").
     ///
     /// With i of k cells on failed sites: a false positive if k - i >= x, density^(k - i); a false negative if k - i <
     /// x (eq. 6 and the heuristic's rates, with errata OIE-1 and OIE-2).
@@ -109,9 +109,9 @@ impl Sites {
         Ok((reported.min(1.0), missed.min(1.0)))
     }
 
-    /// Returns how many sites a lookup reads, in expectation: all that have a cell of the key at once, or one after the
-    /// other up to the first with an empty cell (section 3.2, "Parallelism & Pipelining"), where share `density` of the
-    /// cells is set and share `duplicates` of the keys is held.
+    /// Returns how many sites a lookup reads, in expectation, where share `density` of the cells is set and share
+    /// `duplicates` of the keys is held: all that have a cell of the key at once, or one after the other up to the
+    /// first with an empty cell (section 3.2, "Parallelism & Pipelining").
     pub fn messages(&self, pipelined: bool, density: f64, duplicates: f64) -> Result<f64, Error> {
         share("density", density)?;
         share("duplicates", duplicates)?;
@@ -158,12 +158,12 @@ impl Sites {
     }
 }
 
-/// The bound on a rate that a number of sites is to keep.
+/// The bound on a rate that a filter keeps with enough sites.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Bound {
-    /// Most that the chance of a false positive may be.
+    /// Greatest chance of a false positive.
     FalsePositives(f64),
-    /// Of a false negative.
+    /// Greatest chance of a false negative.
     FalseNegatives(f64),
 }
 

@@ -24,14 +24,14 @@ use super::{CacheLines, Parameters, equal_timers, fill};
 use crate::Error;
 use crate::clock::Window;
 
-/// Most timers that a key sets. 2^-64 is the error floor of the hash, which 64 half-filled slices reach.
+/// Greatest number of timers that a key sets. 2^-64 is the error floor of the hash, which 64 half-filled slices reach.
 pub const MAX_HASHES: u32 = 64;
 
-/// Most blocks of a window: a gap of time opens each of them, in some 0.15 s at this number, and a finer division than
-/// a sixteen-millionth of the window is of no use.
+/// Greatest number of blocks of a window: a gap of time opens each of them, in some 0.15 s at this number, and a finer
+/// division than a sixteen-millionth of the window is of no use.
 pub const MAX_BLOCKS: u32 = 1 << 24;
 
-/// Most blocks with equal timers, whose rates take blocks * k^2 steps: 0.5 s at this number and k = 64.
+/// Greatest number of blocks with equal timers, whose rates take blocks * k^2 steps: 0.5 s at this number and k = 64.
 pub const MAX_BLOCKS_EQUAL: u32 = 1 << 14;
 
 /// The shape of a timing Bloom filter: everything that determines its size and its errors.
@@ -171,7 +171,7 @@ impl super::Shape for TimingShape {
         window.npws(self.blocks, 1.0)
     }
 
-    /// Returns one line in each slice, all of which a query reads.
+    /// Returns one line in each slice: a query reads all slices.
     fn cache_lines(&self, _: Window) -> CacheLines {
         CacheLines::each(self.k)
     }
@@ -202,8 +202,8 @@ pub fn timestamps(bpt: u32) -> u32 {
     u32::MAX >> (32 - bpt)
 }
 
-/// Returns the number of parts of the timers, one of which is swept of expired ones whenever a block begins: P - N for
-/// P timestamps and N blocks, less one to spare if there is one to spare.
+/// Returns the number of parts into which the timers are divided; whenever a block begins, the sweep clears the expired
+/// timers of one. It is P - N for P timestamps and N blocks, less one to spare if there is one to spare.
 ///
 /// Why that is often enough: a timer set in generation g counts until generation g + N ends. At the opening of g + N +
 /// 1 it is expired and can be recognized as such, and so on until that of g + P, where its timestamp is the one that
@@ -237,10 +237,10 @@ pub const WIDTHS: [u32; 13] = [2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 21, 32];
 
 /// Returns the shape for a window and a budget, in the fewest bytes or at the least rate.
 ///
-/// Considered are all k and the `WIDTHS`. A width gives as many blocks as leave an eighth of its timestamps for
-/// padding; among these numbers the one of the least slack is chosen, which has the fewest keys to hold. (So the sweep
-/// goes over some 0.16 * bpt words per timer set, 0.3 * bpt at 4 bits.) The slack is at most `slack`, by default half
-/// the window as for the age-partitioned filter.
+/// Considers all k and the `WIDTHS`. A width gives as many blocks as leave an eighth of its timestamps for padding.
+/// Among these numbers the one of the least slack is chosen, which has the fewest keys to hold. (So the sweep goes over
+/// some 0.16 * bpt words per timer set, 0.3 * bpt at 4 bits.) The slack is at most `slack`, by default half the window
+/// as for the age-partitioned filter.
 ///
 /// For a window of a million keys at 1 % and 0.1 % the result is timers of 2 bits, two blocks: 28.8 and 43.1 bits per
 /// key. A slack of 7 % takes 5 bits (27 blocks), 53.1 and 79.5; none at all, B = 1, takes 21 bits, 204.6 and 306.7.
@@ -288,7 +288,7 @@ impl Candidate for TimingCandidate {
     }
 }
 
-/// Returns the widths of a timer, and the blocks for each, whose slack is at most this or the default.
+/// Returns the widths of a timer whose slack is at most this or the default, with the number of blocks for each.
 fn timers_within(window: Window, slack: Option<u64>) -> Result<Vec<(u32, u32)>, Error> {
     let all = WIDTHS.map(|bpt| (bpt, blocks_of_least_slack(window, bpt)));
     within_slack(window, slack, all, |&(_, blocks)| window.slack(blocks, 1))
@@ -296,9 +296,9 @@ fn timers_within(window: Window, slack: Option<u64>) -> Result<Vec<(u32, u32)>, 
 
 /// Returns the number of blocks with the least slack that leaves an eighth of the timestamps for padding.
 ///
-/// Several numbers of blocks may give the same block length; the fewest of them reach least far. So one number is tried
-/// for each length, from the shortest on. N blocks reach at least 1 + 1/N times as far as must be kept: where that is
-/// beyond the best, fewer blocks cannot win.
+/// Several numbers of blocks may give the same block length; the fewest of them retain keys for the shortest time. So
+/// one number is tried for each length, from the shortest on. N blocks retain keys at least 1 + 1/N times as long as
+/// they must. Where that is beyond the best, fewer blocks cannot win.
 pub fn blocks_of_least_slack(window: Window, bpt: u32) -> u32 {
     let codes = timestamps(bpt);
     let mut blocks = (codes - codes.div_ceil(8)).min(MAX_BLOCKS);

@@ -17,8 +17,8 @@ use lately::engine::Refresh;
 use lately::engine::threads::Chunk;
 use lately::filter::AnyFilter;
 
-/// Most bytes of cells of a filter that is written to without detaching from the interpreter. At worst an insertion
-/// copies or clears them all, which takes some 2 ms; the interpreter itself switches threads every 5 ms.
+/// Greatest number of bytes of cells of a filter that is written to without detaching from the interpreter. At worst an
+/// insertion copies or clears them all, which takes some 2 ms; the interpreter itself switches threads every 5 ms.
 const SMALL: usize = 8 << 20;
 
 impl PyFilter {

@@ -35,7 +35,7 @@ create_exception!(
 /// How far the rate of false positives may exceed the planned one without a warning. Chance alone makes it vary.
 const TOLERANCE: f64 = 1.25;
 
-/// Fewest keys between two checks.
+/// Least number of keys between two checks.
 const FEWEST: u64 = 64;
 
 /// More keys than any filter receives: no check is due.

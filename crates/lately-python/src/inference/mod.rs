@@ -27,7 +27,7 @@ use per_key::{Numbers, NumbersArgument, equally_frequent, read_curve};
 /// The result of a block of keys, whose answers are written elsewhere.
 type Done = Result<(), Error>;
 
-/// Prepares the inference of these ages, with the distinct-count curve of the prior if it has one. A ValueError of the
+/// Prepares the inference of `ages`, with the distinct-count curve of the prior if it has one. A ValueError of the
 /// prior means that it has none. One number for all keys is the prior of a stream whose keys are equally frequent.
 fn build<'a>(
     py: Python<'_>,

@@ -53,7 +53,7 @@ use lately::key::{KeyHasher, Seed};
 /// <Hashes seed=0 len=3>
 #[pyclass(frozen, module = "lately")]
 pub struct Hashes {
-    /// A one-dimensional read-only array, of which views are returned.
+    /// A one-dimensional read-only array. Callers get views of it.
     array: Py<PyUntypedArray>,
     /// The elements of `array`, for reading.
     elements: Arc<ArrayView>,

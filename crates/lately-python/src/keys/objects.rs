@@ -11,12 +11,12 @@ use crate::errors::raise;
 use lately::memory::fallible;
 use lately::memory::prefetch::Address;
 
-/// Objects between two checks for Ctrl-C, about a millisecond.
+/// Number of objects between two checks for Ctrl-C, about a millisecond.
 const SIGNAL_INTERVAL: usize = 1 << 16;
-/// Objects that are prefetched together. If memory order is not list order, as after a sort, a million integers take
-/// 12 ns each and URLs 15. Without prefetching they took 55 and 120, and in groups of 32 they take 16 and 20.
+/// Number of objects that are prefetched together. If memory order is not list order, as after a sort, a million
+/// integers take 12 ns each and URLs 15. Without prefetching they took 55 and 120, in groups of 32 they take 16 and 20.
 const GROUP: usize = 64;
-/// Words at which the lines of an object are prefetched: three lines, a string of a hundred letters.
+/// Words whose lines are prefetched for an object: three lines, a string of a hundred letters.
 const LINES: [usize; 3] = [0, 8, 16];
 
 /// Hashes the elements of a list. If the list changes meanwhile, each element is hashed as it is then, and no more
@@ -36,8 +36,8 @@ pub fn read_tuple(tuple: &Bound<'_, PyTuple>, reader: KeyReader<'_>) -> PyResult
     read(tuple.py(), || tuple.len(), reader, |index| unsafe { tuple.get_borrowed_item_unchecked(index) })
 }
 
-/// Hashes the objects that `get` returns, each borrowed until Python runs. Python may change them and their number; at
-/// most as many are hashed as there were at first.
+/// Hashes the objects that `get` returns, each borrowed until Python runs. Python may change them and their number, but
+/// no more objects are hashed than there were at first.
 pub fn read<'a, 'py>(
     py: Python<'py>,
     len: impl Fn() -> usize,

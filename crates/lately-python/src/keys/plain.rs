@@ -29,7 +29,7 @@ pub fn hash(object: &Bound<'_, PyAny>, reader: KeyReader<'_>) -> Option<u64> {
     object.is_none().then(|| hasher.missing())
 }
 
-/// Returns the hash of a tuple of such objects. The tuple keeps its elements alive.
+/// Returns the hash of a tuple of plain objects. The tuple keeps its elements alive.
 fn hash_row(tuple: &Bound<'_, PyTuple>, reader: KeyReader<'_>) -> Option<u64> {
     let hasher = reader.hasher;
     tuple

@@ -1,4 +1,4 @@
-//! Reads lines, each of which is its own key.
+//! Reads lines. Each line is its own key.
 
 use memchr::memchr_iter;
 
@@ -32,7 +32,7 @@ impl Reader for LineReader {
         stop
     }
 
-    /// Returns false, because a megabyte takes half a millisecond, and to start a thread and append its records as
+    /// Returns false: a megabyte takes half a millisecond, and starting a thread and appending its records takes as
     /// long.
     fn is_shared(&self, _: &[u8]) -> bool {
         false

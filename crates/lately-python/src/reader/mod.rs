@@ -1,6 +1,6 @@
 //! Reads records from a block of bytes: where each ends, and the hash of its key.
 //!
-//! A reader reads frequent forms of records. At a rare or malformed record it stops, and returns where. The command
+//! A reader reads frequent forms of records. At a rare or malformed record it stops, and returns the place. The command
 //! then reads that one record with Python's `csv` or `json`, which also report what is wrong with it. They are the
 //! specification: a record that is read here has the same key there.
 
@@ -77,7 +77,7 @@ pub fn read_shared(
     (all, at)
 }
 
-/// Fewest bytes for a thread. To read them takes several times as long as to start the thread, some 30 µs.
+/// Least number of bytes for a thread. Reading them takes several times as long as starting the thread, some 30 µs.
 const BYTES_PER_THREAD: usize = 1 << 16;
 
 /// Consecutive records of a block.

@@ -14,7 +14,7 @@ pub enum Encoding {
     Bytes(Box<[Option<char>; 256]>),
 }
 
-/// Bytes that are validated at a time, so that a reader that stops early does not validate the whole block.
+/// Number of bytes that are validated at a time, so that a reader that stops early does not validate the whole block.
 const VALIDATED_AHEAD: usize = 1 << 14;
 
 /// The text of a block, validated as far as records were read.
@@ -26,7 +26,7 @@ pub struct BlockText<'a> {
 }
 
 impl<'a> BlockText<'a> {
-    /// Creates the text of a block, of which nothing is validated.
+    /// Creates the text of a block. Nothing is validated yet.
     pub fn new(block: &'a [u8], encoding: &'a Encoding) -> Self {
         Self { block, encoding, valid: 0 }
     }

@@ -72,7 +72,7 @@ pub fn is_span(value: &Bound<'_, PyAny>) -> PyResult<bool> {
         || value.is_instance(Calendar::get(py)?.timedelta.bind(py))?)
 }
 
-/// Returns whole nanoseconds, rounded down; saturates.
+/// Returns whole nanoseconds, rounded down, and the nearest `i128` for values beyond.
 pub fn nanoseconds(time: Time) -> i128 {
     time.seconds.saturating_mul(1_000_000_000).saturating_add(i128::from(time.attoseconds / 1_000_000_000))
 }

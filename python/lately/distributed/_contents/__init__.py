@@ -1,1 +1,1 @@
-"""What a site holds."""
+"""The contents of a site: a filter, or a part of one."""

@@ -13,9 +13,9 @@ from lately.filters import BloomFilter
 
 
 def shared_seed(made: Filter | FilterSpec) -> int:
-    """Return the seed of a filter that goes over many sites; a ValueError if it is a secret.
+    """Return the seed of a distributed filter; raise `ValueError` if it is a secret.
 
-    What travels between machines are hashes, and every producer has to make the same.
+    Machines exchange hashes, and every producer must compute the same ones.
     """
     if made.seed is None:
         raise ValueError("a filter over many sites needs a seed that all producers know: an int, not a secret")
@@ -24,9 +24,9 @@ def shared_seed(made: Filter | FilterSpec) -> int:
 
 @dataclass(frozen=True)
 class Blank:
-    """An empty filter of a window of time, or a Bloom filter: its class, and what a constructor from parameters takes.
+    """The parameters of an empty filter: its class, and the arguments of a constructor from parameters.
 
-    The manifest has these, of JSON's types: spans are nanoseconds.
+    The filter has a window of time, or is a Bloom filter. Values are of JSON's types; spans are in nanoseconds.
     """
 
     manifest: Mapping[str, Any]
@@ -39,13 +39,13 @@ class Blank:
 
     @classmethod
     def of(cls, filter: Filter | Choice) -> "Blank":
-        """Record the parameters of an empty filter, or of one that is only planned; raise where it is neither."""
+        """Return the parameters of an empty or a planned filter; raise an error for any other."""
         if not isinstance(filter, Filter | Choice):
             raise TypeError(f"filter must be a filter of lately, got {type(filter).__name__}")
         like = filter.outline() if isinstance(filter, Choice) else filter
         if like.window is not None and like.lateness is None:
             raise ValueError(
-                f"filter has a window of {like.window} insertions, which several sites share no count of: "
+                f"filter has a window of {like.window} insertions, but sites have no common count: "
                 "take a window of time"
             )
         if isinstance(filter, Filter) and filter.inserted:
@@ -58,12 +58,12 @@ class Blank:
         return cls(manifest)
 
     def make(self) -> Filter:
-        """Make it, empty."""
+        """Make the filter, empty."""
         row = _ROWS[self.family]
         return row.kind._of(row.family, **self._given())
 
     def outline(self) -> FilterSpec:
-        """Return what it is, without its cells."""
+        """Return the parameters as an object without cells."""
         return FilterSpec(_ROWS[self.family].family, **self._given())
 
     def _given(self) -> dict[str, Any]:

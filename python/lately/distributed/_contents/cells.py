@@ -1,4 +1,4 @@
-"""Cells of a filter on a site: a part of them, in a vertical or diced filter, or all of them, in a tree."""
+"""The cells of a filter on a site: some of them in a vertical or diced filter, all of them in a tree."""
 
 import math
 from typing import Any
@@ -13,14 +13,14 @@ from lately.distributed._sites.site import Contents
 
 # The generation of a cell that is not set.
 NEVER = int(np.iinfo(np.int64).min)
-# Stands for the newest generation that a site may have lost, until it learns of one.
+# Stands for the newest generation that a site may have lost, while the site does not know it.
 ALL = int(np.iinfo(np.int64).max)
 # How much more often than planned a filter may err before it warns, as in one process.
 TOLERANCE = 1.25
 
 
 class CellStore(Contents):
-    """Part number `part` of the `parts` of the cells of a filter, by their numbers."""
+    """The cells of part number `part` of a filter that is cut into `parts` parts."""
 
     def __init__(self, blank: Blank, part: int, parts: int) -> None:
         self._like, self._cut = blank.outline(), {"part": part, "parts": parts}
@@ -51,9 +51,9 @@ class Part(CellStore):
 
     def __init__(self, blank: Blank, part: int, parts: int) -> None:
         super().__init__(blank, part, parts)
-        # Four times while as many keys come as are planned for.
+        # Four times while as many keys come as are planned.
         self._step = max(self._like.capacity * self._k // parts // 4, 64)
-        # Generations that times may lie apart by the lateness.
+        # The number of generations by which times within the lateness may differ.
         ends = np.array([0, round((self._like.lateness or 0) * 1e9)])
         self._late = 0 if self._like.window is None else int(np.diff(self._like.generations(ends, 2))[0]) + 1
         self._missed = NEVER
@@ -73,8 +73,8 @@ class Part(CellStore):
     ) -> NDArray[np.bool_]:
         """Set the cells of new keys, or with `refresh` of all, and remember the verdicts.
 
-        `newest` is the latest generation of the batch, which is sent to every site of it; `behind` how many generations
-        before that each is, if any is.
+        `newest` is the latest generation of the batch, the same for all of its sites. `behind` is how many generations
+        before that each cell is set; without it, none.
         """
         new = slice(None) if refresh else ~verdicts
         self._slice.touch(cells[new], newest, *(late[new] for late in behind))
@@ -86,8 +86,8 @@ class Part(CellStore):
     ) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Return what `read` does, and set each cell before the next is read (`Slice.touch`).
 
-        `now` is the newest generation of the batch, `before` the newest before it. The answer has both: a batch that is
-        sent again is decided as of when it came first.
+        `now` is the newest generation of the batch, `before` the newest one before it. The answer has both, so that a
+        batch that is sent again is decided as it was the first time.
         """
         ages, base = self._slice.touch(cells, now, *behind)
         state = np.array([base, self._missed, before, now])
@@ -99,7 +99,7 @@ class Part(CellStore):
         return self._slice.newest
 
     def overfull(self) -> str | None:
-        """Return a warning once more of its cells are set than are planned."""
+        """Return a warning if many more cells are set than planned."""
         return self._warning
 
     def _heard(self, cells: int) -> None:
@@ -108,19 +108,19 @@ class Part(CellStore):
             self._since = 0
             self._warning = crowded(self._like, self._slice)
         if self._missed == ALL:
-            # What was lost came before this, but for the lateness that producers may differ by.
+            # What was lost came before this, except for the lateness by which producers may differ.
             self._missed = self._slice.newest + self._late
 
     def lost(self) -> None:
-        """Doubt unset cells, until what may have been set is out of the window."""
+        """Treat unset cells as unanswered, until every lost write is out of the window."""
         self._missed = ALL
 
     def state(self) -> State:
-        """Add what may be lost."""
+        """Return the cells, and the newest generation that may be lost."""
         return super().state() | {"missed": np.array(self._missed)}
 
     def load(self, state: State) -> None:
-        """Load what may be lost, too."""
+        """Load the cells, and the newest generation that may be lost."""
         super().load(state)
         self._missed = int(state["missed"])
 
@@ -128,7 +128,7 @@ class Part(CellStore):
 class TreeNode(CellStore):
     """A node of a Bloom tree: a whole filter, whose keys are given as hashes (paper 4, definition 5).
 
-    What it loses is missing, and the nodes above have it.
+    Keys that it loses are missing here. The nodes above have them.
     """
 
     writes = frozenset({"duplicated", "set"})
@@ -141,18 +141,18 @@ class TreeNode(CellStore):
         return self._slice.oldest(hashes, generations)
 
     def duplicated(self, hashes: NDArray[np.uint64], generations: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Test, then set what is new: in order, and as one act."""
+        """Test keys in order, and set the new ones, in one step."""
         return self._slice.duplicated(hashes, generations)
 
     def set(
         self, hashes: NDArray[np.uint64], generations: NDArray[np.int64], verdicts: NDArray[np.bool_]
     ) -> NDArray[np.bool_]:
-        """Set the cells of keys whose verdict was given elsewhere; the answer is the verdict."""
+        """Set the cells of keys whose verdict another node gave, and return that verdict."""
         self._slice.insert(hashes, generations)
         return verdicts
 
     def recall(self, hashes: NDArray[np.uint64]) -> None:
-        """Do nothing: only fetches the answers that a site remembers of a batch."""
+        """Do nothing: a call only fetches the answers that the site remembers of a batch."""
 
 
 def crowded(like: FilterSpec, part: Slice) -> str | None:
@@ -161,7 +161,7 @@ def crowded(like: FilterSpec, part: Slice) -> str | None:
     sure = fill - 5 * math.sqrt(fill * (1 - fill) / cells)
     if like.parameters.get("equal_timers", 1) > 1 or sure <= 0 or sure**k <= TOLERANCE * like.fpr:
         return None
-    # Of balls in bins this share is left empty, k of each key among the cells of all parts.
+    # As for balls in bins: `empty` is the share of cells that n keys of k cells each leave empty.
     empty = max(1 - fill, 1 / cells)
     keys = -math.log(empty) * int(Slice.bounds(like, 1)[-1]) / k
     return (

@@ -55,7 +55,7 @@ class Whole(Contents):
         self.overfull()
 
     def again(self, columns: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...] | None:
-        """Add the time of a batch without times; None for the first, by which the filter learns to go by the clock."""
+        """Add the present time to a batch without times; None for the first, after which the filter uses the clock."""
         if len(columns) > 1 or self._filter.window is None:
             return columns
         if not self._by_clock:

@@ -1,1 +1,1 @@
-"""What every producer does, whatever the filter: batches, their times, and messages."""
+"""Producers of all kinds of distributed filters: their batches, times and messages."""

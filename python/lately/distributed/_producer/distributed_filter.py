@@ -1,4 +1,4 @@
-"""A filter over many sites, whatever its kind: what is known of it, and its end."""
+"""The base class of filters over many sites."""
 
 from typing import Any, Self
 
@@ -12,7 +12,7 @@ from lately.distributed._sites.interface import Failed, Message, Sites, Traffic
 
 
 class DistributedFilter:
-    """What sliced filters and Bloom trees have in common; a handle of one producer or more."""
+    """The base of sliced filters and Bloom trees: a handle of one producer or more."""
 
     _like: FilterSpec
     _exchange: Exchange
@@ -40,7 +40,7 @@ class DistributedFilter:
 
     @property
     def seed(self) -> int:
-        """Seed the keys are hashed with."""
+        """Seed of the key hashes."""
         return shared_seed(self._like)
 
     @property
@@ -50,12 +50,12 @@ class DistributedFilter:
 
     @property
     def traffic(self) -> Traffic:
-        """What the producers of this handle have sent, and what came back."""
+        """Counts of what the producers of this handle sent and received."""
         return self._exchange.traffic
 
     @property
     def restarts(self) -> int:
-        """How often they have noticed that a site came back without its latest writes."""
+        """How often the producers of this handle noticed that a site came back without its latest writes."""
         return self._exchange.restarts
 
     @property
@@ -71,7 +71,7 @@ class DistributedFilter:
     def close(self) -> None:
         """End the sites for all producers, after their last checkpoints, if this handle started them.
 
-        A handle that was connected, copied or pickled only leaves them. To end sites that it did not start, close
+        A handle that was connected, copied or pickled only disconnects. To end sites that it did not start, close
         `sites` itself.
         """
         self._exchange.close()

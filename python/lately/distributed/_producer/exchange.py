@@ -1,4 +1,4 @@
-"""What a producer sends and receives: counted, with a warning or an error for each site that fails."""
+"""The messages of a producer, counted, with a warning or an error for each site that fails."""
 
 import sys
 import threading
@@ -13,27 +13,27 @@ from lately._core import OverfullWarning
 from lately.distributed._sites.errors import SupersededError
 from lately.distributed._sites.interface import Failed, Lease, Message, Record, Sites, Traffic
 
-# Leases that a producer takes for one batch: a lease is lost if it lasts longer than the sites allow.
+# Number of leases that a producer takes for one batch. A lease that lasts longer than the sites allow is lost.
 LEASES = 10
 
 _Done = TypeVar("_Done")
 
 
 class FailedSitesWarning(RuntimeWarning):
-    """A site does not answer, and until it does, keys are decided without it; or it has lost what it last wrote."""
+    """A site does not answer, so that keys are decided without it, or has lost its latest writes."""
 
 
 class FailedSitesError(RuntimeError):
-    """Sites did not answer, and nothing was guessed in their place.
+    """Raised if sites do not answer and their answers are not guessed.
 
     Attributes
     ----------
     failed : tuple of Failed
         The sites, and why.
     number : int or None
-        The batch may be with some of the sites: send the same keys with this ``number`` until it is answered. Keys of a
-        batch that is given up may count as seen later, though no producer was answered that they are new. None if
-        nothing was written.
+        Number of the batch, which some of the sites may have. Send the same keys with this ``number`` until the batch
+        is answered. If it is given up, its keys may count as seen although no producer got the answer that they are
+        new. None if nothing was written.
     """
 
     def __init__(self, failed: Sequence[Failed], number: int | None = None) -> None:
@@ -47,7 +47,7 @@ class FailedSitesError(RuntimeError):
 
 
 class Exchange:
-    """A producer's way to its sites: counts `traffic`, and `restarts`, how often a site lacked what it had answered.
+    """Sends the messages of a producer; counts `traffic`, and in `restarts` how often a site lost its latest writes.
 
     If it is `strict`, a site that fails is an error.
     """
@@ -55,7 +55,7 @@ class Exchange:
     def __init__(self, sites: Sites, *, strict: bool) -> None:
         self.sites, self.strict = sites, strict
         self.traffic = Traffic(0, 0, 0, 0, np.zeros(len(sites), dtype=np.int64))
-        # Sites that did not answer their last message, each with the moment at which its outage began.
+        # The sites that did not answer their last message, each with the moment at which its outage began.
         self.failed: dict[int, Failed] = {}
         self._incarnations = dict(sites.incarnations)
         self.restarts = 0
@@ -64,9 +64,9 @@ class Exchange:
         self._lock = threading.Lock()
 
     def call(self, messages: Sequence[Message]) -> list[Any]:
-        """Send messages (`Sites.call`); warn of each site that fails, once until it answers again, or that lost writes.
+        """Send messages (`Sites.call`). Warn of a site that fails, once until it answers again, or that lost writes.
 
-        If it is strict, there is a `FailedSitesError` instead of the warning.
+        If the exchange is strict, a site that fails raises `FailedSitesError` instead.
         """
         self._check()
         answers = self.sites.call(messages)
@@ -91,7 +91,7 @@ class Exchange:
 
     @contextmanager
     def lease(self, record: Record | None = None) -> Iterator[Lease]:
-        """Take the lease (`Sites.lease`); warn if a batch may have been cut off whose record is lost."""
+        """Take the lease (`Sites.lease`). Warn if a batch may have been cut off and its record is lost."""
         self._check()
         with self.sites.lease(record) as lease:
             if lease.doubtful:
@@ -102,13 +102,13 @@ class Exchange:
             yield lease
 
     def warn_of_overfull(self) -> None:
-        """Warn once of each site that holds more than planned."""
+        """Warn once of each site that holds more keys than planned."""
         for site in sorted(self.sites.overfull.keys() - self._overfull):
             self._overfull.add(site)
             _warn(f"site {site}: {self.sites.overfull[site]}", OverfullWarning)
 
     def close(self) -> None:
-        """Send nothing any more; the sites stay."""
+        """Stop sending. The sites keep running."""
         self._closed = True
 
     def _check(self) -> None:
@@ -117,7 +117,7 @@ class Exchange:
 
 
 def _warn(message: str, category: type[Warning] = FailedSitesWarning) -> None:
-    """Warn, and show the user's line."""
+    """Warn, with the place of the user's call."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals["__name__"].startswith(("lately.distributed.", "contextlib")):
         frame, level = frame.f_back, level + 1
@@ -125,9 +125,9 @@ def _warn(message: str, category: type[Warning] = FailedSitesWarning) -> None:
 
 
 def until_done(act: Callable[[bool], _Done], *, again: bool) -> _Done:
-    """Write a batch, again if another producer got the lease meanwhile; raise a `SupersededError` after too often.
+    """Write a batch, and try again if another producer got the lease; raise `SupersededError` after `LEASES` attempts.
 
-    `act` is given whether the batch may have been sent before: what was set then is known by its request.
+    `act` gets whether the batch may have been sent before. Sites know by the request what was set then.
     """
     for _ in range(LEASES - 1):
         try:

@@ -1,4 +1,4 @@
-"""A producer, whatever it sends keys to: it reads them and their times, numbers its batches, and writes them once."""
+"""Producers: read keys and times, number the batches, and write each batch once."""
 
 import sys
 import threading
@@ -23,19 +23,19 @@ Verdicts: TypeAlias = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 _Answer = TypeVar("_Answer")
 
 
-# Most attempts whose calls are counted at once. One process runs fewer: they are the threads of its actor.
+# Greatest number of attempts whose calls are counted at once. A process runs fewer: they are its actor's threads.
 ATTEMPTS = 4096
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """A run of a task, or of a method of an actor: a name that is the same in each run, and which run it is, from 0."""
+    """A run of a task, or of an actor's method: its name, the same in each run, and the number of the run, from 0."""
 
     task: str
     number: int
 
     def next_call(self, number: int | None = None) -> int:
-        """Count a call that writes, from 1 on: the next, or one with a number of its own."""
+        """Return the number of a call that writes, from 1 on: the given one, or one more than the last."""
         with _lock:
             number = max(_calls.pop(self, 0) + 1, 1) if number is None else number
             _calls[self] = number
@@ -44,33 +44,33 @@ class Attempt:
         return number
 
 
-# Of the process, not of a handle: a task may have several handles, and a handle in its code outlives it.
+# These belong to the process, not to a handle: a task may have several handles, and a handle in its code outlives it.
 _calls: OrderedDict[Attempt, int] = OrderedDict()
 _lock = threading.Lock()
 
 
 def running() -> Attempt | None:
-    """Give the attempt that this thread runs; None outside of Ray, in a driver, and as far as is known.
+    """Return the attempt that this thread runs; None outside of Ray, in a driver, or if it is unknown.
 
-    A thread that a task has started has a task of its own, by chance, which Ray does not run again.
+    A thread that a task starts has a random task of its own, which Ray does not run again.
     """
     ray = sys.modules.get("ray")
     if ray is None or not ray.is_initialized():
         return None
     worker = ray.get_runtime_context().worker
-    # A driver has no task, and Ray would warn it.
+    # A driver has no task, and Ray would issue a warning.
     if worker.mode != ray.WORKER_MODE:
         return None
-    # Ray's context has the task, but not which run of it this is.
+    # Ray's context has the task, but not the number of its run.
     return Attempt(worker.current_task_id.hex(), worker.core_worker.get_current_task_attempt_number())
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Keys, when they were seen in nanoseconds since 1970 (None is now), and what the batch is known by.
+    """A batch of keys: hashes, times in nanoseconds since 1970 (None is now), and how sites identify it.
 
-    `latest` is the latest moment that the producer has seen before it. The number is 0 if the batch only queries.
-    `again` means that it may have been sent before. `offsets` are the places of the keys; None is one after the other.
+    `latest` is the latest moment that the producer has seen before. `number` is 0 if the batch only queries. `again`
+    means that it may have been sent before. `offsets` are the places of the keys in the batch; None is 0 to n - 1.
     """
 
     hashes: NDArray[np.uint64]
@@ -86,7 +86,7 @@ class Batch:
         return len(self.hashes)
 
     def request(self, rows: NDArray[np.int64] | None = None) -> RequestId | None:
-        """Make the request of rows, by default of all; None if the batch only queries."""
+        """Return the request for some rows, by default for all; None if the batch only queries."""
         if not self.number:
             return None
         rows = np.arange(len(self)) if rows is None else rows
@@ -94,11 +94,11 @@ class Batch:
 
 
 class Producer:
-    """Numbers, reads and writes the batches of a handle, one after the other; `number` is that of the last.
+    """Reads, numbers and writes the batches of a handle, one after the other; `number` is that of the last batch.
 
-    `like` reads times and rejects them as the filter would. A producer with a name needs a number for each batch, since
-    a later process may send its last batch again. One without that runs in a Ray task is named after the task and the
-    count of the task's calls: when Ray runs the task again, its first call is the first call again.
+    `like` reads times and rejects them as the filter would. A producer with a name needs a number for each batch,
+    because a later process may send its last batch again. A producer without a name that runs in a Ray task is named
+    after the task and the count of the task's calls. When Ray runs the task again, each call thus has its first name.
     """
 
     def __init__(self, like: FilterSpec, name: str | None) -> None:
@@ -106,7 +106,7 @@ class Producer:
         self._named, self._name = name is not None, name or uuid.uuid4().hex
         self._attempt: Attempt | None = None
         self.number = 0
-        # The latest moment so far, in nanoseconds, and that before the last batch, which may come again.
+        # The latest moment so far, in nanoseconds, and the one before the last batch, which may come again.
         self._latest: int | None = None
         self._before: int | None = None
         self._writing = threading.Lock()
@@ -118,14 +118,14 @@ class Producer:
         return self._name if attempt is None else f"task {attempt.task}"
 
     def query(self, keys: Any, at: Any) -> Batch:
-        """Read a batch of a query, or reject it."""
+        """Read a batch for a query, or raise the error that rejects it."""
         hashes, latest = hash_keys(keys, seed=self._seed), self._latest
         return Batch(hashes, self._like.moments(at, len(hashes), latest=latest, new=False), latest)
 
     def write(
         self, keys: Any, at: Any, number: int | None, offsets: Any, act: Callable[[Batch], _Answer], nothing: _Answer
     ) -> _Answer:
-        """Read a batch, or reject it, and write it by `act`. `nothing` answers an empty batch."""
+        """Read a batch and write it by `act`, or reject it. An empty batch gets the answer `nothing`."""
         with self._writing:
             hashes = hash_keys(keys, seed=self._seed)
             where = None if offsets is None else _offsets(offsets, len(hashes))
@@ -146,7 +146,7 @@ class Producer:
                 error.add_note(f"Some sites may have this batch: send it again with number={number}.")
                 raise
             if moments is None:
-                # Sites have taken it as of now, by clocks of their own.
+                # The sites inserted it at the present time, by clocks of their own.
                 self._reach(time.time_ns())
             return answer
 
@@ -166,12 +166,12 @@ class Producer:
         again, number = number is not None, None if number is None else int(number)
         if attempt is None:
             return self._name, self.number + 1 if number is None else number, again
-        # Each call is a producer of its own, so that the sites remember the earlier ones too.
+        # Each call is a producer of its own, so that sites remember the earlier calls too.
         number = attempt.next_call(number)
         return f"task {attempt.task} call {number}", number, again or attempt.number > 0
 
     def _reach(self, moment: int) -> None:
-        """Note a moment that has been seen."""
+        """Record a moment that a batch has reached."""
         self._latest = moment if self._latest is None else max(self._latest, moment)
 
 

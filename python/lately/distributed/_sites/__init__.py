@@ -1,1 +1,1 @@
-"""Sites: where cells are, how messages reach them, how they fail and restart."""
+"""Sites: where cells are, how messages reach them, and how they fail and restart."""

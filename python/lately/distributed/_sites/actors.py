@@ -1,4 +1,4 @@
-"""The actors of a filter on Ray: what runs in them."""
+"""The actors of a filter on Ray, which hold its sites or grant its lease."""
 
 import asyncio
 import threading
@@ -18,17 +18,17 @@ from lately.distributed._sites.site import Maker, Site
 
 # Number of the actor that grants the lease.
 LEASE_ACTOR = -1
-# Seconds between two tries of a process that may have been replaced. A call of Ray waits in it until it reaches the
-# cluster again, or ends; then Ray calls its successor.
+# Seconds between two attempts at a process that may have been replaced. A call of Ray waits in that process until it
+# reaches the cluster again, or ends; then Ray calls its successor.
 PAUSE = 0.1
 
 
 @dataclass(frozen=True)
 class Spec:
-    """What an actor has of its filter.
+    """What an actor gets of its filter.
 
-    `filter` is the prefix of the actors' names in the cluster's store, `secret` that from which the keys of ports are
-    derived (`key_of`), and `shares` has the sites of each actor.
+    `filter` is the prefix of the actors' names in the cluster's store, `secret` the bytes that the keys of ports are
+    derived from (`key_of`), and `shares` the numbers of the sites of each actor.
     """
 
     filter: str
@@ -38,7 +38,7 @@ class Spec:
 
 
 class _Actor:
-    """A process that answers by a port and by calls of Ray."""
+    """A process that answers requests on a port, and calls of Ray."""
 
     def __init__(self, spec: Spec, number: int) -> None:
         self._spec, self._number = spec, number
@@ -54,21 +54,21 @@ class _Actor:
 
 
 class SiteActor(_Actor):
-    """Some of the sites of a filter."""
+    """An actor that holds some of the sites of a filter."""
 
     def __init__(self, spec: Spec, number: int, makers: Mapping[int, Maker]) -> None:
         super().__init__(spec, number)
         self._makers, self._sites = makers, dict[int, Site]()
         self._lock = threading.Lock()
         for site in self._makers:
-            # A site that cannot be made reports the error at each call, and is tried again: its checkpoint may be out
-            # of reach for a while.
+            # A site that cannot be made reports the error at each call, and is tried again, because its checkpoint may
+            # be out of reach for a while.
             with suppress(Exception):
                 self._site(site)
         self._listen(lambda request: self._call(*request))
 
     def call(self, method: str, *requests: tuple[int, Sequence[Any]]) -> tuple[list[Any], Address | None]:
-        """Answer the messages of some sites; return the answer of each site, or its error, and the port."""
+        """Pass messages to some sites; return the answer of each site, or its error, and the port."""
         while True:
             with suppress(ReplacedError):
                 return self._call(method, *requests), self._port
@@ -95,7 +95,7 @@ class SiteActor(_Actor):
             raise ValueError(f"a port of sites has no {method!r}")
         self._incarnation.check()
         answers = [self._answer(*request) for request in requests]
-        # Again, since this process may have stood still meanwhile.
+        # Checked again, because this process may have been suspended meanwhile.
         self._incarnation.check()
         return answers
 
@@ -131,7 +131,7 @@ class LeaseActor(_Actor):
         return self._spec
 
     async def call(self, method: str, *arguments: Any) -> tuple[list[Any], Address | None]:
-        """Call a method of `LeaseServer`; return its answer, as the one entry of a list, and the port."""
+        """Call a method of `LeaseServer`; return its answer, as the only entry of a list, and the port."""
         if not self._open:
             self._open, loop = True, asyncio.get_running_loop()
             self._listen(lambda request: asyncio.run_coroutine_threadsafe(self._of(*request), loop).result())
@@ -145,6 +145,6 @@ class LeaseActor(_Actor):
             raise ValueError(f"the lease has no {method!r}")
         self._incarnation.check()
         answer = await getattr(self._lease, method)(*arguments)
-        # Again, since it may have waited until a successor grants the lease.
+        # Checked again, because a successor may have granted the lease while this process waited.
         self._incarnation.check()
         return [answer]

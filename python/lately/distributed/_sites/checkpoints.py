@@ -1,10 +1,10 @@
-"""The saved form of a site: its checkpoint, and the replay log of what it wrote since, appended before it answers.
+"""The saved form of a site: a checkpoint, and a replay log of later writes, each logged before it is answered.
 
-A log is a row of *groups*, each written and synced at once: a head, and frames (`frames.py`), one for each record:
+A log is a sequence of *groups*, each written and synced at once: a head, and frames (`frames.py`), one for each record:
 ``[method, columns, options, request, heard, answers]``. They hold what was new to the site, so that the same calls in
 the same order give the same cells. A head is `MAGIC`, the number of bytes after it, their BLAKE2b sum of 16 bytes, and
-that of the head itself, so that a length that is damaged is not taken for a group that was cut off. A checkpoint is a
-group of one record, which is a list of a mapping.
+the sum of the head itself, so that a damaged length is not taken for a group that was cut off. A checkpoint is a group
+of one record, which is a list of a mapping.
 """
 
 import json
@@ -28,11 +28,12 @@ class TakenOverError(RuntimeError):
 
 
 class Checkpoints:
-    """The checkpoints of a run: what it finds, and what it saves. A run that was taken for dead cannot replace them.
+    """The checkpoints of one run of a site: those that it finds, and those that it saves.
 
-    A run begins by a claim: a few bytes under the site's name. Its checkpoints have a name of their own, so that a
-    write of an earlier run that comes late replaces nothing. A run reads the claim after it has saved, and before it
-    answers. So either it finds that a later run has started, or that one finds what was saved.
+    A run that was taken for dead cannot replace them. A run begins by a claim: a few bytes under the site's name. Its
+    checkpoints have a name of their own, so that a late write of an earlier run replaces nothing. A run reads the claim
+    after it has saved, and before it answers. So either it finds that a later run has started, or the later run finds
+    what was saved.
 
     Attributes
     ----------
@@ -41,15 +42,15 @@ class Checkpoints:
     log : int
         Number of the log that follows the latest checkpoint of this run; 0 before the first.
     incarnation : int
-        The same in runs between which nothing was lost that had been answered.
+        A number that is the same in consecutive runs if no write was lost that had been answered.
     lost : bool
-        Whether something may have been. It cannot if each run is `whole`: it saves every answer before it is sent.
+        Whether such a write may be lost. None is in `whole` runs, which save every answer before it is sent.
     """
 
     def __init__(self, store: Store, name: str, *, whole: bool) -> None:
         self._store, self._name = store, name
         before = self._claim()
-        # Numbers of the clock differ for runs that begin at the same time.
+        # Clock readings may be equal for runs that begin at the same time.
         self._run = max(time.time_ns(), before.get("run", 0) + 1)
         self._older: list[int] = [before["run"], *before["older"]] if before else []
         self.lost = not before.get("whole", True)
@@ -61,12 +62,12 @@ class Checkpoints:
                 self.data, self._found = data, run
                 break
         self.log = 0
-        # What the next checkpoint makes superfluous.
+        # The files that the next checkpoint makes superfluous.
         self._stale = [self._at(run) for run in self._older]
 
     def logs(self, first: int) -> Iterator[bytes]:
-        """Read the logs that follow the checkpoint of the runs before; its own is the `first`."""
-        # One before it was not removed, if that run ended at the wrong moment.
+        """Read the logs that follow the checkpoint of the earlier runs, from number `first` on."""
+        # The log before it was not removed if that run ended at the wrong moment.
         self._stale.append(self._log(self._found, first - 1))
         while (data := self._store.read(self._log(self._found, first))) is not None:
             self._stale.append(self._log(self._found, first))
@@ -74,7 +75,7 @@ class Checkpoints:
             first += 1
 
     def save(self, data: bytes, log: int) -> None:
-        """Replace the checkpoint, and what was logged before it; log number `log` follows it."""
+        """Replace the checkpoint and the logs before it; log number `log` follows it."""
         self._check()
         self._store.write(self._at(self._run), data)
         self._check()
@@ -84,14 +85,14 @@ class Checkpoints:
             self._store.remove(name)
 
     def append(self, data: bytes) -> bool:
-        """Append to the log; return False where the store has none."""
+        """Append to the log; return False if the store cannot append."""
         self._check()
         done = self._store.append(self._log(self._run, self.log), data)
         self._check()
         return done
 
     def end(self) -> None:
-        """Note that all is saved that was answered."""
+        """Record that everything that was answered is saved."""
         self._check()
         self._write(whole=True)
 
@@ -111,7 +112,7 @@ class Checkpoints:
                 return claim
         except (ValueError, AttributeError):
             pass
-        raise ValueError(f"{self._name} is no site's, or one's of an earlier version: it begins with {data[:16]!r}")
+        raise ValueError(f"{self._name} is not the claim of a site of this version: it begins with {data[:16]!r}")
 
     def _write(self, *, whole: bool) -> None:
         claim = {"run": self._run, "older": self._older, "incarnation": self.incarnation, "whole": whole}
@@ -120,7 +121,7 @@ class Checkpoints:
     def _check(self) -> None:
         claim = self._claim()
         if not claim:
-            # Not written again: behind a folder that is not mounted at the moment the checkpoints would be lost.
+            # Not written again: if the folder is not mounted at the moment, the checkpoints behind it would be lost.
             raise FileNotFoundError(
                 f"{self._name} is missing beside its checkpoints: mount their folder, or restore it, and send again"
             )
@@ -146,7 +147,7 @@ def pack(state: State) -> bytes:
 
 
 def unpack(data: bytes) -> State:
-    """Read a checkpoint; nothing in it is ever executed. One that is damaged is a ValueError."""
+    """Read a checkpoint, and execute nothing in it; raise `ValueError` if it is damaged."""
     if not data.startswith(MAGIC):
         raise ValueError(f"this is no checkpoint of a site: it begins with {data[:16]!r}")
     match list(records(data)):
@@ -156,9 +157,9 @@ def unpack(data: bytes) -> State:
 
 
 def records(log: bytes) -> Iterator[Any]:
-    """Read the records of a log. A group that was cut off while it was written ends it: it was not answered.
+    """Read the records of a log. A group that was cut off while it was written ends the log: it was not answered.
 
-    Any other damage is a ValueError.
+    Other damage raises `ValueError`.
     """
     start = 0
     while start < len(log):
@@ -167,7 +168,7 @@ def records(log: bytes) -> Iterator[Any]:
         good = magic == MAGIC and _sum(head) == log[start + _HEAD.size : start + _WHOLE]
         data = memoryview(log)[start + _WHOLE : start + _WHOLE + length] if good else memoryview(b"")
         if not good or _sum(data) != checked:
-            # Of what is cut off a file system may have the length already, and zeros in its place.
+            # After a crash a file system may have the full length of a group that was cut off, and zeros in its place.
             torn = start + _WHOLE + length >= len(log) if good else len(log[start:].rstrip(b"\0")) < _WHOLE
             if torn:
                 return

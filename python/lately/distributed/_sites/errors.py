@@ -4,27 +4,27 @@ from typing import Any
 
 
 class SupersededError(RuntimeError):
-    """Another producer has had the lease since: read again, then write."""
+    """Raised if another producer has had the lease since: read again, then write."""
 
 
 class ReplacedError(RuntimeError):
-    """The process may have been replaced by another, which has its sites: call that one."""
+    """Raised by a process that may have been replaced by another, which has its sites: call that one."""
 
 
 class CheckpointError(RuntimeError):
-    """A site cannot write its checkpoints, and accepts no keys until it can.
+    """Raised while a site cannot write its checkpoints; until it can, it accepts no keys.
 
-    The batch may be with some of the sites. Once the place of the checkpoints is writable again, send the same keys
-    with the same ``number``: they get the answers of one batch that was sent once.
+    Some of the sites may have the batch. Once the checkpoints are writable again, send the same keys with the same
+    ``number``: they get the answers that one sending would have got.
     """
 
 
 class ForgottenError(RuntimeError):
-    """A batch came again whose answers a site no longer remembers."""
+    """Raised for a batch that comes again after a site has forgotten its answers."""
 
 
 class TooManyProducersError(RuntimeError):
-    """A site would have to forget a producer that may yet send its batch again."""
+    """Raised if a site would have to forget a producer that may still send its batch again."""
 
 
 _OWN = (CheckpointError, ForgottenError, ReplacedError, SupersededError, TooManyProducersError)
@@ -37,6 +37,6 @@ def refusal(error: Exception) -> dict[str, Any]:
 
 
 def raised(error: list[str]) -> Exception:
-    """Decode an error; one of an unknown type becomes a RuntimeError that names it."""
+    """Decode an error; one of an unknown type becomes a `RuntimeError` that names the type."""
     name, message = error
     return _ERRORS[name](message) if name in _ERRORS else RuntimeError(f"{name}: {message}")

@@ -1,8 +1,8 @@
-"""Frames: arrays, and JSON that describes them, as bytes; on the wire and in logs.
+"""Frames: arrays and the JSON that describes them, as bytes for connections and logs.
 
 A frame is two little-endian 64-bit lengths, then that many bytes of JSON, then that many bytes of arrays. In the JSON
 an array is ``{"dtype": "<i4", "shape": [n]}``; the bytes of all arrays follow in the order in which they are named,
-each filled up to a multiple of 8. Types are those of numbers and bools. Nothing that is read is executed or unpickled.
+each padded to a multiple of 8. Arrays are of numbers or bools. Nothing that is read is executed or unpickled.
 """
 
 import json
@@ -18,7 +18,7 @@ Buffer = bytes | memoryview
 
 
 def framed(value: Any) -> list[Buffer]:
-    """Make the frame of lists, mappings, text, numbers, and arrays in them."""
+    """Encode lists, mappings, text, numbers, and arrays in them, as a frame."""
     arrays: list[Buffer] = []
 
     def named(array: Any) -> Any:
@@ -36,7 +36,7 @@ def framed(value: Any) -> list[Buffer]:
 
 
 def opened(head: bytes | bytearray, arrays: bytes | bytearray | memoryview) -> Any:
-    """Make again what `framed` was given; tuples are lists. What is no frame is a ValueError."""
+    """Decode a frame into what `framed` encoded, with lists for tuples; raise `ValueError` for other bytes."""
     taken = 0
 
     def made(found: dict[str, Any]) -> Any:

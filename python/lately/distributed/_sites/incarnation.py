@@ -1,9 +1,9 @@
-"""Incarnations of an actor: at most one of them answers, also where the cluster has lost sight of an earlier one.
+"""Incarnations of an actor: at most one of them answers, even if the cluster has lost track of an earlier one.
 
-When a node is cut off, Ray starts its actors again elsewhere while their old processes may live on. So each process of
+When a node is cut off, Ray starts its actors again elsewhere, while their old processes may live on. So each process of
 an actor claims a number in the key-value store of the cluster, and compares it every `CONFIRM` seconds. A process that
-finds a later number ends itself. A process that has not compared for `TRUST` seconds, because it stood still or cannot
-reach the cluster, answers nothing. Its successor waits for as long before it begins, unless the old port is closed.
+finds a later number ends itself. A process that has not compared for `TRUST` seconds, because it was suspended or
+cannot reach the cluster, answers nothing. Its successor waits as long before it begins, unless the old port is closed.
 """
 
 import json
@@ -17,9 +17,9 @@ from lately.distributed._ray import imported
 from lately.distributed._sites.errors import ReplacedError
 from lately.distributed._sites.port import Address
 
-# Seconds between two looks at the store.
+# Seconds between two comparisons with the store.
 CONFIRM = 1.0
-# Seconds for which a look holds.
+# Seconds for which a comparison is valid.
 TRUST = 5.0
 
 
@@ -39,7 +39,7 @@ class Incarnation:
             time.sleep(TRUST)
 
     def publish(self, port: Address | None) -> None:
-        """Store the address of the port, by which a successor finds out whether this process has ended."""
+        """Store the address of the port, which shows a successor whether this process has ended."""
         _store()._internal_kv_put(self._key(self.number), json.dumps(port), overwrite=True)
 
     def check(self) -> None:
@@ -62,7 +62,7 @@ class Incarnation:
             time.sleep(CONFIRM)
 
     def _predecessor_ended(self) -> bool:
-        """Return whether the port of the process before is closed on a node that is there."""
+        """Return whether the predecessor's port is closed on a node that is reachable."""
         port = json.loads(_store()._internal_kv_get(self._key(self.number - 1)) or b"null")
         if port is None:
             return False

@@ -1,4 +1,4 @@
-"""What a distributed filter needs from its sites, wherever they are: messages, failures, the lease."""
+"""The interface between a distributed filter and its sites: messages, failures and the lease."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lately.distributed._sites.results import RequestId
 # Version of messages between sites and producers, and of the manifest.
 PROTOCOL = 6
 
-# A batch that is about to be written, of Python's and NumPy's types.
+# The record of a batch that is about to be written, of Python's and NumPy's types.
 Record = tuple[Any, ...]
 
 
@@ -40,16 +40,16 @@ class Message:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of its arrays."""
+        """Bytes of the arrays."""
         index = 0 if self.request is None or self.request.index is None else self.request.index.nbytes
         return index + sum(column.nbytes for column in self.columns)
 
 
 @dataclass(frozen=True)
 class Failed:
-    """In place of an answer: the site did not answer within its deadline. What it did is unknown.
+    """Takes the place of an answer if a site did not answer within its deadline. What the site did is unknown.
 
-    `since` is when it first did not answer, in seconds since 1970: the same through one outage.
+    `since` is when the site first did not answer, in seconds since 1970. It is the same throughout one outage.
     """
 
     site: int
@@ -59,7 +59,7 @@ class Failed:
 
 @dataclass
 class Traffic:
-    """What has been sent, and what came back.
+    """Counts of messages sent and answers received.
 
     Attributes
     ----------
@@ -92,13 +92,13 @@ class Traffic:
 
 @dataclass
 class Lease:
-    """A producer's right to write, while no other has it.
+    """The right of a producer to write, while no other producer has it.
 
-    `fence` is its number: a site that has had a message of a later lease refuses those of this one. `left` is the
-    record of a lease that ended before its batch was complete; the holder of the next one completes it first, and the
-    record with which it was taken is not kept. `newest` is the newest generation written under the leases before, or
-    None if that is not known; the holder sets it to what it has written. `doubtful` means that a batch may have been
-    cut off whose record is lost.
+    `fence` is the number of the lease: a site that has had a message of a later lease rejects messages of this one.
+    `left` is the record of a lease that ended before its batch was complete. The holder of the next lease completes
+    that batch first, and the record with which it took the lease is not kept. `newest` is the newest generation written
+    under earlier leases, or None if it is unknown; the holder sets it to what it has written. `doubtful` means that a
+    batch may have been cut off and its record is lost.
     """
 
     fence: int
@@ -108,7 +108,7 @@ class Lease:
     keep: Callable[[Record, int | None], None]
 
     def hold(self, record: Record) -> None:
-        """Keep a record before it is written, until its batch is complete."""
+        """Store the record of a batch before it is written, until the batch is complete."""
         self.keep(record, self.newest)
 
 
@@ -116,8 +116,8 @@ class Sites(Protocol):
     """Sites, by number: in this process (`LocalSites`) or as actors (`RaySites`).
 
     `connected` means that they were started elsewhere: a filter that is closed then leaves them running. `incarnations`
-    has that of the latest answer of each site (`Site.incarnation`); a new one means that the site was made again, and
-    lacks what it had last answered. `overfull` has warnings of sites that hold more than planned (`Site.overfull`).
+    has the latest `Site.incarnation` of each site. A new one means that the site was made again, and lacks its latest
+    writes. `overfull` has the warnings of sites that hold more keys than planned (`Site.overfull`).
     """
 
     connected: bool
@@ -129,22 +129,22 @@ class Sites(Protocol):
     def call(self, messages: Sequence[Message]) -> list[Any]:
         """Send messages, all at once, and return the answer to each, or `Failed`.
 
-        A site gets the messages of one call in order. An error that a site raises is raised here, once all have
-        answered; so is a RuntimeError if the sites are closed, or one is gone that cannot come back.
+        A site gets the messages of one call in order. If a site raises an error, it is raised here once all sites have
+        answered. A RuntimeError is raised if the sites are closed, or if one is gone that cannot come back.
         """
 
     def lease(self, record: Record | None = None) -> AbstractContextManager[Lease]:
         """Wait until no other producer has the lease, and take it: ``with sites.lease() as lease``.
 
-        With a `record`, that is held from the beginning, unless another is left. A lease that takes too long may be
-        given to another producer; the sites then raise a `SupersededError`: read again, and write, under a new lease.
+        With a `record`, that is stored from the beginning, unless `left` has another. A lease that takes too long may
+        be given to another producer; the sites then raise `SupersededError`. Read again, and write under a new lease.
         """
 
     def status(self) -> list[dict[str, Any] | Failed]:
         """Return the state of each site (`Site.status`)."""
 
     def kill(self, site: int) -> None:
-        """Kill a site abruptly, as a crash does. Whether it restarts is up to the sites."""
+        """Kill a site abruptly, as a crash does. The sites decide whether it restarts."""
 
     def close(self) -> None:
         """Let the sites write their last checkpoints, and end them for all who use them."""

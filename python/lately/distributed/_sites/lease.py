@@ -1,8 +1,8 @@
-"""The lease: where the cells of a key lie on several sites, one producer writes at a time.
+"""The lease: if the cells of a key lie on several sites, one producer writes at a time.
 
-An actor grants it. The batch of the holder is recorded with the actor before any site is written to, so that the next
-holder completes a batch whose producer died. The record is also with the holder. If the actor dies, the holder goes on,
-and registers again with the restarted actor, which grants no lease before `GRACE` seconds are over.
+An actor grants it. The holder's batch is recorded with the actor before any site is written to, so that the next holder
+completes a batch whose producer died. The holder has the record too. If the actor dies, the holder continues, and
+registers again with the restarted actor, which grants no lease before `GRACE` seconds are over.
 """
 
 import asyncio
@@ -23,23 +23,22 @@ GRACE = LEASE
 RENEW = 0.5
 # Seconds that a renewal waits for an answer. A holder must find the restarted actor within `GRACE`.
 TRY = 1.0
-# Deadlines that a lease lasts at most: to read, to write, and one spare.
+# Greatest length of a lease, in deadlines: one to read, one to write, and one spare.
 LONGEST = 3
 
 
 class LeaseServer:
     """Grants the lease to one producer at a time.
 
-    Above 1, the `incarnation` of its process means that a lease may be under way; fences of a later process are higher.
-    A lease that is not renewed ends after some `seconds`. A producer that has not noticed is refused by the sites,
-    which compare fences.
+    If the `incarnation` of its process is above 1, a lease may be under way; fences of a later process are higher. A
+    lease that is not renewed ends after `seconds`. The sites compare fences, and reject later messages under it.
     """
 
     def __init__(self, incarnation: int = 1, seconds: float = LEASE) -> None:
         self._seconds = seconds
         self._changed = asyncio.Condition()
         self._granted = incarnation << 32
-        # The fence of the latest lease, and until when it lasts.
+        # The fence of the latest lease, and the moment at which that lease ends.
         self._fence, self._until = 0, 0.0
         self._doubtful = incarnation > 1
         self._grace = time.monotonic() + GRACE if self._doubtful else 0.0
@@ -49,8 +48,8 @@ class LeaseServer:
     async def take(self, *record: Any) -> tuple[int, Record | None, int | None, bool]:
         """Wait for the lease and grant it: return the first fields of `Lease`.
 
-        The fence is 0 after waiting in vain for as long as a lease lasts, so that no call hangs. Unless a record is
-        left, `record` is kept.
+        The fence is 0 if the wait has lasted as long as a lease may, so that no call hangs. `record` is stored, unless
+        an earlier record is left.
         """
         end = time.monotonic() + self._seconds
         async with self._changed:
@@ -75,14 +74,14 @@ class LeaseServer:
             return current
 
     async def hold(self, fence: int, newest: int | None, *record: Any) -> bool:
-        """Keep the record of a lease until its batch is complete; return whether it is the current lease."""
+        """Store the record of a lease until its batch is complete; return whether it is the current lease."""
         async with self._changed:
             if current := self._registered(fence):
                 self._record, self._newest = record or None, newest
             return current
 
     async def give(self, fence: int, newest: int | None, done: bool) -> bool:
-        """End a lease, whose record is left to the next unless the batch is `done`; return whether it was current."""
+        """End a lease, whose record goes to the next unless the batch is `done`; return whether it was current."""
         async with self._changed:
             if current := self._registered(fence):
                 if done:
@@ -103,8 +102,8 @@ class LeaseServer:
 def leased(call: Callable[..., Any], deadline: float, record: Record | None) -> Iterator[Lease]:
     """Take a lease; see `Sites.lease`.
 
-    ``call(seconds, method, *arguments)`` calls a method of the server. It raises a `ConnectionError` where the server
-    does not answer, and a RuntimeError once it is gone for good.
+    ``call(seconds, method, *arguments)`` calls a method of the server. It raises `ConnectionError` if the server does
+    not answer, and `RuntimeError` if it is gone for good.
     """
 
     def insist(seconds: float, method: str, *arguments: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Sites in this process: the same routing, fast to test, and the way to try out failures."""
+"""Sites in this process, for tests and for trying out failures."""
 
 import threading
 import time
@@ -17,11 +17,11 @@ class LocalSites:
     Parameters
     ----------
     makers : sequence of callable
-        Each makes a site.
+        Each makes one site.
 
     Notes
     -----
-    Nothing fails here by itself. A site that is killed stays so until `restart`.
+    Nothing fails here by itself. A site that is killed stays dead until `restart`.
     """
 
     connected = False
@@ -76,7 +76,7 @@ class LocalSites:
             self._left = record if left is None else left
             lease = Lease(fence, left, self._newest, False, keep)
             yield lease
-            # Not after an error: then what is held is left to the next.
+            # Not after an error: the next lease then gets the record.
             if fence == self._fence:
                 self._left, self._newest = None, lease.newest
 

@@ -1,4 +1,4 @@
-"""Ports: how batches travel between a producer and an actor. All else between them goes by calls of Ray.
+"""Ports, by which batches travel between a producer and an actor. Everything else travels by calls of Ray.
 
 *Handshake.* The listener sends `GREETING` and 32 random bytes. The producer replies with 32 random bytes of its own and
 the HMAC-SHA256 of ``b"producer"`` and both, the listener with that of ``b"site"`` and both. The key belongs to one
@@ -7,9 +7,10 @@ actor (`key_of`) and is derived from a secret of the filter, which travels with 
 *Messages* are frames (`frames.py`). A request is a list, ``[method, argument, ...]``; the answer is what the method
 returns, or ``{"error": [type, message]}``. Requests of one connection are answered in order.
 
-*Limits.* Before the handshake a listener reads 64 bytes and no more, within `PATIENCE`, from at most `STRANGERS`
-connections at a time; the oldest gives way to the next. After it, no frame is larger than `LARGEST`, and a peer that
-sends or reads a frame more slowly than `SLOWEST` is dropped. Nothing that is read is unpickled or executed.
+*Limits.* Before the handshake a listener reads 64 bytes and no more, within `PATIENCE` seconds, from at most
+`STRANGERS` connections at a time; the oldest is closed for a new one. After the handshake, no frame is larger than
+`LARGEST`, and a peer that sends or reads a frame more slowly than `SLOWEST` is dropped. Nothing that is read is
+unpickled or executed.
 """
 
 import atexit
@@ -32,19 +33,19 @@ from lately.distributed._sites.interface import PROTOCOL
 
 # Host and port.
 Address = tuple[str, int]
-# First bytes of a listener: what it is, and the version that it speaks.
+# First bytes that a listener sends: what it is, and its version.
 GREETING = b"lately %02d" % PROTOCOL
 # Random bytes of each side; a proof is as long.
 NONCE = 32
-# Seconds within which a connection must prove that it knows the key.
+# Seconds within which a connection must prove that it has the key.
 PATIENCE = 5.0
-# Most connections that have not proved it yet.
+# Greatest number of connections that have not proved it yet.
 STRANGERS = 64
-# Most bytes of a frame: of its JSON, and of its arrays.
+# Greatest number of bytes of a frame's JSON, and of its arrays.
 LARGEST = (2**26, 2**32)
-# Least bytes a second of a frame, after the first `PATIENCE` seconds.
+# Least number of bytes per second of a frame, after the first `PATIENCE` seconds.
 SLOWEST = 2**20
-# Seconds that a connection may take; then the port may be closed to this machine.
+# Seconds that connecting may take. If it takes longer, this machine may be unable to reach the port.
 CONNECT = 1.0
 # For each actor: its address, the key of its port, and a frame.
 Requests = Mapping[int, tuple[Address, bytes, list[Buffer]]]
@@ -59,7 +60,7 @@ class UnreachableError(ConnectionError):
 
 
 def key_of(secret: bytes, actor: int) -> bytes:
-    """Derive the key of an actor: each has its own, since another actor of the filter may get its port later."""
+    """Derive the key of one actor. Each has its own, because another actor of the filter may get its port later."""
     return hmac.digest(secret, b"actor %d" % actor, "sha256")
 
 
@@ -69,7 +70,7 @@ def proof(key: bytes, role: bytes, theirs: bytes, ours: bytes) -> bytes:
 
 
 def _receive(peer: socket.socket, size: int, end: float) -> bytearray:
-    """Read exactly `size` bytes until the moment `end`; bytes that have arrived are read even after it."""
+    """Read exactly `size` bytes until the moment `end`. Bytes that have arrived are read even after it."""
     data = bytearray(size)
     left = memoryview(data)
     while left:
@@ -85,7 +86,7 @@ def _receive(peer: socket.socket, size: int, end: float) -> bytearray:
 
 
 def _receive_frame(peer: socket.socket, lengths: bytes | bytearray, end: float) -> Any:
-    """Read the rest of a frame; its lengths are checked before memory is allocated."""
+    """Read the rest of a frame. Its lengths are checked before memory is allocated."""
     head, arrays = LENGTHS.unpack(lengths)
     if head > LARGEST[0] or arrays > LARGEST[1]:
         raise ConnectionError(f"a frame of {head} and {arrays} bytes is larger than {LARGEST[0]} and {LARGEST[1]}")
@@ -93,10 +94,10 @@ def _receive_frame(peer: socket.socket, lengths: bytes | bytearray, end: float) 
 
 
 class Listener:
-    """A port that answers requests, with a thread for each connection; an OSError where none can be opened.
+    """A port that answers requests, with a thread for each connection; raises `OSError` if none can be opened.
 
-    It binds no address but `host`, that of this node among the others. Producers must know the key (`key_of`). `answer`
-    is called with a request; what it returns is the answer, what it raises too.
+    It binds only `host`, the address by which other nodes reach this node. Producers must have the key (`key_of`).
+    `answer` is called with a request; the answer is what it returns, or the error that it raises.
     """
 
     def __init__(self, host: str, key: bytes, answer: Callable[[Any], Any]) -> None:
@@ -105,7 +106,7 @@ class Listener:
         # Producers may all come at once, after a restart.
         self._socket = socket.create_server((host, 0), family=family, backlog=512)
         self.address: Address = (host, self._socket.getsockname()[1])
-        # Connections that have proved nothing, the oldest first.
+        # The connections that have proved nothing yet, the oldest first.
         self._strangers: OrderedDict[socket.socket, None] = OrderedDict()
         self._lock = threading.Lock()
         threading.Thread(target=self._accept, name=f"port {self.address[1]}", daemon=True).start()
@@ -115,7 +116,7 @@ class Listener:
             try:
                 peer, _ = self._socket.accept()
             except OSError:
-                # No more files may be open for a while.
+                # The process may open no more files for a while.
                 time.sleep(0.05)
                 continue
             with self._lock:
@@ -136,7 +137,7 @@ class Listener:
                     self._strangers.pop(peer, None)
             if not proved:
                 return
-            # A producer may be silent for days; TCP finds out when its machine is gone.
+            # A producer may be silent for days; TCP notices if its machine is gone.
             peer.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             while True:
                 peer.settimeout(None)
@@ -169,7 +170,7 @@ class Listener:
 
 
 class _Link:
-    """A connection whose ends have proved to each other that both know the key."""
+    """A connection whose ends have proved to each other that both have the key."""
 
     def __init__(self, address: Address, key: bytes, end: float) -> None:
         self._socket = socket.create_connection(address, timeout=max(0.001, end - time.monotonic()))
@@ -187,7 +188,7 @@ class _Link:
 
     @property
     def lost(self) -> bool:
-        """Whether the other end has closed it, or sent bytes that belong to no request."""
+        """Whether the other end has closed the connection, or sent bytes that belong to no request."""
         self._socket.settimeout(0)
         try:
             self._socket.recv(1, socket.MSG_PEEK)
@@ -219,7 +220,7 @@ class _Link:
 
 
 class Links:
-    """A producer's connections, each of which carries one request at a time."""
+    """The connections of a producer. Each carries one request at a time."""
 
     def __init__(self) -> None:
         self._free: dict[tuple[Address, bytes], list[_Link]] = defaultdict(list)
@@ -281,7 +282,7 @@ class Links:
         return answers
 
     def close(self) -> None:
-        """Close all idle connections. A forked process does so too, since two must not speak over one."""
+        """Close all idle connections. A forked process does so too: two processes must not use one connection."""
         for free in list(self._free.values()):
             for link in free:
                 link.close()

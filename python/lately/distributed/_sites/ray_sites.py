@@ -1,7 +1,7 @@
 """Sites on Ray: actors anywhere in the cluster hold them, and are restarted when they die.
 
-Batches travel by the port of an actor where there is one, and all else by calls of Ray, which also carry batches while
-a port cannot be reached or a connection is lost.
+Batches travel by the port of an actor if it has one. Everything else travels by calls of Ray, and so do batches while a
+port cannot be reached or a connection is lost.
 """
 
 import hashlib
@@ -23,56 +23,56 @@ from lately.distributed._sites.lease import leased
 from lately.distributed._sites.port import LINKS, Address, LostError, UnreachableError, key_of
 from lately.distributed._sites.site import Maker
 
-# A site needs memory more than CPU. Ray sends a call again when it has restarted the actor: a site that has acted upon
-# the first answers the second alike (`RequestId`).
+# A site needs memory more than CPU. Ray sends a call again when it has restarted the actor. If a site has processed the
+# first call, it gives the second the same answer (`RequestId`).
 OPTIONS: Mapping[str, Any] = {
     "num_cpus": 0.01,
     "max_restarts": -1,
     "max_task_retries": -1,
     "scheduling_strategy": "SPREAD",
 }
-# Ray finds a name within a namespace; by default each driver has one of its own.
+# Ray finds a name within a namespace. By default each driver has a namespace of its own.
 NAMESPACE = "lately"
 # Seconds for sites to start, to restart, and to save their last checkpoints: a cluster may have to grow.
 START = 300
 # Calls that may wait for the lease.
 PRODUCERS = 10_000
-# Least seconds for calls of Ray, where a connection was lost just before the deadline.
+# Least seconds for calls of Ray, if a connection was lost just before the deadline.
 LEAST = 1.0
 # Seconds for which a port that could not be reached is not tried again.
 REFUSED = 60.0
-# The error of a process that answers nothing.
+# The error of a process that does not answer.
 REPLACED = ReplacedError.__name__
 
 
 class RaySites:
-    """Sites that are held by actors of a Ray cluster.
+    """Sites held by actors of a Ray cluster.
 
     Parameters
     ----------
     makers : sequence of callable
-        Each makes a site, and is pickled to where it runs. It is called there when the actor that holds the site
-        starts, and whenever Ray restarts it: then the site loads its checkpoint.
+        Each makes one site, and is pickled and sent to its actor. The actor calls it when it starts, and whenever Ray
+        restarts the actor: then the site loads its checkpoint.
     actors : int, optional
-        How many actors hold the sites, each as many; the default is one for each site. A filter that was closed may be
-        started again with another number, from its checkpoints.
+        How many actors hold the sites, in equal shares; the default is one for each site. A filter that was closed may
+        be started again with another number, from its checkpoints.
     name : str, optional
         The name by which other producers and later drivers find the sites (`RaySites.connect`). Named sites stay when
         the driver ends, until they are closed; others end with it.
     deadline : float, default 10
         Seconds that a site has to answer. A message to a site that dies meanwhile is sent again, under the same number.
     transport : {"sockets", "ray"}, default "sockets"
-        How batches travel: by a TCP port of each actor, and by calls of Ray where that cannot be reached and when a
-        connection is lost. With "ray" there are no ports. Keys' hashes cross the network unencrypted either way.
+        How batches travel: by a TCP port of each actor, and by calls of Ray if that cannot be reached or a connection
+        is lost. With "ray" there are no ports. Keys' hashes cross the network unencrypted either way.
     **options
-        What Ray's ``actor.options`` takes: ``num_cpus``, ``memory``, ``resources``, ``runtime_env`` and so on.
+        Options of Ray's ``actor.options``: ``num_cpus``, ``memory``, ``resources``, ``runtime_env`` and so on.
 
     Raises
     ------
     ImportError
         If Ray is not installed.
     ValueError
-        If there are sites of that name, no makers, or the deadline is not above 0. What a maker raises is raised here.
+        If there are sites of that name, no makers, or the deadline is not above 0. Errors of a maker are raised here.
     TimeoutError
         If the actors have not all started within five minutes.
 
@@ -81,14 +81,14 @@ class RaySites:
     If Ray has not been started, its own rule holds: it joins the cluster of ``RAY_ADDRESS``, or starts one on this
     machine. Under ``uv run``, set ``RAY_ENABLE_UV_RUN_RUNTIME_ENV=0`` before.
 
-    A site that has not answered within the deadline is skipped, at no cost, until it answers a probe that is sent to it
-    meanwhile. It may still act on the earlier message, later.
+    A site that has not answered within the deadline is skipped, without a wait, until it answers a probe that is sent
+    to it meanwhile. It may still process the earlier message later.
 
     A pickled `RaySites` refers to the same sites.
 
     Examples
     --------
-    Sites that Ray puts on nodes with a disk, and that later drivers find as "seen":
+    Sites that Ray places on nodes with a disk, and that later drivers find as "seen":
 
     >>> from lately.distributed import RaySites, SlicedFilter
     >>> disks = lambda makers: RaySites(makers, name="seen", resources={"disk": 0.1})
@@ -168,9 +168,9 @@ class RaySites:
         # By actor: the handle of Ray, and the address in its latest answer.
         self._handles = handles
         self._ports: dict[int, Address | None] = {}
-        # Until when ports are not tried again.
+        # The moments until which ports are not tried again.
         self._refused: dict[Address | None, float] = {}
-        # Actors that have not answered in time, with a probe each: they fail at once until the probe is answered.
+        # Actors that have not answered in time, each with a probe. Calls fail at once until the probe is answered.
         self._outages: dict[int, tuple[Failed, Any]] = {}
         self.incarnations: dict[int, int] = {}
         self.overfull: dict[int, str] = {}
@@ -184,7 +184,7 @@ class RaySites:
         return len(self._actor_of)
 
     def call(self, messages: Sequence[Message]) -> list[Any]:
-        """Send messages; see `Sites.call`. A site that raises an error does not get the rest of the call."""
+        """Send messages; see `Sites.call`. A site that raises an error does not get the other messages of the call."""
         self._check()
         # The messages of a site travel together, so that they stay in order if they are sent again.
         places: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
@@ -199,7 +199,7 @@ class RaySites:
         errors = []
         for actor, sites in places.items():
             for i, (site, its) in enumerate(sites.items()):
-                # What is no list is of the request as a whole.
+                # An answer that is not a list is an error of the request as a whole.
                 answer = found[actor][i] if isinstance(found[actor], list) else found[actor]
                 if isinstance(answer, Failed):
                     parts: list[Any] = [replace(answer, site=site)] * len(its)
@@ -210,7 +210,7 @@ class RaySites:
                     self.incarnations[site] = answer["incarnation"]
                     if answer["overfull"] is not None:
                         self.overfull[site] = answer["overfull"]
-                    # In frames tuples are lists.
+                    # Frames have lists for tuples.
                     parts = [tuple(part) if isinstance(part, list) else part for part in answer["answers"]]
                 for place, part in zip(its, parts, strict=True):
                     answers[place] = part
@@ -219,7 +219,7 @@ class RaySites:
         return answers
 
     def lease(self, record: Record | None = None) -> AbstractContextManager[Lease]:
-        """Take the lease; it lasts three deadlines at most, and ends within seconds if its producer dies."""
+        """Take the lease. It lasts at most three deadlines, and ends within seconds if its producer dies."""
         self._check()
         return leased(self.of_lease, self._deadline, record)
 
@@ -241,7 +241,7 @@ class RaySites:
         return [states[site] for site in range(len(self))]
 
     def kill(self, site: int) -> None:
-        """Kill the actor that holds a site: what it has not saved is gone. Ray starts it again."""
+        """Kill the actor that holds a site: what it has not saved is lost. Ray starts it again."""
         imported().kill(self._handles[self._actor_of[site]], no_restart=False)
 
     def close(self) -> None:
@@ -263,10 +263,10 @@ class RaySites:
             raise RuntimeError("the sites are closed")
 
     def of_lease(self, seconds: float, *request: Any) -> Any:
-        """Call a method of `LeaseServer`; a `ConnectionError` if its actor does not answer within some seconds."""
+        """Call a method of `LeaseServer`; raise `ConnectionError` if its actor does not answer within some seconds."""
         answer = self._send({LEASE_ACTOR: request}, seconds)[LEASE_ACTOR]
         if isinstance(answer, Failed):
-            # Of a node that was cut off, and not closed. Ray finds the actor elsewhere.
+            # A connection to a node that was cut off is not closed. Ray finds the actor elsewhere.
             self._ports[LEASE_ACTOR] = None
             raise ConnectionError(answer.reason)
         if isinstance(answer, dict):
@@ -274,7 +274,7 @@ class RaySites:
         return answer[0]
 
     def _send(self, requests: Mapping[int, tuple[Any, ...]], patience: float) -> dict[int, Any]:
-        """Call actors by their ports, or by Ray; return what `call` answers, an error of the whole, or `Failed`."""
+        """Call actors by their ports, or by Ray; return the answers of `call`, an error of the call, or `Failed`."""
         end = time.monotonic() + patience
         reached = {actor: request for actor, request in requests.items() if actor not in self._outages}
         answers = self._by_ports(reached, end)
@@ -282,12 +282,12 @@ class RaySites:
             if isinstance(answer, TimeoutError):
                 answers[actor] = self._fail(actor, f"no answer within {patience:g} s.")
         if left := {actor: request for actor, request in requests.items() if actor not in answers}:
-            # An actor that keeps all waiting must not take the time of those whose connection was lost meanwhile.
+            # An actor that makes all wait must not use up the time of those whose connection was lost meanwhile.
             answers |= self._gather("call", left, max(end - time.monotonic(), min(LEAST, patience)))
         return answers
 
     def _gather(self, method: str, requests: Mapping[int, tuple[Any, ...]], patience: float) -> dict[int, Any]:
-        """Call a method of actors by Ray, which waits while they restart; raise what one raised, after all answers."""
+        """Call a method of actors by Ray, which waits while they restart; raise an error once all have answered."""
         ray = imported()
         answers: dict[int, Any] = {actor: self._outage(actor) for actor in requests}
         called = {
@@ -302,7 +302,7 @@ class RaySites:
             try:
                 answers[actor] = ray.get(answer)
             except ray.exceptions.RayTaskError as error:
-                # Ray's error only looks like the actor's; the cause is the actor's.
+                # Ray's error only resembles the actor's error, which is its cause.
                 errors.append(error.cause)
             except ray.exceptions.ActorDiedError as error:
                 errors.append(_gone(actor, error))
@@ -317,7 +317,7 @@ class RaySites:
         return answers
 
     def _by_ports(self, requests: Mapping[int, tuple[Any, ...]], end: float) -> dict[int, Any]:
-        """Call actors by their ports; where that is impossible or the connection was lost, there is no answer."""
+        """Call actors by their ports; leave out the answer if that is impossible, or if the connection was lost."""
         sent = {}
         for actor, request in requests.items():
             port = self._ports.get(actor)
@@ -328,7 +328,8 @@ class RaySites:
             if isinstance(answer, UnreachableError):
                 self._refused[sent[actor][0]] = time.monotonic() + REFUSED
             elif isinstance(answer, LostError) or (isinstance(answer, dict) and answer["error"][0] == REPLACED):
-                # What it did is unknown, or the frame is too large for a port. Ray knows whether it is there.
+                # What the actor did is unknown, or the frame is too large for a port. Ray knows whether the actor
+                # lives.
                 self._ports[actor] = None
             else:
                 answers[actor] = answer

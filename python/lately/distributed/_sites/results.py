@@ -1,4 +1,4 @@
-"""The result cache: what a site last answered each producer, so that a batch sent twice gets the same answers."""
+"""The result cache: a site's latest answers to each producer, so that a batch sent twice gets the same answers."""
 
 import time
 from collections import OrderedDict
@@ -17,27 +17,27 @@ State = dict[str, Any]
 
 _Places = NDArray[np.integer[Any]]
 
-# Most producers that a site remembers, with a number each, or with answers; 90 MB. It takes no more than these.
+# Greatest number of producers that a site remembers, with or without answers: 90 MB. It accepts no more than these.
 PRODUCERS = 2**18
-# Most keys of all of them together whose answers are remembered: 50 MB, which every checkpoint carries.
+# Greatest number of keys, of all producers together, whose answers are remembered: 50 MB in every checkpoint.
 KEYS = 2**23
-# Seconds after which a producer is forgotten that was not heard of: one of a handle or a task, and one with a name.
+# Seconds after which a silent producer is forgotten: that of a handle or a task, and one with a name.
 HOUR, WEEK = 3600.0, 7 * 86_400.0
-# Fields of answers in a checkpoint: a number for each producer, and arrays, those of all producers in a row.
+# Fields of answers in a checkpoint: a number for each producer, and the joined arrays of all producers.
 _EACH = {"number": np.int64, "heard": np.float64, "forgotten": np.bool_}
 _JOINED = {"index": np.int32, "marks": np.uint16, "share": np.uint8}
 _NONE: dict[str, NDArray[Any]] = {name: np.empty(0, dtype) for name, dtype in _JOINED.items()}
-# No answer was given yet; the others are 0 and 1.
+# Stands for an answer that was not given yet; answers are 0 and 1.
 UNKNOWN = -1
 
 
 @dataclass(frozen=True)
 class RequestId:
-    """The keys of a producer's batch that a message is about.
+    """Identifies the keys of a producer's batch that a message is about.
 
     A producer counts its batches upwards, and sends one after the other. `index` has the places of the keys in the
-    batch, ascending, which travel with every message as int32. None is what the batch has for the site, all of it: the
-    answer is then remembered as a whole. A `lasting` producer has a name of its own, under which it may come back days
+    batch, ascending, which travel with every message as int32. None stands for all keys that the batch has for the
+    site; their answer is then remembered as a whole. A `lasting` producer has a name, under which it may come back days
     later.
     """
 
@@ -59,21 +59,21 @@ class RequestId:
 
     @property
     def plain(self) -> tuple[Any, ...]:
-        """Fields, as they travel."""
+        """The fields, as they are sent."""
         return self.producer, self.number, self.index, self.lasting
 
     def of_cells(self, rows: NDArray[np.int64], k: int) -> "RequestId":
-        """Make the request of cells of these keys, of which each has k: cell j of key i has the place ``i * k + j``."""
+        """Return the request for cells of these keys, k of each: cell j of key i has the place ``i * k + j``."""
         assert self.index is not None
         return replace(self, index=self.index[rows // k].astype(np.int64) * k + rows % k)
 
 
 @dataclass(frozen=True)
 class _Answers:
-    """What is remembered of a producer: the number of its latest batch, and when that came, in seconds since 1970.
+    """The answers remembered for a producer, with the number of its latest batch and its time, in seconds since 1970.
 
-    A mark has 15 bits that check a key, and the answer in the lowest. A `share` is the answer to all that the batch had
-    for the site, as a frame, and a sum of what that was; then there is no index.
+    A mark has 15 bits that check a key, and the answer in the lowest bit. A `share` is the answer to all keys that the
+    batch had for the site, as a frame, and a checksum of these keys; then there is no index.
     """
 
     number: int
@@ -91,27 +91,27 @@ class _Answers:
 class ResultCache:
     """The answers to the latest batch of each producer, key by key.
 
-    A batch that is sent again may reach a site with other keys than the first time, since other sites answered
-    meanwhile. So answers are remembered by each key's place.
+    A batch that is sent again may reach a site with other keys than the first time, because other sites answered
+    meanwhile. So answers are remembered by the place of each key.
 
-    What is forgotten is not guessed. Beyond `KEYS` answers the longest unheard producers keep but their number, and
-    their batch is refused when it comes again. Names outlast handles and tasks.
+    Forgotten answers are not guessed. Beyond `KEYS` answers, only the numbers of the producers that were silent longest
+    are kept, and their batch is rejected when it comes again. Names outlast handles and tasks.
     """
 
     def __init__(self) -> None:
-        # By whether they last; the longest unheard first.
+        # By whether producers last; those that were silent longest come first.
         self._latest: dict[bool, OrderedDict[str, _Answers]] = {False: OrderedDict(), True: OrderedDict()}
         self._keys = 0
 
     def __len__(self) -> int:
-        """Producers remembered."""
+        """Return the number of remembered producers."""
         return sum(map(len, self._latest.values()))
 
     def known(self, request: RequestId, keys: NDArray[np.uint64] | None = None) -> NDArray[np.int8]:
         """Return the remembered answers to the keys of a request: 0 or 1, or `UNKNOWN`.
 
-        `keys` are hashes or cells, to be compared with what came at their places. A ValueError means that the producer
-        has sent a later batch, or other keys under this number, a `ForgottenError` that the answers are forgotten.
+        `keys` are hashes or cells, to be compared with those that came at their places. Raises `ValueError` if the
+        producer has sent a later batch, or other keys under this number, `ForgottenError` if the answers are forgotten.
         """
         assert request.index is not None
         known = np.full(len(request.index), UNKNOWN, dtype=np.int8)
@@ -126,7 +126,7 @@ class ResultCache:
         return known
 
     def share(self, request: RequestId, keys: NDArray[Any] | None = None) -> Any:
-        """Return the remembered answer to all that a batch had for this site, or None; errors are those of `known`."""
+        """Return the remembered answer to all keys of a batch for this site, or None; raise the errors of `known`."""
         latest = self._of(request)
         if latest is None:
             return None
@@ -138,7 +138,7 @@ class ResultCache:
         return tuple(answer)
 
     def _of(self, request: RequestId) -> _Answers | None:
-        """Return what is remembered of a request's batch."""
+        """Return the remembered answers to a request's batch."""
         latest = self._latest[request.lasting].get(request.producer)
         if latest is None or latest.number < request.number:
             return None
@@ -154,7 +154,7 @@ class ResultCache:
         return latest
 
     def admit(self, request: RequestId) -> None:
-        """Make room for a producer; a `TooManyProducersError` if there is none."""
+        """Make room for a producer; raise `TooManyProducersError` if there is none."""
         if request.producer in self._latest[request.lasting] or len(self) < PRODUCERS:
             return
         now = time.time()
@@ -168,9 +168,9 @@ class ResultCache:
             )
 
     def keep(self, request: RequestId, answers: Any, keys: NDArray[Any], heard: float | None = None) -> None:
-        """Remember the answers to keys, or to all that a batch had for this site; the default of `heard` is now.
+        """Remember the answers to keys, or to all keys that a batch had for this site; `heard` is now by default.
 
-        Those to the producer's earlier batches are forgotten. Answers already there stay.
+        Answers to earlier batches of the producer are forgotten. Existing answers stay.
         """
         before = self._latest[request.lasting].pop(request.producer, None)
         self._keys -= 0 if before is None else before.size
@@ -180,10 +180,10 @@ class ResultCache:
             self._add(request, _Answers(request.number, heard, share=share))
             return
         marks = (_checks(keys) << 1 | answers).astype(np.uint16)
-        # A copy: a message's arrays may lie in memory that is shared, or changed by its sender.
+        # Copied, because a message's arrays may lie in memory that is shared, or that its sender changes.
         index = request.index.copy()
         if before is not None and before.number == request.number and len(before.index):
-            # Of two equal places the first is the one already there.
+            # If two places are equal, the existing answer comes first.
             index, first = np.unique(np.concatenate([before.index, index]), return_index=True)
             marks = np.concatenate([before.marks, marks])[first]
         self._add(request, _Answers(request.number, heard, index=index, marks=marks))
@@ -202,7 +202,7 @@ class ResultCache:
                         return
 
     def state(self) -> State:
-        """Return everything."""
+        """Return all answers, as arrays."""
         latest = [each for some in self._latest.values() for each in some.values()]
         state: State = {"producers": [list(some) for some in self._latest.values()]}
         for name, dtype in _EACH.items():
@@ -215,7 +215,7 @@ class ResultCache:
 
     @classmethod
     def from_state(cls, state: State) -> "ResultCache":
-        """Load what `state` returned; a ValueError or KeyError if the arrays do not fit together."""
+        """Load what `state` returned; raise `ValueError` or `KeyError` if the arrays do not fit together."""
         results = cls()
         producers = [(name, lasting) for lasting, names in enumerate(state["producers"]) for name in names]
         columns: dict[str, list[Any]] = {name: state[name].tolist() for name in _EACH}
@@ -248,7 +248,7 @@ def _sum(keys: NDArray[Any]) -> int:
 
 
 def _checks(keys: NDArray[np.uint64]) -> NDArray[np.uint16]:
-    """15 bits of each key, of hashes as well as of the numbers of cells."""
+    """Return 15 bits of each key, of hashes as well as of the numbers of cells."""
     return (keys * _ODD >> _KEPT).astype(np.uint16)
 
 

@@ -1,4 +1,4 @@
-"""A site holds cells, answers messages, and keeps cells and answers safe."""
+"""Sites: hold cells, answer messages, and save cells and answers."""
 
 import os
 import socket
@@ -17,58 +17,58 @@ from lately.distributed._sites.errors import CheckpointError, SupersededError
 from lately.distributed._sites.results import UNKNOWN, RequestId, ResultCache, State
 from lately.distributed._sites.store import Store
 
-# Bytes that a log may have at least before it is replaced by a checkpoint; it may be as large as that.
+# A log is replaced by a checkpoint when it has both this many bytes and as many as the checkpoint.
 LOG = 2**22
 
 
 class Contents(Protocol):
-    """What a site holds: a filter, or part of one.
+    """The contents of a site: a filter, or part of one.
 
-    Messages call its methods by name, with arrays of one row a key, and options. Methods in `writes` answer each key
-    with a bool, or a message as a whole (`RequestId.index`); the others may answer anything.
+    Messages call its methods by name, with options and with arrays of one row per key. Methods in `writes` answer each
+    key with a bool, or a message as a whole (`RequestId.index`); the other methods may answer anything.
     """
 
     writes: frozenset[str]
 
     @property
     def nbytes(self) -> int:
-        """Bytes of its cells."""
+        """Bytes of the cells."""
 
     def fill(self) -> float:
-        """Share of its cells that are set."""
+        """Share of the cells that are set."""
 
     def state(self) -> State:
-        """Return everything, as arrays."""
+        """Return the cells and everything else to save, as arrays."""
 
     def load(self, state: State) -> None:
-        """Load what `state` gave; a ValueError if it does not fit."""
+        """Load what `state` returned; raise `ValueError` if it does not fit."""
 
     def lost(self) -> None:
-        """Note that the latest writes may be missing."""
+        """Take account of latest writes that may be missing."""
         return
 
     def overfull(self) -> str | None:
-        """Return a warning once it holds more than planned; cheap to call."""
+        """Return a warning if there are more keys than planned. The call is cheap."""
         return None
 
     def again(self, columns: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...] | None:
-        """Return the columns by which a call can be made again later with the same effect, or None if none can."""
+        """Return columns by which the call can be repeated later with the same effect, or None if none can."""
         return columns
 
 
 class Site:
-    """A site that holds `contents`; `name` is that of its checkpoints.
+    """A site with `contents`, whose checkpoints have the name `name`.
 
-    Its `manifest` states what filter it is a site of: a checkpoint of another is refused. `store` is the place of its
-    checkpoints, of which an existing one is loaded; without a store nothing survives. `interval` is the most seconds
-    from a change to its checkpoint. With 0 every answer is saved before it is sent. Its `incarnation` is the same as
-    long as nothing is lost that was answered, also when the site is made again.
+    `manifest` describes the filter of the site: a checkpoint of another filter is rejected. `store` is the place of the
+    checkpoints, and an existing one is loaded; without a store nothing survives. `interval` is the greatest number of
+    seconds from a change to its checkpoint. With 0 every answer is saved before it is sent. `incarnation` stays the
+    same as long as no answered write is lost, even if the site is made again.
 
-    Cells and answers are saved together, in one piece: a key is in a checkpoint exactly if the answer given when it was
-    written is. So a batch that comes again, since its producer did not get the answer, gets the same one.
+    Cells and answers are saved together, in one piece: a checkpoint has a key exactly if it has the answer that was
+    given when the key was written. So a batch that comes again, because its producer did not get the answer, gets it.
 
-    While checkpoints cannot be written, no keys are: taking keys that a crash would forget would lose them in silence.
-    That is also so if another site has started from them.
+    While checkpoints cannot be written, no keys are accepted, because a crash would lose them silently. The same holds
+    if another site has started from these checkpoints.
     """
 
     def __init__(
@@ -76,14 +76,14 @@ class Site:
     ) -> None:
         self._contents, self._name, self._manifest, self._interval = contents, name, manifest, interval
         self._results, self._fence = ResultCache(), 0
-        # The second is taken before the first: a checkpoint must not be replaced by an earlier one.
+        # `_saving` is taken before `_lock`, so that no checkpoint is replaced by an earlier one.
         self._lock, self._saving = threading.Lock(), threading.Lock()
         self._ended = threading.Event()
         self._keeper: threading.Thread | None = None
         self._keys, self._checkpoints, self._saved, self._restored = 0, 0, 0.0, False
         self._changed = False
         self._failure: Exception | None = None
-        # What is written but not yet safe: counted, and as records, unless only a checkpoint can hold it.
+        # What is written but not yet saved: its number, and its records, unless only a checkpoint can hold it.
         self._written = self._safe = 0
         self._records: list[bytes] | None = None
         self._log_bytes = self._log_most = 0
@@ -100,7 +100,7 @@ class Site:
                     for each in records(log):
                         self._repeat(*each)
             except (AttributeError, LookupError, TypeError, ValueError) as error:
-                # A checkpoint may hold anything that is JSON, whatever its sums.
+                # A checkpoint may hold any JSON, even if its checksums are right.
                 raise ValueError(f"{name} cannot be restored: {error}") from error
             self._restored = True
         if self._kept is not None:
@@ -117,7 +117,7 @@ class Site:
         return self._contents.overfull()
 
     def began_again(self) -> None:
-        """Note that such a site has crashed before. Without a store all that it had is lost."""
+        """Record that this site has crashed before. Without a store, all of its cells are lost."""
         if self._kept is None:
             self._contents.lost()
 
@@ -130,18 +130,18 @@ class Site:
         request: RequestId | None = None,
         fence: int = 0,
     ) -> Any:
-        """Call a method of the contents, as a message requires: columns have one row a key.
+        """Call a method of the contents, as a message requests; columns have one row per key.
 
         What is written under a request is written once. A method that only reads adds the known answers of this batch
-        to its own (`ResultCache.known`). `fence` is the number of the producer's lease, 0 if there is none.
+        to its own (`ResultCache.known`). `fence` is the number of the producer's lease, 0 without a lease.
 
         Raises
         ------
         SupersededError
             If a later lease has started.
         ValueError, ForgottenError, TooManyProducersError
-            If the request's batch was another one, or its answers are forgotten; or if one more producer would make the
-            site forget another.
+            If the request's batch was another one, or is forgotten; or if another producer would make the site forget
+            one.
         CheckpointError
             If the method writes, and checkpoints cannot be written.
         RuntimeError
@@ -173,7 +173,7 @@ class Site:
         return answer
 
     def _commit(self, mine: int) -> None:
-        """Make safe what was written until number `mine`, and with it what others have written meanwhile."""
+        """Save what was written up to number `mine`, and with it what others have written meanwhile."""
         if self._kept is None:
             return
         with self._saving:
@@ -185,7 +185,7 @@ class Site:
             try:
                 logged = unsaved is not None and self._log_bytes < self._log_most and self._kept.append(data)
             except Exception as error:
-                # What the log ends with is unknown: a checkpoint comes next.
+                # The end of the log is unknown: a checkpoint comes next.
                 self._records = None
                 self._failed(error)
             if not logged:
@@ -195,7 +195,7 @@ class Site:
             self._safe = number
 
     def checkpoint(self) -> None:
-        """Save cells and answers, if they have changed and there is a store; a `CheckpointError` if that fails."""
+        """Save cells and answers, if they have changed and there is a store; raise `CheckpointError` if that fails."""
         if self._kept is None:
             return
         with self._saving:
@@ -228,9 +228,9 @@ class Site:
     def status(self) -> dict[str, Any]:
         """Report the state of the site.
 
-        `keys`, or cells, are those written since it was made, `producers` those whose latest batch it remembers,
-        `checkpoints` those written since it was made, the last of them `saved` in seconds since 1970; `changed` is
-        whether something is unsaved, and `failure` why none can be written.
+        `keys` is the number of keys, or cells, written since the site was made, and `producers` that of producers whose
+        latest batch it remembers. `checkpoints` is the number of those written since then, the last at `saved`, in
+        seconds since 1970. `changed` is whether something is unsaved, and `failure` why no checkpoint can be written.
         """
         with self._lock:
             return {
@@ -251,7 +251,7 @@ class Site:
             }
 
     def close(self, *, save: bool = True) -> None:
-        """End: write the last checkpoint, or, as in a crash, none."""
+        """End the site: write the last checkpoint or, as in a crash, none."""
         with self._lock:
             self._ended.set()
         try:
@@ -261,7 +261,7 @@ class Site:
                     self._kept.end()
         finally:
             if self._keeper is not None:
-                # A checkpoint still being written must not replace those of this site's successor.
+                # A checkpoint that is still being written must not replace those of this site's successor.
                 self._keeper.join()
 
     def _keep(self) -> None:
@@ -273,7 +273,7 @@ class Site:
     def _once(
         self, request: RequestId | None, method: str, columns: tuple[NDArray[Any], ...], options: Mapping[str, Any]
     ) -> Any:
-        """Write what is new under a request; the other answers are those given before."""
+        """Write the keys that are new under a request; the others get the answers that were given before."""
         if request is not None:
             self._results.admit(request)
             if request.index is None and (share := self._results.share(request, columns[0])) is not None:
@@ -314,7 +314,7 @@ class Site:
         heard: float,
         answers: Any,
     ) -> None:
-        """Write a record again."""
+        """Repeat the write of a record."""
         getattr(self._contents, method)(*columns, **options)
         if request is not None:
             self._results.keep(RequestId(*request), answers, columns[0], heard)

@@ -1,4 +1,4 @@
-"""Sites for given contents: in this process, on Ray, or by a function of one's own."""
+"""Starts sites for given contents: in this process, on Ray, or by a function of the caller."""
 
 import json
 import os
@@ -13,9 +13,9 @@ from lately.distributed._sites.ray_sites import RaySites
 from lately.distributed._sites.site import Contents, Maker, Site
 from lately.distributed._sites.store import Store, store
 
-# Which sites: in this process, actors of Ray, or those a function makes from the makers.
+# Where sites run: in this process, as actors of Ray, or as a function starts them from their makers.
 Where: TypeAlias = Literal["local", "ray"] | Callable[[Sequence[Maker]], Sites]
-# Part of each manifest; its other entries are the filter's.
+# The part that all manifests share; the other entries are the filter's.
 VERSION: Mapping[str, Any] = {"format": "lately sites", "protocol": PROTOCOL}
 # Seconds that a site on Ray has to answer.
 DEADLINE = 10.0
@@ -29,7 +29,7 @@ def make_site(
     checkpoint: str | os.PathLike[str] | None,
     interval: float,
 ) -> Site:
-    """Make a site, wherever this is called, from its checkpoint if there is one."""
+    """Make a site where this is called, from its checkpoint if there is one."""
     kept = None if checkpoint is None else store(checkpoint)
     if kept is not None and kept.read(beside := f"{prefix}.json") is None:
         raise CheckpointError(f"{name} finds no {beside} in {checkpoint}: mount the folder, or restore it")
@@ -49,8 +49,8 @@ def start(
 ) -> Sites:
     """Start a site for each of the contents, in this process, on Ray or by a function that is passed their makers.
 
-    `manifest` states what filter they are of, in JSON's types. It lies beside the checkpoints, and a producer that
-    connects compares it. The other parameters are those of `SlicedFilter`.
+    `manifest` describes the filter, in JSON's types. It is stored beside the checkpoints, and a producer that connects
+    compares it. The other parameters are those of `SlicedFilter`.
     """
     if not interval >= 0:
         raise ValueError(f"interval must be at least 0 s, got {interval}")
@@ -82,25 +82,25 @@ def start(
         return made
     if sites == "local":
         if actors is not None:
-            raise ValueError("actors is for sites='ray': those of this process are held by it")
+            raise ValueError("actors is for sites='ray': sites of this process need none")
         return LocalSites(makers)
     return RaySites(makers, actors=actors, name=name, deadline=DEADLINE if deadline is None else deadline)
 
 
 def manifest_of(sites: Sites) -> dict[str, Any]:
-    """Return what filter the sites are of; a TimeoutError if none answers, a ValueError if their version is another."""
+    """Return the manifest of the sites; raise `TimeoutError` if none answers, `ValueError` for another version."""
     answers = [status for status in sites.status() if not isinstance(status, Failed)]
     if not answers:
         raise TimeoutError("no site answers, so the filter that they hold is unknown")
     manifest: dict[str, Any] = json.loads(answers[0]["manifest"] or "{}")
     version = {name: manifest.pop(name, None) for name in VERSION}
     if version != VERSION:
-        raise ValueError(f"the sites speak {version}, and this is {VERSION}")
+        raise ValueError(f"the sites have {version}, and this process has {VERSION}")
     return manifest
 
 
 def compare(there: Mapping[str, Any], here: Mapping[str, Any], what: str) -> None:
-    """Refuse another filter; the error names all that differs."""
+    """Reject another filter; the error names all differences."""
     differ = [key for key in {**here, **there} if there.get(key) != here.get(key)]
     other = [f"{key} is {there.get(key)!r} there and {here.get(key)!r} here" for key in differ]
     if other:
@@ -108,7 +108,7 @@ def compare(there: Mapping[str, Any], here: Mapping[str, Any], what: str) -> Non
 
 
 def _agree(kept: Store, name: str, manifest: Mapping[str, Any]) -> None:
-    """Compare the manifest with the one beside the checkpoints, or put it there."""
+    """Compare the manifest with the one beside the checkpoints, or store it there."""
     data = kept.read(name)
     if data is None:
         kept.write(name, json.dumps(manifest, indent=2).encode())

@@ -1,4 +1,4 @@
-"""Where sites keep their checkpoints: a folder, or whatever address fsspec opens."""
+"""Stores for the checkpoints of sites: a folder, or an address that fsspec opens."""
 
 import os
 import secrets
@@ -7,14 +7,14 @@ from pathlib import Path
 
 
 class Folder:
-    """A folder of a file system, for named bytes, each written whole or not at all."""
+    """A folder of a file system. Files in it are written whole or not at all."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self.path.mkdir(parents=True, exist_ok=True)
 
     def write(self, name: str, data: bytes) -> None:
-        """Write under another name, sync, rename, and sync that."""
+        """Write to another name, sync, rename, and sync the folder."""
         passing = self.path / _passing(name)
         try:
             _put(passing, "wb", data)
@@ -42,7 +42,7 @@ class Folder:
                 os.close(folder)
 
     def read(self, name: str) -> bytes | None:
-        """Read a file, or None where there is none."""
+        """Read a file; None if there is none."""
         try:
             return (self.path / name).read_bytes()
         except FileNotFoundError:
@@ -65,7 +65,7 @@ class Remote:
         self._files.makedirs(self._root, exist_ok=True)
 
     def write(self, name: str, data: bytes) -> None:
-        """Write under another name, then move: object stores put whole objects, and others rename."""
+        """Write to another name, then move: object stores write whole objects, and other file systems rename."""
         passing = f"{self._root}/{_passing(name)}"
         try:
             self._files.pipe_file(passing, data)
@@ -76,7 +76,7 @@ class Remote:
             raise
 
     def read(self, name: str) -> bytes | None:
-        """Read an object, or None where there is none."""
+        """Read an object; None if there is none."""
         try:
             data: bytes = self._files.cat_file(f"{self._root}/{name}")
         except FileNotFoundError:
@@ -84,7 +84,7 @@ class Remote:
         return data
 
     def append(self, name: str, data: bytes) -> bool:
-        """Do nothing: object stores put whole objects."""
+        """Do nothing: object stores write only whole objects."""
         return False
 
     def remove(self, name: str) -> None:
@@ -114,5 +114,5 @@ def _put(path: Path, mode: str, data: bytes) -> None:
 
 
 def _passing(name: str) -> str:
-    """Name a file that is being written: always another, since a site that seems dead may still write."""
+    """Return a new name for a file that is being written, because a site that seems dead may still write."""
     return f"{name}.{secrets.token_hex(4)}.part"

@@ -1,4 +1,4 @@
-"""A vertical or diced filter: a site holds some of the cells, and a key has cells on many (paper 4, definition 2)."""
+"""Vertical and diced filters: a site holds some of the cells, and a key has cells on many (paper 4, definition 2)."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,40 +17,40 @@ from lately.distributed._sites.errors import ForgottenError, TooManyProducersErr
 from lately.distributed._sites.interface import Failed, Lease, Message, Record
 from lately.distributed._sites.results import UNKNOWN, RequestId
 
-# In place of the generation of a cell whose site did not answer.
+# Stands for the generation of a cell whose site did not answer.
 SILENT = NEVER + 1
 
 
 @dataclass(frozen=True)
 class _Writing:
-    """A batch as it is written: what is held of it until that is done, so that another producer can complete it."""
+    """A batch that is being written. Its record lets another producer complete it."""
 
     producer: str
     number: int
     lasting: bool
     offsets: NDArray[np.int64] | None
     hashes: NDArray[np.uint64]
-    # The newest generation of its keys, and how many before that each is; None if all are of that one.
+    # The newest generation of the keys, and how many generations before that each key is; None if all are of that one.
     now: int
     behind: NDArray[Any] | None
-    # The newest generation of others that it is not too late for; None if it takes that for its own.
+    # The newest generation of other producers for which no key is too late; None if the batch is of that generation.
     until: int | None
     refresh: bool
-    # None if the sites read the cells and set them at once.
+    # The verdicts; None if the sites read the cells and set them at once.
     verdicts: NDArray[np.bool_] | None = None
 
     @classmethod
     def of(cls, batch: Batch, generations: NDArray[np.int64], until: int | None, **more: Any) -> "_Writing":
-        """Record what is to be written."""
+        """Return what is to be written of a batch."""
         now = int(generations.max())
         late = now - generations
-        # In as few bits as do.
+        # In the narrowest type that fits.
         narrow = late.astype(np.uint8 if late.max() <= np.iinfo(np.uint8).max else np.uint32) if late.any() else None
         return cls(batch.producer, batch.number, batch.lasting, batch.offsets, batch.hashes, now, narrow, until, **more)
 
     @property
     def record(self) -> Record:
-        """What makes it again."""
+        """The record from which the batch is made again."""
         return tuple(getattr(self, each.name) for each in fields(self))
 
     @property
@@ -61,33 +61,33 @@ class _Writing:
 
     @property
     def share(self) -> RequestId:
-        """The request of what the batch has for a site, all of it."""
+        """The request for all keys that the batch has for a site."""
         return RequestId(self.producer, self.number, None, self.lasting)
 
     @property
     def keys(self) -> RequestId:
-        """The request of its keys."""
+        """The request for single keys, by their places in the batch."""
         offsets = np.arange(len(self.hashes)) if self.offsets is None else self.offsets
         return RequestId(self.producer, self.number, offsets, self.lasting)
 
 
 class Lookup:
-    """What the sites answered for the cells of n keys: lists have an entry for each site with cells.
+    """The sites' answers for the cells of n keys. Each list has an entry for each site with cells.
 
     Attributes
     ----------
     shares : list of (int, ndarray)
-        The number of the site, and of its cells.
+        The number of the site, and the numbers of its cells.
     keys : list of ndarray
-        Which key each of its cells is of.
+        The key of each of these cells.
     last : list of ndarray of int64
-        The generation in which each was last set; `NEVER` while it has not been read, or `SILENT`.
+        The generation in which each cell was last set; `NEVER` while it has not been read, or `SILENT`.
     missed : list of int
-        The newest generation that the site may lack, by its own account or by what this producer has noted.
+        The newest generation that the site may lack, by its own answer or by the records of this producer.
     known : ndarray of int8, shape (n,)
         The verdict that a key was given when this batch was sent before.
     newest : ndarray of int64, shape (n,)
-        The newest generation that a site of the key knows of without this batch.
+        The newest generation that a site of the key has seen, apart from this batch.
     """
 
     def __init__(self, scattered: Scattered, n: int, k: int, missed: NDArray[np.int64]) -> None:
@@ -102,13 +102,13 @@ class Lookup:
     def message(
         self, method: str, i: int, rows: Any, request: RequestId | None, fence: int, columns: Any = (), **options: Any
     ) -> Message:
-        """Make a message to site number i of the list about some of its cells; columns and request are of keys."""
+        """Make a message to site number i of the lists about some of its cells. `columns` and `request` are by key."""
         (site, cells), keys, places = self.shares[i], self.keys[i][rows], self.places[i][rows]
         own = None if request is None else request.of_cells(places, self._k)
         return Message(site, method, (cells[rows], *(column[keys] for column in columns)), options, own, fence)
 
     def put(self, i: int, rows: Any, answer: Any) -> None:
-        """Record what site number i of the list answered for some of its cells."""
+        """Store the answer of site number i of the lists for some of its cells."""
         if isinstance(answer, Failed):
             self.last[i][rows] = SILENT
             return
@@ -128,11 +128,11 @@ class Lookup:
         return self._scattered.decide(answers, generations, earlier, known=self.known, **rule)
 
     def rounds(self) -> list[NDArray[np.int64]]:
-        """Return for each cell how many other sites of its key are read before its own, if one is at a time."""
+        """Return for each cell how many sites of its key are read before its own, if one site is read at a time."""
         sites: Any = np.full((len(self.known), self._k), -1)
         for i, places in enumerate(self.places):
             sites.reshape(-1)[places] = i
-        # A cell that a key has twice has no other site.
+        # A cell that coincides with another of its key adds no site.
         sites = np.where(sites < 0, sites[:, :1], sites)
         first = (sites[:, :, None] == sites[:, None, :]).argmax(axis=2)
         others = np.cumsum(first == np.arange(self._k), axis=1) - 1
@@ -149,16 +149,16 @@ class Lookup:
 
 
 class Cells:
-    """Test, then set (paper 4, section 2), a batch at a time.
+    """Reads and sets the cells of a batch: tests, then sets (paper 4, section 2).
 
     `query`, `insert` and `duplicated` return the verdicts, and for which keys an answer is missing; both of shape (n,).
 
-    With `refresh` all cells are set, whatever the verdicts: a site reads each and sets it before the next, and the
-    verdicts follow from what was read. It remembers that answer as a whole. Otherwise the cells of all keys are read,
-    the batch is decided in order, and then the cells of new keys are set; verdicts are remembered key by key. So it is
-    with `offsets` too, by which a batch may come again with other keys.
+    With `refresh` all cells are set, whatever the verdicts: a site reads each cell and sets it before the next, and the
+    verdicts follow from what was read. The site remembers that answer as a whole. Without `refresh` the cells of all
+    keys are read, the batch is decided in order, and then the cells of new keys are set; the site remembers verdicts
+    key by key. The same holds with `offsets`, because such a batch may come again with other keys.
 
-    A producer does so in its lease, so that of two with the same new key one sees the other's.
+    A producer holds the lease meanwhile. Of two producers with the same new key, one therefore sees the other's.
 
     `least` is x: how many cells of a seen key must have an answer (paper 4, section 3.2; erratum OIE-2). A `pipelined`
     filter reads first at the site of the first cell of each key, then at the next site of the keys that may still have
@@ -171,8 +171,8 @@ class Cells:
         self._rule: dict[str, Any] = {"kept": like.retained, "least": least, "equal": equal}
         self._lateness = round((like.lateness or 0) * 1e9)
         self.ranges = ranges
-        # For each site the newest generation written while it did not answer. While that is in the window, cells that
-        # the site shows unset may have been set.
+        # For each site the newest generation that was written while it did not answer. While that generation is in the
+        # window, cells that the site shows unset may have been set.
         self._missed = np.full(len(exchange.sites), NEVER)
 
     def query(self, batch: Batch) -> Verdicts:
@@ -262,9 +262,9 @@ class Cells:
         return Lookup(self.ranges.scatter(hashes), len(hashes), self._k, self._missed)
 
     def _complete(self, lease: Lease) -> None:
-        """Write the batch of a lease that ended in the middle: with its own requests, so that no site does it twice."""
+        """Complete the batch of a lease that ended early, under its own requests, so that no site writes it twice."""
         if lease.newest is None:
-            # Those who take leases are new, and the sites may not be.
+            # The lease server may be new while the sites are not.
             answers = self._exchange.call([Message(site, "latest", ()) for site in range(len(self._missed))])
             lease.newest = max([NEVER, *(answer for answer in answers if not isinstance(answer, Failed))])
         if lease.left is not None:
@@ -273,13 +273,13 @@ class Cells:
                 self._set(left, self._lookup(left.hashes), lease.fence)
                 return
             scattered = self.ranges.scatter(left.hashes)
-            # An error that stays concerns its own producer, and must not stop the others.
+            # A lasting error concerns only the producer of that batch, and must not stop others.
             with suppress(ValueError, ForgottenError, TooManyProducersError):
                 if self._in_time(left, scattered, lease):
                     self._touch(left, scattered, lease, NEVER)
 
     def _in_time(self, writing: _Writing, scattered: Scattered, lease: Lease) -> bool:
-        """Whether no key is too late for what others have brought, or it was not when the batch was sent before."""
+        """Whether no key is too late for the generations of others, or was in time when the batch was sent before."""
         assert lease.newest is not None
         if writing.until is None or writing.until >= lease.newest:
             return True
@@ -288,7 +288,7 @@ class Cells:
         return any(answer[1] for answer in answers if not isinstance(answer, Failed))
 
     def _touch(self, writing: _Writing, scattered: Scattered, lease: Lease, latest: int) -> Verdicts:
-        """Let the sites read the cells and set them, and decide by what they were."""
+        """Let the sites read the cells and set them, and decide by what they contained."""
         assert lease.newest is not None
         before, missed = max(lease.newest, latest), self._missed.copy()
         now = writing.now if writing.until is not None else max(writing.now, before)
@@ -307,7 +307,7 @@ class Cells:
             for i, (site, cells) in enumerate(shares)
         ]
         answers: list[Any] = []
-        # As of when the batch came first, if it has come before.
+        # If the batch came before, it is decided as it was then.
         for (site, _), answer in zip(shares, self._exchange.call(messages), strict=True):
             if isinstance(answer, Failed):
                 answers.append(None)
@@ -323,8 +323,8 @@ class Cells:
     def _set(self, writing: _Writing, found: Lookup, fence: int) -> NDArray[np.bool_]:
         """Send the verdicts to the sites, which set the cells; return the keys of sites that did not answer.
 
-        Keys that were seen are sent too, though nothing is set. If only some sites get this and the batch is sent
-        again, each of its keys either is known to one of its sites, or finds all of its cells as they were.
+        Keys that were seen are sent too, though nothing is set. If only some sites get the verdicts and the batch is
+        sent again, each of its keys either is known to one of its sites, or finds all of its cells unchanged.
         """
         columns = [column for column in (writing.verdicts, writing.behind) if column is not None]
         options = {"refresh": writing.refresh, "newest": writing.now}
@@ -343,16 +343,16 @@ class Cells:
         return self._like.generations(batch.moments, len(batch))
 
     def _latest(self, batch: Batch) -> int:
-        """Return the newest generation that this producer has brought before."""
+        """Return the newest generation of this producer's earlier batches."""
         return NEVER if batch.latest is None else int(self._like.generations(np.array([batch.latest]), 1)[0])
 
     def _latest_for(self, moments: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return for each moment the newest generation of others that it is not too late for."""
+        """Return for each moment the newest generation of other producers for which it is not too late."""
         latest = np.minimum(moments, np.iinfo(np.int64).max - self._lateness) + self._lateness
         return self._like.generations(latest, len(moments))
 
     def _refuse_late(self, batch: Batch, found: Lookup) -> None:
-        """Refuse a key that is too late for a site, where its cells may have expired."""
+        """Reject a key that is too late for a site, where its cells may have expired."""
         if batch.moments is not None:
             late = (self._latest_for(batch.moments) < found.newest) & (found.known == UNKNOWN)
             if late.any():

@@ -36,49 +36,49 @@ class SlicedFilter(DistributedFilter):
         S, how many sites. Diced "h-v": S groups of keys, each a vertical filter of S' slices. Diced "v-h": S ranges of
         cells, each a horizontal one of S' slices. Both have S S' sites.
     filter : Filter, or a row of `lately.plan`
-        Empty, or only planned, so that it may be larger than this machine; with a window of time, or a `BloomFilter`.
-        Horizontal: each slice is one like it, so it is to be planned for the keys of a slice: a little more than 1 / S
-        of all, since some get more than others. Vertical: the whole, which is cut: a `BloomFilter`, or a
-        `TimingBloomFilter` of fixed size. Diced: one of the S groups ("h-v"), or, where each range of cells is there S'
-        times, all ranges once ("v-h").
+        An empty filter, or a planned one, which may be larger than this machine. It has a window of time, or is a
+        `BloomFilter`. Horizontal: each slice is such a filter. Plan it for the keys of a slice: a little more than 1 /
+        S of all, because some slices get more than others. Vertical: the whole filter, which is cut: a `BloomFilter`,
+        or a `TimingBloomFilter` of fixed size. Diced: one of the S groups ("h-v"), or all ranges once, each of which
+        has S' copies ("v-h").
     dice : {"h-v", "v-h"}, optional
-        Of a diced filter.
+        The order of the two cuts of a diced filter; see `slices`.
     on_failure : {"raise", "duplicate", "distinct"} or int, default "raise"
-        What to answer for a key whose site does not answer. "raise": nothing; there is a `FailedSitesError` with the
-        number by which the batch is sent again. Otherwise it is guessed: seen ("duplicate"), or new ("distinct"), and
-        `unanswered` marks the keys. Where a site answers, but lacks what it had not saved, "raise" is as
-        "distinct": no key is lost, and some come twice. In vertical and diced filters a key with an empty cell on a
-        site that answers is new in any case. Without such a cell it was seen if at least this many of its cells are on
-        sites that answer: with 0 ("duplicate") always, with k ("distinct") only if all are (paper 4, section 3.2, as
-        erratum OIE-2 reads it).
+        What to answer for a key whose site does not answer. "raise": the call raises `FailedSitesError`, with the
+        number by which the batch is sent again. Otherwise the answer is guessed: seen ("duplicate"), or new
+        ("distinct"), and `unanswered` marks the keys. If a site answers but lacks what it had not saved, "raise" is
+        like "distinct": no key is lost, and some pass twice. In vertical and diced filters a key with an empty cell on
+        a site that answers is new in any case. Without such a cell it counts as seen if at least this many of its cells
+        are on sites that answer: with 0 ("duplicate") always, with k ("distinct") only if all are (paper 4, section
+        3.2, with erratum OIE-2).
     pipelined : bool, default False
         Vertical and diced: read at the site of each key's first cell, then at the next site of those keys that may
         still have been seen, and so on. That takes fewer messages for new keys, and waits up to k times. The verdicts
         are the same.
     sites : {"local", "ray"} or callable, default "local"
         Where the sites run: in this process, as actors of Ray, or started by a function that is passed their makers.
-        `connect` starts none, and joins those that are there.
+        `connect` starts none, and joins existing ones.
     checkpoint : path or address, optional
         Where sites keep checkpoints, from which they restart; a folder, or an address that fsspec opens.
     interval : float, default 30
-        Most seconds from a change to its checkpoint.
+        Greatest number of seconds from a change to its checkpoint.
     deadline : float, optional
         Seconds that a site has to answer, on Ray: 10 by default. Sites that a function gives have their own.
     name : str, optional
-        Of the filter: the prefix of the names of its sites, by which `connect` finds those on Ray, and of their
-        checkpoints, where each filter needs another.
+        Name of the filter. The names of its sites begin with it, by which `connect` finds them on Ray, and so do those
+        of their checkpoints. Filters with checkpoints in one place need different names.
     producer : str, optional
         Name under which batches are numbered. By default each handle has a unique name, and numbers its batches itself.
         With a name each writing call needs its `number`: then a restarted producer can send its last batch again.
     actors : int, optional
-        On Ray: how many actors hold the sites, each as many. The default is one for each site. A filter that was closed
-        starts again with another number, from its checkpoints.
+        On Ray: how many actors hold the sites, in equal shares. The default is one for each site. A filter that was
+        closed starts again with another number, from its checkpoints.
 
     Raises
     ------
     TypeError, ValueError
         If a parameter is of another type or out of range, or the filter is not empty, or has a window of insertions,
-        for which several sites share no count.
+        for which several sites have no common count.
     FailedSitesError
         By calls, if a site does not answer, unless `on_failure` allows a guess.
     RuntimeError
@@ -94,12 +94,12 @@ class SlicedFilter(DistributedFilter):
     - Verdicts are those of one filter: a vertical filter answers for each key what the whole filter would, a horizontal
       one what S filters would.
     - *A batch sent twice* with the same `number` is written once and gets the first answers again, whichever sites had
-      it. It must have the same keys: others are refused, unless they follow after them. If a call raises an error after
-      keys were sent, its notes have the number. Send such a batch again until it is answered: keys of a batch that is
-      given up may count as seen, though no producer was answered that they are new.
-    - *Sites remember* the answers to the latest batch of each producer: of one with a name for a week after it was last
-      heard, of others for an hour, and to 8 million keys in all, or cells. A batch that comes again and is forgotten
-      for want of room is refused, not answered.
+      it. It must have the same keys, and may have more after them; other keys are rejected. If a call raises an error
+      after keys were sent, its notes have the number. Send such a batch again until it is answered: keys of a batch
+      that is given up may count as seen, although no producer got the answer that they are new.
+    - *Sites remember* the answers to the latest batch of each producer: for a week after its last message if it has a
+      name, otherwise for an hour, and for 8 million keys or cells in all. A batch that comes again after its answers
+      were dropped for lack of room is rejected, not guessed.
     - *Two producers* with the same new key at once: exactly one is answered that it is new. In a vertical or diced
       filter that also holds if one of them dies or is cut off half-way: its batch is recorded, and the next one
       completes it. On Ray the record is with the producer and with the actor of the lease. If both die, keys of this
@@ -114,10 +114,10 @@ class SlicedFilter(DistributedFilter):
       anything is sent, if this producer has sent later times. If only others have, a vertical or diced filter still
       answers all of it or nothing. In a horizontal one, other sites may have taken their keys: give the keys that are
       too late a later time, and send the batch again with its number.
-    - A handle that is pickled arrives as another producer over the same sites. Sites of this process cannot be pickled.
+    - A handle that is pickled becomes another producer over the same sites. Sites of this process cannot be pickled.
     - *In a Ray task*, or a method of an actor, a handle without a name is named after the task, and its batches after
-      the count of the task's calls. When Ray runs the task again, each of its calls is the batch that it was, and gets
-      the first answers. The calls must come in the same order: from threads of a task, use handles with names.
+      the count of the task's calls. When Ray runs the task again, each of its calls sends its batch again, and gets the
+      first answers. The calls must come in the same order: from threads of a task, use handles with names.
 
     Examples
     --------
@@ -168,7 +168,7 @@ class SlicedFilter(DistributedFilter):
         deadline: float = 10.0,
         producer: str | None = None,
     ) -> Self:
-        """Give a producer over sites that were started elsewhere, which know what filter they hold.
+        """Return a producer for sites that were started elsewhere. They store what filter they hold.
 
         Parameters
         ----------
@@ -266,11 +266,11 @@ class SlicedFilter(DistributedFilter):
         at : time or n times, optional
             When they were seen, for a window of time; the default is now. Times may step back by at most `lateness`.
         refresh : bool, default True
-            True: every occurrence restarts the key's window. False: only what is let through does, so that a key comes
-            through again once it was last let through longer ago than the window. In a window of time that is paper
+            True: every occurrence restarts the key's window. False: only an occurrence that is not reported does. A key
+            then passes again when its last pass is longer ago than the window. In a window of time that is paper
             4's definition 4 too. See `lately.Filter.duplicated`.
         number : int, optional
-            Of the batch, counted upwards from 1; repeat the last one to send that batch again. The default is the next.
+            Number of the batch, from 1 on; repeat the last one to send that batch again. The default is the next.
         offsets : array of int, shape (n,), optional
             Where in the batch the keys are, ascending. The default is 0 to n - 1. For keys that may come again with
             other gaps between them, as from a topic that is compacted.
@@ -303,7 +303,7 @@ class SlicedFilter(DistributedFilter):
         return self._answer(self._producer.write(keys, at, number, offsets, write, _NOTHING))
 
     def _answer(self, verdicts: Verdicts) -> NDArray[np.bool_]:
-        """Note for which keys no site answered, and give the answers."""
+        """Record for which keys no site answered, and return the answers."""
         seen, self._latest.unanswered = verdicts
         self._failures += int(self._latest.unanswered.sum())
         try:
@@ -314,7 +314,7 @@ class SlicedFilter(DistributedFilter):
         return seen
 
     def handle(self, producer: str | None = None) -> Self:
-        """Give another producer over the same sites; closing it leaves them running.
+        """Return another producer over the same sites; closing it leaves them running.
 
         Parameters
         ----------
@@ -332,7 +332,7 @@ class SlicedFilter(DistributedFilter):
 
     @property
     def kind(self) -> Kind:
-        """Way it is sliced."""
+        """The kind of slicing."""
         return self._slicing.kind
 
     @property
@@ -347,19 +347,19 @@ class SlicedFilter(DistributedFilter):
 
     @property
     def number(self) -> int:
-        """Number of the batch written last; 0 before the first."""
+        """Number of the batch that was written last; 0 before the first."""
         return self._producer.number
 
     @property
     def failures(self) -> int:
-        """Keys queried or written so far that were `unanswered`."""
+        """Number of keys queried or written so far that were `unanswered`."""
         return self._failures
 
     @property
     def unanswered(self) -> NDArray[np.bool_]:
-        """For which keys of this thread's latest call a site did not answer, shape (n,): what was guessed, or not set.
+        """Keys of this thread's latest call for which a site did not answer, shape (n,): guessed, or not set.
 
-        Those are marked too that are decided by what a site shows unset, since it may have lost it.
+        Keys are marked too if a cell decides them that a site shows unset, because the site may have lost it.
         """
         given: NDArray[np.bool_] = getattr(self._latest, "unanswered", _NOTHING[1])
         return given

@@ -1,4 +1,4 @@
-"""The ways to slice a filter: how many sites, what each holds, and how keys are sent there."""
+"""The ways to slice a filter: how many sites there are, what each holds, and which keys it gets."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -41,7 +41,7 @@ def shares(sites: NDArray[np.uint16]) -> list[tuple[int, NDArray[np.int64]]]:
 class Horizontal:
     """A horizontal filter: each key belongs to one site, which holds a whole filter (paper 4, definition 1).
 
-    The keys of each site are sent together, in the order of the batch; the site answers them as a filter does.
+    The keys of each site are sent together, in the order of the batch. The site answers them as a filter does.
 
     Each method returns the verdicts, and which keys had no answer; both of shape (n,). If `least` is 0, a key whose
     site has failed counts as seen, else it counts as new (paper 4, section 3.2).
@@ -82,8 +82,8 @@ class Horizontal:
 class Slicing:
     """A filter, and how it is sliced.
 
-    There are `replicas` filters like `blank`, each cut into `parts` parts. `least` is x: how many cells of
-    a seen key must have an answer; if it is `strict`, a site that does not answer is an error, and that is for cells
+    There are `replicas` filters like `blank`, each cut into `parts` parts. `least` is x: how many cells of a seen key
+    must have an answer. If the slicing is `strict`, a site that does not answer is an error, and `least` is for cells
     that a site has lost.
     """
 
@@ -124,7 +124,7 @@ class Slicing:
         if blank.family not in ("BloomFilter", "TimingBloomFilter"):
             raise ValueError(f"a {kind} filter is cut from a BloomFilter or a TimingBloomFilter, not a {blank.family}")
         parts, replicas = {None: (counts[0], 1), "h-v": counts[::-1], "v-h": counts}[dice]
-        # Raises if it cannot be cut, or not into this many.
+        # Raises an error if the filter cannot be cut, or not into this many parts.
         like = blank.outline()
         Slice.bounds(like, parts)
         least = _least(on_failure, like.parameters["k"])
@@ -132,7 +132,7 @@ class Slicing:
 
     @property
     def sites(self) -> int:
-        """How many sites there are."""
+        """Number of sites."""
         return self.parts * self.replicas
 
     @property
@@ -144,13 +144,13 @@ class Slicing:
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """What every producer must know to be another one of this filter, of JSON's types."""
+        """What every producer must know to send to the same filter, in JSON's types."""
         slices = self.slices if isinstance(self.slices, int) else list(self.slices)
         return {"kind": self.kind, "slices": slices, "dice": self.dice, **self.blank.manifest}
 
     @classmethod
     def of_manifest(cls, manifest: Mapping[str, Any], *, on_failure: OnFailure, pipelined: bool) -> "Slicing":
-        """Make it again; a ValueError if the manifest is no sliced filter's."""
+        """Read a manifest; raise `ValueError` if it is not that of a sliced filter."""
         given = dict(manifest)
         kind, slices, dice = (given.pop(name, None) for name in ("kind", "slices", "dice"))
         if kind is None:
@@ -165,13 +165,13 @@ class Slicing:
         )
 
     def contents(self) -> list[Callable[[], Contents]]:
-        """Give the makers of the contents of each site."""
+        """Return, for each site, the function that makes its contents."""
         if self.kind == "horizontal":
             return [partial(Whole, self.blank)] * self.sites
         return [partial(Part, self.blank, site % self.parts, self.parts) for site in range(self.sites)]
 
     def over(self, exchange: Exchange, like: FilterSpec) -> Horizontal | Cells:
-        """Give the routing for a producer; `like` is one of the filters."""
+        """Return the routing for a producer; `like` is one of the filters."""
         if self.kind == "horizontal":
             return Horizontal(exchange, self.least)
         ranges = Ranges(like, self.parts, self.replicas, each=self.dice == "v-h")
@@ -191,7 +191,7 @@ def _counts(slices: int | Sequence[int], kind: Kind) -> tuple[int, ...]:
 
 
 def _least(on_failure: OnFailure, k: int) -> int:
-    # With "raise" only writes that a site has lost are left to decide on: as in a horizontal filter, they are new.
+    # With "raise" only lost writes of a site are left to decide on: as in a horizontal filter, such keys are new.
     named = {"raise": k, "duplicate": 0, "distinct": k}
     if isinstance(on_failure, str) and on_failure in named:
         return named[on_failure]

@@ -1,4 +1,4 @@
-"""The way of a batch through a Bloom tree, from a leaf to the root (paper 4, section 6)."""
+"""The path of a batch through a Bloom tree, from a leaf to the root (paper 4, section 6)."""
 
 import threading
 from collections.abc import Sequence
@@ -24,11 +24,11 @@ _Rows = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class TreeSpec:
-    """What every producer must know of a tree, whose nodes are filters like `blank`.
+    """The parameters of a tree, which all its producers share. Its nodes are filters like `blank`.
 
-    `test_and_set` means that a node that misses a key sets it at once (algorithm 1), not after the verdict (algorithm
-    2). `threshold` is the level d, above which a match must be confirmed from below; 0 for none. `unanswered` is the
-    verdict about a key whose decisive node has failed; if they are `strict`, there is an error in its place.
+    With `test_and_set` a node that misses a key sets it at once (algorithm 1), not after the verdict (algorithm 2).
+    `threshold` is the level d: a match above it must be confirmed from below; 0 for none. `unanswered` is the verdict
+    about a key whose decisive node has failed; if the tree is `strict`, there is an error in its place.
     """
 
     topology: Topology
@@ -41,9 +41,9 @@ class TreeSpec:
 
 
 class Counters:
-    """What producers count: keys that were tested or set at the nodes of each level, or found there.
+    """Counts of the keys that were tested or set at the nodes of each level, and of those found there.
 
-    `failures` counts those decided without an answer; if that is `strict`, it is an error.
+    `failures` counts keys that were decided without an answer; if the counters are `strict`, such a key is an error.
     """
 
     def __init__(self, topology: Topology, exchange: Exchange, *, strict: bool) -> None:
@@ -69,10 +69,10 @@ class Counters:
 
 
 class _Found:
-    """A batch that is routed, under a lease if `fence` is not 0, and what is known of its n keys.
+    """A batch on its way through a tree, under a lease if `fence` is not 0, and the results for its n keys.
 
-    `verdicts` are 0 for new, 1 for seen, or `UNKNOWN`. `steps` has at which step of the path a key was found, `oldest`
-    when the oldest of its cells was set there, or `NEVER`.
+    `verdicts` are 0 for new, 1 for seen, or `UNKNOWN`. `steps` has the step of the path at which a key was found,
+    `oldest` the generation in which the oldest of its cells was set there, or `NEVER`.
     """
 
     def __init__(self, batch: Batch, like: FilterSpec) -> None:
@@ -84,7 +84,7 @@ class _Found:
 
     @property
     def answer(self) -> NDArray[np.bool_]:
-        """The verdicts, when all are known."""
+        """The verdicts, once all of them are known."""
         answer: NDArray[np.bool_] = self.verdicts == 1
         return answer
 
@@ -144,8 +144,8 @@ class TreeRouter:
     def duplicated(self, batch: Batch) -> NDArray[np.bool_]:
         """Return for each key in order whether it was there, and set it if not.
 
-        If the batch may have been sent before, the earlier answers of the nodes are read first, which stand: another
-        producer may have been answered "seen" because of them.
+        If the batch may have been sent before, the earlier answers of the nodes are read first. They stay valid,
+        because another producer may have got the answer "seen" because of them.
         """
         act = self._test_and_set if self._spec.test_and_set else self._first_test_then_set
         return until_done(partial(act, batch), again=batch.again)
@@ -198,7 +198,7 @@ class TreeRouter:
         return self._exchange.call([found.message(node, "test", rows, found.generations[rows]) for node, rows in tests])
 
     def _duplicated(self, found: _Found, node: int, rows: _Rows) -> NDArray[np.bool_] | Failed:
-        """Test keys at a node, then set them; the site's own lock makes it one act."""
+        """Test keys at a node, then set them; the lock of the site makes it one step."""
         self._counters.count(node, accesses=len(rows))
         message = found.message(node, "duplicated", rows, found.generations[rows])
         answer: NDArray[np.bool_] | Failed = self._exchange.call([message])[0]
@@ -207,7 +207,7 @@ class TreeRouter:
         return answer
 
     def _recall(self, found: _Found) -> None:
-        """Take the verdicts given when this batch came before."""
+        """Use the verdicts that were given when this batch came before."""
         every = np.arange(len(found.batch))
         answers = self._exchange.call([found.message(node, "recall", every) for node in self._path])
         for step, answer in enumerate(answers):
@@ -220,7 +220,7 @@ class TreeRouter:
             found.verdicts = np.where(known == UNKNOWN, found.verdicts, known)
 
     def _ascend(self, found: _Found) -> int | None:
-        """Test from the leaf up to the deciding node; give its step, or None if no node that could decide has answered.
+        """Test from the leaf up to the deciding node; return its step, or None if no node answered that could decide.
 
         A node that fails is skipped.
         """
@@ -245,7 +245,7 @@ class TreeRouter:
             node = self._path[step]
             answer = self._test(found, [(node, rows)])[0]
             if isinstance(answer, Failed):
-                # Its children together know what it knew.
+                # Its children together contain what it contained.
                 answer, suspects = np.full(len(rows), NEVER), rows
             else:
                 suspects = rows[answer != NEVER]
@@ -275,7 +275,7 @@ class TreeRouter:
         return seen | unanswered if self._spec.unanswered else seen
 
     def _set(self, found: _Found, new: _Rows, decided: int | None) -> None:
-        """Set new keys on the whole path, and in a dense tree the others below where they were found.
+        """Set new keys on the whole path. In a dense tree, set the other keys below the node where they were found.
 
         `decided` is the step of the node that has already set the new keys in itself.
         """

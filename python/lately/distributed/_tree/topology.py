@@ -18,7 +18,7 @@ class Topology:
 
     @classmethod
     def of(cls, parents: Sequence[int] | NDArray[Any] | Mapping[Any, Any]) -> "Topology":
-        """Make it from the parent of each node, by numbers or by names (`BloomTree`); an error names what is no tree.
+        """Make a tree from the parent of each node, by numbers or by names (`BloomTree`); an error names the fault.
 
         Examples
         --------
@@ -70,18 +70,18 @@ class Topology:
 
     @property
     def depth(self) -> int:
-        """How many levels there are."""
+        """Number of levels."""
         return max(self.levels) + 1
 
     def number(self, name: Hashable) -> int:
-        """Find a node by its name, or raise a KeyError."""
+        """Return the number of the node with a name, or raise `KeyError`."""
         try:
             return self.names.index(name)
         except ValueError:
             raise KeyError(f"no node is named {name!r}") from None
 
     def path(self, node: int) -> tuple[int, ...]:
-        """Nodes from this one up to the root, both included."""
+        """Return the nodes from this one up to the root, both included."""
         path = [node]
         while (parent := self.parents[path[-1]]) != -1:
             path.append(parent)

@@ -1,4 +1,4 @@
-"""Bloom trees: filters near the producers, which relieve those further off (paper 4, section 6)."""
+"""Bloom trees: filters near the producers, which relieve filters further away (paper 4, section 6)."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ class BloomTree(DistributedFilter):
     Raises
     ------
     TypeError
-        If `filter` or `parents` are none.
+        If `filter` or `parents` has another type.
     ValueError
-        If `filter` is not empty, has a window of insertions, grows or has equal timers; if `parents` are no tree;
-        if another parameter is out of range.
+        If `filter` is not empty, has a window of insertions, grows or has equal timers; if `parents` do not form a
+        tree; if another parameter is out of range.
 
     Notes
     -----
@@ -69,18 +69,18 @@ class BloomTree(DistributedFilter):
     can still learn that it is new. All other trees test first, upwards, and set after the verdict (algorithm 2), the
     root first; so do dense ones with `top_down`.
 
-    A key that was seen is not set again: there is no `refresh`, since the root does not hear what a leaf answers. A key
-    comes through again once it was last let through longer ago than the window. If times step back, each node uses the
-    latest time it has seen itself. The verdict may then differ from that of one filter, but a key that is called seen
-    was let through within window and slack of its own time.
+    A key that was seen is not set again: there is no `refresh`, because the root does not get the answers of a leaf. A
+    key passes again when its last pass is longer ago than the window. If times step back, each node uses the latest
+    time that it has seen itself. The verdict may then differ from that of one filter, but a key that is reported as
+    seen passed within window and slack of its own time.
 
     *Failures.* A node that does not answer is skipped, and its parent answers. Keys that it should have set meanwhile
-    are missing from it afterwards; with `top_down` it then denies them, and a key may come through twice.
+    are missing from it afterwards; with `top_down` it then does not confirm them, and a key may pass twice.
 
-    *Concurrency.* Of two producers with the same new key at the same moment, one is answered that it is new.
+    *Concurrency.* Of two producers with the same new key at the same moment, one gets the answer that it is new.
 
     *A batch sent again* under its number gets the same answers. With `top_down`, where several sites decide, a key of a
-    batch that was cut off half-way may come through once more, for a producer that had it in between; it is never lost.
+    batch that was cut off half-way may pass once more, for a producer that had it in between; it is never lost.
 
     Examples
     --------
@@ -117,7 +117,7 @@ class BloomTree(DistributedFilter):
             raise TypeError(f"filter must be a BloomFilter or a TimingBloomFilter, got {type(filter).__name__}")
         blank = Blank.of(filter)
         if filter.parameters.get("equal_timers", 1) > 1:
-            raise ValueError("filter has equal timers: a tree would answer otherwise than one filter does")
+            raise ValueError("filter has equal timers: a tree would not answer as one filter does")
         # Raises if the filter grows.
         Slice.bounds(filter, 1)
         if top_down is not None and not 1 <= top_down < topology.depth:
@@ -139,12 +139,12 @@ class BloomTree(DistributedFilter):
     def _begin(self, spec: TreeSpec, sites: Sites, *, made: bool) -> None:
         self._spec, self._made = spec, made
         self._like = spec.blank.outline()
-        # A node that fails is passed over; whether a missing answer is an error is up to the counters.
+        # A node that fails is skipped. The counters decide whether a missing answer is an error.
         self._exchange = Exchange(sites, strict=False)
         self._counters = Counters(spec.topology, self._exchange, strict=spec.strict)
 
     def at(self, leaf: Hashable, *, producer: str | None = None) -> Leaf:
-        """Give the handle of a producer at a leaf.
+        """Return the handle of a producer at a leaf.
 
         Parameters
         ----------
@@ -206,10 +206,10 @@ class BloomTree(DistributedFilter):
 
 
 class Leaf:
-    """The handle of one producer at a leaf of a `BloomTree`, from its `at`.
+    """The handle of one producer at a leaf of a `BloomTree`, from `BloomTree.at`.
 
-    It may be pickled, to a process that reaches the same sites; there it is a producer with a name of its own, or in a
-    Ray task with that of the task (`SlicedFilter`). Calls from several threads wait for each other.
+    It may be pickled and sent to a process that reaches the same sites. There it is a producer with a name of its own,
+    or in a Ray task with that of the task (`SlicedFilter`). Calls from several threads wait for each other.
     """
 
     def __init__(self, tree: BloomTree, leaf: int, producer: str | None) -> None:
@@ -223,7 +223,7 @@ class Leaf:
         return self._producer.number
 
     def duplicated(self, keys: Any, *, at: Any = None, number: int | None = None) -> NDArray[np.bool_]:
-        """Return for each key in order whether it was let through lately, anywhere in the tree; set it if not.
+        """Return for each key in order whether it passed lately, anywhere in the tree; set it if it did not.
 
         Parameters
         ----------
@@ -239,12 +239,12 @@ class Leaf:
         TypeError, ValueError
             As by `SlicedFilter.duplicated`.
         FailedSitesError
-            If no node answers that could decide about a key, unless `on_failure` allows a guess.
+            If no node that could decide about a key answers, unless `on_failure` allows a guess.
         """
         return self._producer.write(keys, at, number, None, self._router.duplicated, np.zeros(0, dtype=np.bool_))
 
     def query(self, keys: Any, *, at: Any = None) -> NDArray[np.bool_]:
-        """Return which keys were let through lately, anywhere in the tree; nothing is set.
+        """Return which keys passed lately, anywhere in the tree; nothing is set.
 
         Parameters
         ----------

@@ -127,7 +127,7 @@ impl Slots {
     }
 
     /// Inserts an entry into the run of a quotient, at a step of it, and moves later entries forward. Returns false if
-    /// there is no room, which happens in damaged cells alone.
+    /// there is no room, which happens only in damaged cells.
     #[inline(always)]
     pub fn push(&self, words: &mut [u64], quotient: usize, run: SlotRun, step: usize, entry: u64) -> bool {
         let slot = run.start % 64 + step;

@@ -4,8 +4,7 @@ use super::{FAR, Slots};
 
 impl Slots {
     /// Calls `visit` with the quotient and slot of each entry, run by run, and whether it is the first of its run,
-    /// until
-    /// `visit` returns false. Returns whether it never did, and the runs lie as insertions leave them. Then every
+    /// until `visit` returns false. Returns whether it never did, and the runs lie as insertions leave them. Then every
     /// search finds the run of its quotient.
     pub fn walk(&self, words: &[u64], mut visit: impl FnMut(usize, usize, bool) -> bool) -> bool {
         // A table has an empty slot, so at least one block does not overflow into the next.

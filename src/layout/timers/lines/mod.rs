@@ -26,7 +26,7 @@ use kernel::Probe;
 /// Words of a page.
 const PAGE: usize = PAGE_LINES as usize * LINE;
 
-/// Pages of lines of timers, of which a key has `LINES`.
+/// Pages of lines of timers. A key has timers in `LINES` lines of one page.
 #[derive(Clone, Copy)]
 pub struct TimersInLines<const LINES: usize> {
     pub(crate) timers: TimerWords,

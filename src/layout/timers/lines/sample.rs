@@ -8,10 +8,10 @@ use crate::inference::{Evidence, Question};
 use crate::instructions::Work;
 use crate::layout::line::Pages;
 
-/// Lines of each range that are sampled for inference. The loads of lines deviate, so the rate at which other keys set
-/// the timers of one block is right to some 4 %.
+/// Number of lines of each range that are sampled for inference. The loads of lines deviate, so the rate at which other
+/// keys set the timers of one block is right to some 4 %.
 const SAMPLE: usize = 2048;
-/// Lines that are counted together; samples are a multiple of it.
+/// Number of lines that are counted together; samples are a multiple of it.
 const TOGETHER: usize = 64;
 /// The greatest number of blocks that are counted singly, in some 10 to 40 microseconds each. All blocks together take
 /// 2 to 4 ms.

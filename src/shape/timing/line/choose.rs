@@ -10,9 +10,9 @@ use crate::shape::search::{self, Candidate};
 
 /// Returns the shape for a window and a budget.
 ///
-/// Considered are the timers that [those in slices](super::super::choose) have, by 1 to 8 of a key in one line and 2
-/// to 16 in two. The second line costs a line of memory per call and saves bits, which at small rates are many: 4 % at
-/// 1 % and 11 % at 0.1 %.
+/// Considers the timers that [those in slices](super::super::choose) have, with 1 to 8 timers of a key in one line or 2
+/// to 16 in two. The second line costs a line of memory per call, and saves bits, most at small rates: 4 % at 1 % and
+/// 11 % at 0.1 %.
 /// - [`Budget::Rate`]: each gets the fewest pages that hold the rate. The smallest of one line per key is chosen if it
 ///   is at most 4/3 as large as that of two, as in [`shape::line`](crate::shape::line::choose).
 /// - [`Budget::Bytes`]: each gets as many pages as fit. That of the least rate of one line per key is chosen if it is

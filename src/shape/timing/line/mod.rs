@@ -21,9 +21,9 @@ use crate::clock::Window;
 use crate::shape::line::{HERMITE, MAX_PAGES, PAGE_BYTES, PAGE_LINES};
 use crate::shape::{self, CacheLines, Parameters, fill};
 
-/// Number of words of a line, in each of which a key takes at most one timer.
+/// Number of words of a line. A key takes at most one timer in each.
 pub const WORDS: u32 = 8;
-/// Most lines of a key.
+/// Greatest number of lines of a key.
 pub const MAX_LINES: u32 = 2;
 
 /// The shape of a timing Bloom filter in lines: everything that determines its size and its error.
@@ -84,10 +84,9 @@ impl TimingLineShape {
     }
 
     /// Returns the probability that a key never inserted is reported, just before a rotation, the worst phase.
-    ///
-    /// With one line it is exact. Two lines of a page are of separate ranges, so that their loads depend on each other
-    /// only by that of the page: the mean over it is taken as in [`shape::line`], and is within
-    /// 0.1 % of the exact one from 1 % to 0.01 %.
+    /// With one line it is exact. Two lines of a page are of separate ranges, so their loads depend on each other only
+    /// by that of the page. The mean over it is taken as in [`shape::line`], and is within 0.1 % of the exact one from
+    /// 1 % to 0.01 %.
     pub fn false_positive_rate(&self, window: Window) -> f64 {
         self.rate(live_keys(window, self.blocks), &self.of_line())
     }
@@ -161,7 +160,7 @@ impl shape::Shape for TimingLineShape {
 
 /// The chances that the timers of a fresh key in one line are live.
 pub struct LineRates {
-    /// For each set of its timers, taken together by how often they are missed: the sign and number of such sets, and
+    /// One term for all sets of a key's timers that are missed equally often: the sign and number of these sets, and
     /// the chance that a key of the line touches one timer of the set at least.
     pub terms: Vec<(f64, f64)>,
 }

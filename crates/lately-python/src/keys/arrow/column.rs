@@ -51,7 +51,7 @@ impl ArrowBuffer {
 pub struct ArrowColumn {
     pub len: usize,
     pub offset: usize,
-    /// A bit for each element, which is not set if the element is missing. `None` if no element is missing.
+    /// A bit for each element, which is zero if the element is missing. `None` if no element is missing.
     pub present: Option<ArrowBuffer>,
     /// The other buffers: values, or offsets and data, or views and their data.
     pub buffers: Vec<ArrowBuffer>,
@@ -110,7 +110,7 @@ struct CheckedArray<'a> {
     buffers: &'a [*const std::ffi::c_void],
     len: usize,
     offset: usize,
-    /// Where the elements end in the buffers. 0 for an array without elements, whose buffers are not read.
+    /// Where the elements end in the buffers. It is 0 for an array without elements, whose buffers are not read.
     end: usize,
 }
 

@@ -75,7 +75,7 @@ impl ArrowKind {
         }
     }
 
-    /// Returns the most bytes of an element in a buffer, for the check that an array fits into memory.
+    /// Returns the greatest number of bytes of an element in a buffer, for the check that an array fits into memory.
     pub fn widest(self) -> usize {
         self.width().max(16)
     }
