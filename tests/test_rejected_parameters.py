@@ -126,7 +126,7 @@ def grid():
         if "from" in name:
             for parameter in sorted(good.keys() & set(NUMBERS)):
                 yield from ((name, {parameter: x}, ValueError, parameter) for x in (0, -1, 2**64, 2**100))
-                yield from ((name, {parameter: x}, TypeError, parameter) for x in (1.5, "1"))
+                yield from ((name, {parameter: x}, TypeError, parameter) for x in (1.5, "1", None))
         elif "nbytes" in taken:
             for x in (-1, 0, 7, 2**64):
                 yield name, {"fpr": None, "nbytes": x, "window": 1000, "capacity": None}, ValueError, "nbytes"

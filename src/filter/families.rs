@@ -43,11 +43,8 @@ pub static FAMILIES: [Family; 11] = [
         ],
         promises: true,
         forms: &[
-            Form {
-                sizes: &[&["slice_bits"], &["blocks"]],
-                ..form(1, &["k", "l", "slice_bits", "blocks", "block_bits", "parts"])
-            },
-            Form { layout: Layout::Line, sizes: &[&["pages"]], ..form(16, &["k", "l", "pages", "lines"]) },
+            form(1, &["k", "l", "slice_bits", "blocks", "block_bits", "parts"]),
+            Form { layout: Layout::Line, ..form(16, &["k", "l", "pages", "lines"]) },
         ],
         optional: &[],
         owns: |shape| paper(shape) == Some(Paper::AgePartitioned),
@@ -77,12 +74,9 @@ pub static FAMILIES: [Family; 11] = [
         ],
         promises: true,
         forms: &[
-            Form {
-                sizes: &[&["k", "segment_bits"], &["blocks"]],
-                ..form(2, &["r", "k", "segment_bits", "blocks", "block_bits", "parts"])
-            },
-            Form { layout: Layout::Line, sizes: &[&["pages"]], ..form(17, &["r", "pages", "lines"]) },
-            Form { layout: Layout::Transposed, sizes: &[&["k", "positions"]], ..form(18, &["r", "k", "positions"]) },
+            form(2, &["r", "k", "segment_bits", "blocks", "block_bits", "parts"]),
+            Form { layout: Layout::Line, ..form(17, &["r", "pages", "lines"]) },
+            Form { layout: Layout::Transposed, ..form(18, &["r", "k", "positions"]) },
         ],
         optional: &[],
         owns: |shape| paper(shape) == Some(Paper::GuardedEpoch) || is::<Transposed>(shape),
@@ -156,11 +150,8 @@ pub static FAMILIES: [Family; 11] = [
         ],
         promises: true,
         forms: &[
-            Form {
-                sizes: &[&["slice_timers"]],
-                ..form(3, &["k", "bpt", "blocks", "slice_timers", "equal_timers", "part_keys", "part_timers"])
-            },
-            Form { layout: Layout::Line, sizes: &[&["pages"]], ..form(19, &["k", "bpt", "blocks", "pages", "lines"]) },
+            form(3, &["k", "bpt", "blocks", "slice_timers", "equal_timers", "part_keys", "part_timers"]),
+            Form { layout: Layout::Line, ..form(19, &["k", "bpt", "blocks", "pages", "lines"]) },
         ],
         optional: &["part_keys", "part_timers"],
         owns: |shape| {
@@ -284,7 +275,7 @@ pub static FAMILIES: [Family; 11] = [
         windows: Windows::Endless,
         variants: &[],
         promises: true,
-        forms: &[Form { sizes: &[&["bits"], &["slice_bits"]], ..form(5, &["k", "bits", "slice_bits"]) }],
+        forms: &[form(5, &["k", "bits", "slice_bits"])],
         optional: &[],
         owns: is::<bloom::BloomShape>,
         read: |parameters| shared(bloom::BloomShape::read(parameters)),
@@ -298,9 +289,9 @@ const COUNTED: &[&str] = &["fingerprint_bits", "tag_bits", "pages", "lines", "di
 const FINE: &[&str] = &["fingerprint_bits", "tag_bits", "pages", "lines", "distinct", "count_bits", "epochs"];
 const GROWS: &[(&str, u64)] = &[("grow", 1)];
 
-/// Returns the saved form of this number, of a sliced layout and without sets of sizes.
+/// Returns the saved form of this number, of a sliced layout.
 const fn form(kind: u16, parameters: &'static [&'static str]) -> Form {
-    Form { kind, layout: Layout::Sliced, parameters, implied: &[], sizes: &[] }
+    Form { kind, layout: Layout::Sliced, parameters, implied: &[] }
 }
 
 fn shared(shape: Result<impl Shape, Error>) -> Planned {

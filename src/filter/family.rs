@@ -132,8 +132,6 @@ pub struct Form {
     pub parameters: &'static [&'static str],
     /// Parameters that the number stands for, and the file does not contain.
     pub implied: &'static [(&'static str, u64)],
-    /// Sets of sizes, of which a caller gives exactly one.
-    pub sizes: &'static [&'static [&'static str]],
 }
 
 impl Form {

@@ -1,6 +1,7 @@
 //! Builds and plans filters: reads the keyword arguments of their classes, by the
 //! [table of families](lately::filter::FAMILIES).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pyo3::conversion::FromPyObjectOwned;
@@ -17,7 +18,7 @@ use super::time::window;
 use super::whole::Whole;
 use crate::errors::raise;
 use lately::clock::Window;
-use lately::filter::{AnyFilter, Family, Form, Layout, Request, Variant, Windows};
+use lately::filter::{AnyFilter, Family, Layout, Request, Variant, Windows};
 use lately::shape::growing::Grow;
 use lately::shape::{Budget, Parameters, Shape};
 
@@ -109,7 +110,7 @@ impl<'py> Keywords<'py> {
             let request = Request { layout: self.layout(family, &request)?, fine, ..request };
             detached(py, || (family.plan)(window, &request))?.map_err(raise)?
         } else {
-            let parameters = self.parameters(family, self.form_of_sizes(family)?)?;
+            let parameters = self.parameters(family)?;
             detached(py, || (family.read)(&Parameters(&parameters)))?.map_err(raise)?
         };
         Ok((shape, window))
@@ -285,40 +286,16 @@ impl<'py> Keywords<'py> {
         if has { Ok(layout) } else { Err(error()) }
     }
 
-    /// Returns the form of a family whose sizes are given. An error if a parameter is given that this form lacks.
-    fn form_of_sizes(&self, family: &'static Family) -> PyResult<&'static Form> {
-        let sets: Vec<&[&str]> = family.forms.iter().flat_map(|form| form.sizes).copied().collect();
-        let Some(last) = family.forms.last().filter(|_| sets.is_empty()) else { return self.sized(family, &sets) };
-        // The last form of a family without sets of sizes has every parameter.
-        Ok(last)
-    }
-
-    /// Returns the form with exactly one of these sets of sizes.
-    fn sized(&self, family: &'static Family, sets: &[&[&str]]) -> PyResult<&'static Form> {
-        let mut given = Vec::new();
-        for name in sets.concat() {
-            if !given.contains(&name) && self.has(name)? {
-                given.push(name);
-            }
-        }
-        let form = family.forms.iter().find(|form| form.sizes.contains(&&given[..])).ok_or_else(|| one_of(sets))?;
-        for name in family.optional {
-            if !form.parameters.contains(name) && self.has(name)? {
-                return Err(PyValueError::new_err(format!("{name} does not apply to {}", given.join(" and "))));
-            }
-        }
-        Ok(form)
-    }
-
-    /// Reads the parameters of a form. Sizes that are not given are left out.
-    fn parameters(&self, family: &Family, form: &Form) -> PyResult<Vec<(&'static str, u64)>> {
+    /// Reads the parameters that a constructor passes. Optional ones may be None.
+    fn parameters(&self, family: &Family) -> PyResult<Vec<(&'static str, u64)>> {
         let mut parameters = Vec::new();
         if family.has(GROW) && self.flag(GROW)? {
             parameters.push((GROW, 1));
         }
-        for &name in form.parameters {
-            let needed = !family.optional.contains(&name) && !form.sizes.concat().contains(&name);
-            if needed || self.has(name)? {
+        let names: BTreeSet<_> = family.forms.iter().flat_map(|form| form.parameters).copied().collect();
+        for name in names {
+            let given = if family.optional.contains(&name) { self.has(name)? } else { self.0.contains(name)? };
+            if given {
                 parameters.push((name, self.number(name)?));
             }
         }
@@ -331,19 +308,6 @@ fn row(name: &str) -> PyResult<(&'static Family, bool)> {
     let variant = || Variant::named(name).map(|variant| (variant.family, variant.options.fine));
     let row = Family::named(name).map(|family| (family, false)).or_else(variant);
     row.ok_or_else(|| PyValueError::new_err(format!("family must be one that lately.plan lists, got {name:?}")))
-}
-
-/// Returns the error for arguments that match none or several of these sets.
-fn one_of(sets: &[&[&str]]) -> PyErr {
-    let names: Vec<String> = sets.iter().map(|set| set.join(" and ")).collect();
-    match &names[..] {
-        [one, other] => PyTypeError::new_err(format!("give {one} or {other}, and not both")),
-        [most @ .., last] => {
-            let comma = if last.contains(" and ") { "," } else { "" };
-            PyValueError::new_err(format!("give one of {}{comma} and {last}", most.join(", ")))
-        }
-        [] => unreachable!("no family has an empty list of sets"),
-    }
 }
 
 /// Rejects `grow` with `nbytes`, because memory that grows with the keys has no bound.

@@ -128,7 +128,7 @@ class AgePartitionedBloomFilter(Filter):
         >>> f.nbytes, round(f.npws, 3)
         (4488, 0.261)
         """
-        return cls._of("age-partitioned", block_bits=0, parts=0, **locals())
+        return cls._of("age-partitioned", **locals())
 
     @classmethod
     def from_block_parameters(
@@ -336,7 +336,7 @@ class GuardedEpochBloomFilter(Filter):
         >>> f.slack, round(f.fpr, 4)
         (2500, 0.0228)
         """
-        return cls._of("guarded-epoch", block_bits=0, parts=0, **locals())
+        return cls._of("guarded-epoch", **locals())
 
     @classmethod
     def from_block_parameters(

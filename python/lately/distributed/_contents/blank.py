@@ -67,13 +67,13 @@ class Blank:
         return FilterSpec(_ROWS[self.family].family, **self._given())
 
     def _given(self) -> dict[str, Any]:
-        """Return what makes a filter of the family: the manifest, and zeros for parameters that it leaves out."""
+        """Return what makes a filter of the family. A filter that does not grow has no parameter `grow`."""
         given = {
             name: np.timedelta64(value, "ns") if name in _SPANS and value is not None else value
             for name, value in self.manifest.items()
             if name != "family"
         }
-        return {"grow": False, "block_bits": 0, "parts": 0, **given}
+        return {"grow": False, **given}
 
 
 # A row for each class, by its name. The planner does not compare Bloom filters, so `FAMILIES` lacks them.
