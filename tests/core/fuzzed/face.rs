@@ -250,7 +250,7 @@ impl Pair {
             self.call(call, case);
             assert!(!format!("{:?} {:?}", self.filter, self.exact).is_empty());
         }
-        assert!(self.filter.nbytes() < 1 << 40 && self.filter.false_positive_rate() <= 1.0);
+        assert!((self.filter.nbytes() as u64) < 1 << 40 && self.filter.false_positive_rate() <= 1.0);
         assert!(self.exact.len() as u64 <= self.exact.inserted());
     }
 
@@ -425,5 +425,5 @@ fn act_shared(case: &Case, filter: &ConcurrentFilter) {
             }
         }
     }
-    assert!(!format!("{filter:?}").is_empty() && filter.nbytes() < 1 << 40);
+    assert!(!format!("{filter:?}").is_empty() && (filter.nbytes() as u64) < 1 << 40);
 }
