@@ -193,18 +193,26 @@ fn in_turn<K: Item>(mut ours: Filled<K>, mut two: Filled<K>) {
 /// Prints million calls per second by wall clock.
 fn at_once(window: u64) {
     println!("\n## Threads at once: million calls per second by wall clock, hashes\n");
-    println!("| | one thread | two threads | ratio |\n|---|--:|--:|--:|");
+    let counts: Vec<u64> = (0..=cores().max(2).ilog2()).map(|log2| 1 << log2).collect();
+    let columns: Vec<String> = counts.iter().map(|threads| format!("{threads} threads")).collect();
+    println!("| | {} | last of first |", columns.join(" | "));
+    println!("|---|{}", "--:|".repeat(counts.len() + 1));
     for (name, make) in all::<Ready>(window, 0.01).into_iter().filter(|(name, _)| [OURS, TWO, ATOMIC].contains(name)) {
         eprintln!("at once: {name}");
         let rival = make();
         (0..3 * window).for_each(|i| _ = rival.seen(&Ready::number(i)));
         let mut numbers = Numbers { next: 4 * window };
         for (kind, every) in [("all new", 1), ("one in ten new", 10), ("repeats", 0)] {
-            let [one, two] =
-                [1, 2].map(|threads| throughput(&*rival, threads, numbers.calls(threads, 10 * CALLS, every)));
-            println!("| {name}, {kind} | {one:.0} | {two:.0} | {:.2} |", two / one);
+            let of = |&threads: &u64| throughput(&*rival, threads, numbers.calls(threads, 10 * CALLS, every));
+            let calls: Vec<f64> = counts.iter().map(of).collect();
+            let cells: Vec<String> = calls.iter().map(|calls| format!("{calls:.0}")).collect();
+            println!("| {name}, {kind} | {} | {:.2} |", cells.join(" | "), calls[calls.len() - 1] / calls[0]);
         }
     }
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Returns the processor, the number of cores, and the processes that ran at once in the last minute.
@@ -212,8 +220,7 @@ fn machine() -> String {
     let read = |path| std::fs::read_to_string(path).unwrap_or_default();
     let cpu = read("/proc/cpuinfo");
     let model = cpu.lines().find(|line| line.starts_with("model name")).and_then(|line| line.split(": ").nth(1));
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let load = read("/proc/loadavg");
+    let (cores, load) = (cores(), read("/proc/loadavg"));
     let load = load.split(' ').next().filter(|load| !load.is_empty()).unwrap_or("unknown");
     format!("{}, {cores} cores, a load of {load}", model.unwrap_or("unknown processor"))
 }
