@@ -11,7 +11,7 @@ from pathlib import Path
 import lately
 from lately.cli.errors import CliError, UsageError
 from lately.cli.filters import FPR, load, save
-from lately.cli.state import note_of
+from lately.cli.state import note_of, recorded
 from lately.cli.times import Times
 
 TYPE_CHECKING = False
@@ -87,7 +87,8 @@ def merge(options: Namespace) -> None:
         try:
             merged = merged.union(load(path))
         except ValueError as error:
-            raise CliError(f"{path}: {error}") from None
+            instead = "; make both with --capacity" if merged.family == "time-limited" else ""
+            raise CliError(f"{path}: {error}{instead}") from None
     try:
         save(merged, Path(options.output).resolve())
     except OSError as error:
@@ -104,7 +105,6 @@ def _lines() -> Iterator[str]:
 def _recorded(path: str) -> dict[str, Any]:
     """Return the options that a run of ``lately dedupe`` recorded beside its state: key, format and time."""
     try:
-        recorded: dict[str, Any] = json.loads(note_of(Path(path).resolve()).read_bytes())["asked"]
-    except (OSError, ValueError, KeyError, TypeError):
+        return recorded(json.loads(note_of(Path(path).resolve()).read_bytes()))
+    except (OSError, ValueError):
         return {}
-    return recorded
