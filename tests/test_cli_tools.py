@@ -86,6 +86,19 @@ def test_query_of_several_fields_and_times(command, tmp_path):
     assert (status, "--at 'noon' is neither" in err) == (1, True)
 
 
+def test_query_of_keys_that_are_no_text(command, tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"k": 5, "v": null}\n{"k": "6", "v": true}\n')
+    for fields, keys, answers in (
+        ("k", ["5", "6", "7", "5.0", "[5]"], "seen seen new seen new"),
+        ("k,v", ["5,null", "6,true", "5,true"], "seen seen new"),
+    ):
+        state = tmp_path / fields
+        options = ("--key", fields, "--window", 9, "--state", state, "-o", tmp_path / "o.jsonl")
+        assert command("dedupe", tmp_path / "a.jsonl", *options)[0] == 0
+        lines = command("query", state, *keys)[1].splitlines()
+        assert [line.split("\t")[0] for line in lines] == answers.split()
+
+
 def test_merge(command, tmp_path):
     made = [lately.AgePartitionedBloomFilter("10min", 0.001, capacity=5000) for _ in "ab"]
     for f, key in zip(made, "ab", strict=True):

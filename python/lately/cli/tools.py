@@ -6,6 +6,8 @@ import csv
 import json
 import shutil
 import sys
+from contextlib import suppress
+from itertools import product
 from pathlib import Path
 
 import lately
@@ -65,16 +67,20 @@ def query(options: Namespace) -> None:
             at = Times("--at").read(options.at) / 1e9
         except ValueError as error:
             raise CliError(str(error).removeprefix("the time ")) from None
-    fields = _recorded(options.file).get("key") or []
+    run = _recorded(options.file)
+    fields = run.get("key") or []
+    # Keys of these formats have types. Which one a text stands for is unknown.
+    values = _values if run.get("format") in ("jsonl", "parquet") else lambda text: [text]
     for text in options.keys or _lines():
-        key: Any = tuple(next(csv.reader([text]), [])) if len(fields) > 1 else text
-        if len(fields) > 1 and len(key) != len(fields):
+        parts = next(csv.reader([text]), []) if len(fields) > 1 else [text]
+        if len(fields) > 1 and len(parts) != len(fields):
             raise CliError(
                 f"a key of {options.file} is {','.join(fields)}: expected {len(fields)} values between commas, "
                 f"got {text}"
             )
+        keys = [key if len(fields) > 1 else key[0] for key in product(*map(values, parts))]
         try:
-            seen = bool(f.query([key], at=at)[0])
+            seen = f.query(keys, at=at).any()
         except (ValueError, TypeError) as error:
             raise CliError(f"{text}: {error}") from None
         print("seen" if seen else "new", text, sep="\t", flush=not options.keys)
@@ -93,6 +99,15 @@ def merge(options: Namespace) -> None:
         save(merged, Path(options.output).resolve())
     except OSError as error:
         raise CliError(f"cannot write {options.output}: {error.strerror or error}") from None
+
+
+def _values(text: str) -> list[Any]:
+    """Return the values that a text stands for: itself, and a number, true, false or null."""
+    with suppress(ValueError, RecursionError):
+        value = json.loads(text)
+        if not isinstance(value, str | list | dict):
+            return [text, value]
+    return [text]
 
 
 def _lines() -> Iterator[str]:
