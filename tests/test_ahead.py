@@ -6,6 +6,7 @@ from datetime import timedelta
 from functools import partial
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import lately
@@ -141,3 +142,11 @@ def test_a_sliced_filter_refuses_such_a_time_too():
             f.insert(["a", "b"], at=[now(), now() + 10 * YEAR])
     simulated = SlicedFilter("horizontal", 2, lately.TimingBloomFilter("1h", 0.01, capacity=1000, max_ahead=None))
     simulated.insert(["a"], at=now() + 10 * YEAR)
+
+
+@pytest.mark.parametrize("options", [{}, {"fpr": 0.01}, {"fpr": 0.01, "filter": "time-limited"}])
+def test_one_liners_do_not_depend_on_the_systems_clock(options):
+    rows = pa.table({"key": ["a", "a"], "time": [now() + YEAR, now() + YEAR]})
+    assert lately.drop_duplicates(rows, "10s", at="time", **options).num_rows == 1
+    assert lately.drop_duplicates(rows.to_reader(), "10s", at="time", **options).read_all().num_rows == 1
+    assert len(list(lately.unique(rows.to_pylist(), "10s", key="key", at="time", **options))) == 1

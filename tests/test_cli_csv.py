@@ -96,6 +96,16 @@ def test_zeek(tmp_path, dedupe):
     assert (ended.status, "c.log, line 1: expected a header" in ended.err) == (1, True)
 
 
+def test_a_log_of_zeek_whose_fields_change_in_the_middle_is_an_error(tmp_path, dedupe):
+    first, other = (b"#separator \\x09\n#fields\t" + names + b"\n#types\tx\tx\n" for names in (b"id\tts", b"ts\tid"))
+    options = ("--format", "zeek", "--key", "id", "--window", 9)
+    (tmp_path / "a.log").write_bytes(first + b"a\t1\n#close\tx\n" + first + b"a\t2\n")
+    assert dedupe(tmp_path / "a.log", *options).out == first + b"a\t1\n"
+    (tmp_path / "b.log").write_bytes(first + b"a\t1\n#close\tx\n" + other + b"2\ta\n")
+    ended = dedupe(tmp_path / "b.log", *options, "--skip-bad")
+    assert (ended.status, "b.log, line 7: this header differs from that of" in ended.err) == (1, True)
+
+
 def test_a_blank_line_in_a_zeek_log_is_malformed(tmp_path, dedupe):
     rows = [b"1.5\t10.0.0.1\t-\n", b"\n", b"2.5\t10.0.0.2\t-\n"]
     (tmp_path / "a.log").write_bytes(ZEEK + b"".join(rows))

@@ -34,12 +34,13 @@ def test_what_is_dropped_from_parquet(tmp_path, dedupe):
 def test_all_records_with_a_mark(tmp_path, dedupe):
     for name, given, out in [
         ("a.txt", b"a\nb\na", b"0\ta\n0\tb\n1\ta"),
+        ("b.txt", b"\xef\xbb\xbfa\na\n", b"\xef\xbb\xbf0\ta\n1\ta\n"),
         ("a.csv", b"\xef\xbb\xbfk,v\r\n1,a\n1,b\n", b"\xef\xbb\xbfrepeat,k,v\r\n0,1,a\n1,1,b\n"),
         ("a.tsv", b"k\tv\n1\ta\n1\tb\n", b"repeat\tk\tv\n0\t1\ta\n1\t1\tb\n"),
         ("a.jsonl", b'{"k": 1}\n {"k": 1}\n', b'{"repeat": false, "k": 1}\n {"repeat": true, "k": 1}\n'),
     ]:
         (tmp_path / name).write_bytes(given)
-        key = () if name == "a.txt" else ("--key", "k")
+        key = () if name.endswith(".txt") else ("--key", "k")
         ended = dedupe(tmp_path / name, "--window", 9, *key, "--mark")
         assert ended.out == out
     (tmp_path / "b.jsonl").write_bytes(b"{}\n{ }\n{}\n")
@@ -51,6 +52,15 @@ def test_all_records_with_a_mark(tmp_path, dedupe):
     (tmp_path / "c.log").write_bytes(ZEEK)
     ended = dedupe(tmp_path / "c.log", "--format", "zeek", "--window", 9, "--mark")
     assert (ended.status, "--mark is not for Zeek" in ended.err) == (2, True)
+
+
+def test_records_that_are_marked_already_are_not_marked_again(tmp_path, dedupe):
+    (tmp_path / "a.csv").write_bytes(b"k,repeat\n1,0\n")
+    (tmp_path / "a.jsonl").write_bytes(b'{"k": "repeat"}\n{"k": 1, "repeat": true}\n')
+    parquet(tmp_path / "a.pq", k=[1], repeat=[True])
+    for name in ("a.csv", "a.jsonl", "a.pq"):
+        ended = dedupe(tmp_path / name, "--window", 9, "--mark", "-o", tmp_path / f"o-{name}")
+        assert (ended.status, f"{name}: --mark adds the field 'repeat'" in ended.err) == (1, True)
 
 
 def test_a_state_and_what_is_dropped(tmp_path, dedupe):

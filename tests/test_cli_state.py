@@ -1,3 +1,4 @@
+import json
 import os
 import random
 
@@ -120,6 +121,20 @@ def test_a_state_that_python_saved_goes_on(tmp_path, dedupe):
     (tmp_path / "a.csv").write_bytes(b"k,v\n5,2\n6,4\n")
     assert dedupe(*options).status == 0
     assert (tmp_path / "o.csv").read_bytes() == b"k,v\n6,4\n"
+
+
+def test_a_note_of_anything_is_an_error_and_no_traceback(tmp_path, dedupe):
+    (tmp_path / "a.txt").write_bytes(b"a\n")
+    options = (tmp_path / "a.txt", "--window", 9, "--state", tmp_path / "s", "-o", tmp_path / "o")
+    assert dedupe(*options).status == 0
+    made, runs = json.loads((tmp_path / "s.json").read_text())
+    options_of_runs = ([], None, {"colour": "red"}, {"key": 5}, {"key": [5]}, {"format": [1]})
+    notes = [{made: wrong, runs: []} for wrong in options_of_runs]
+    notes += [{made: {}, runs: wrong} for wrong in (5, [5], [{}])]
+    for note in (*notes, {made: {}}, {runs: []}, [], 5):
+        (tmp_path / "s.json").write_text(json.dumps(note))
+        ended = dedupe(*options)
+        assert (ended.status, f"cannot read its note {tmp_path}/s.json" in ended.err) == (1, True), note
 
 
 def test_two_runs_do_not_share_a_state(tmp_path):

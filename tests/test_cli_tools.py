@@ -67,6 +67,13 @@ def test_query(command, tmp_path):
     assert (status, "--at is for windows of time" in err) == (1, True)
 
 
+def test_a_query_passes_over_a_note_of_anything(command, tmp_path):
+    lately.Filter(9, 0.001).save(tmp_path / "s")
+    for note in ('{"asked": []}', '{"asked": {"key": 5}}', "[]", "5"):
+        (tmp_path / "s.json").write_text(note)
+        assert command("query", tmp_path / "s", "a") == (0, "new\ta\n", "")
+
+
 def test_query_of_several_fields_and_times(command, tmp_path):
     (tmp_path / "a.csv").write_text('ip,url,t\n1,"a,b",0\n3,4,100\n')
     options = ("--key", "url,ip", "--time", "t", "--window", "1min", "--capacity", 9, "--state", tmp_path / "s")
@@ -77,6 +84,19 @@ def test_query_of_several_fields_and_times(command, tmp_path):
     assert (status, "a key of" in err) == (1, True)
     status, _, err = command("query", tmp_path / "s", "4,3", "--at", "noon")
     assert (status, "--at 'noon' is neither" in err) == (1, True)
+
+
+def test_query_of_keys_that_are_no_text(command, tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"k": 5, "v": null}\n{"k": "6", "v": true}\n')
+    for fields, keys, answers in (
+        ("k", ["5", "6", "7", "5.0", "[5]"], "seen seen new seen new"),
+        ("k,v", ["5,null", "6,true", "5,true"], "seen seen new"),
+    ):
+        state = tmp_path / fields
+        options = ("--key", fields, "--window", 9, "--state", state, "-o", tmp_path / "o.jsonl")
+        assert command("dedupe", tmp_path / "a.jsonl", *options)[0] == 0
+        lines = command("query", state, *keys)[1].splitlines()
+        assert [line.split("\t")[0] for line in lines] == answers.split()
 
 
 def test_merge(command, tmp_path):
@@ -91,6 +111,10 @@ def test_merge(command, tmp_path):
     assert status == 1
     assert err.startswith(f"lately: error: {tmp_path}/c: ")
     assert not (tmp_path / "no").exists()
+    for name in "de":
+        lately.Filter("10min", 0.001).save(tmp_path / name)
+    status, _, err = command("merge", tmp_path / "d", tmp_path / "e", "-o", tmp_path / "no")
+    assert (status, "make both with --capacity" in err) == (1, True)
     status, _, err = command("merge", tmp_path / "a", "-o", tmp_path / "no" / "no")
     assert (status, f"cannot write {tmp_path}/no/no: No such file" in err) == (1, True)
 

@@ -108,6 +108,19 @@ def test_names_that_are_no_text():
     assert lately.duplicated(frame, 10, subset=0).tolist() == [False, True, False]
     assert lately.duplicated(frame, 10, subset=("a", "b")).tolist() == [False, False, True]
     assert lately.duplicated(frame, 10, subset=[0, ("a", "b")]).tolist() == [False, False, False]
+    clicks = pd.DataFrame([["a", 0], ["a", 599], ["a", 2000]])
+    levels = clicks.set_axis(pd.MultiIndex.from_tuples([("k", "x"), ("t", "y")]), axis=1)
+    for frame, key, time in ((clicks, 0, 1), (levels, ("k", "x"), ("t", "y"))):
+        for subset in (key, None):
+            assert lately.duplicated(frame, "10min", subset=subset, at=time).tolist() == [False, True, False]
+    with pytest.raises(KeyError, match="no column 5"):
+        lately.duplicated(clicks, 10, subset=5)
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_a_column_that_is_named_twice_counts_once(kind):
+    once, twice = (lately.drop_duplicates(FRAMES[kind](), 10, subset=names) for names in (["ip"], ["ip", "ip"]))
+    assert left(once) == left(twice)
 
 
 def test_columns_are_left_without_repeats_too():
@@ -217,6 +230,10 @@ def test_what_has_no_rows_to_keep():
         lately.duplicated(pl.LazyFrame({"a": [1]}), 5)
     with pytest.raises(TypeError, match="at must name a column of the LazyFrame"):
         lately.drop_duplicates(pl.LazyFrame({"a": [1]}), "5s", at=[1])
+    with pytest.raises(ValueError, match="window must be at least 1 insertion"):
+        lately.drop_duplicates(pl.LazyFrame({"a": [1]}), 0)
+    with pytest.raises(TypeError, match="a window of time needs at"):
+        lately.drop_duplicates(pl.LazyFrame({"a": [1]}), "5s")
     with pytest.raises(TypeError, match="at must name a column of the reader"):
         lately.drop_duplicates(pa.table({"a": [1]}).to_reader(), "5s", at=[1])
     with pytest.raises(TypeError, match="a window of time needs at"):

@@ -78,6 +78,12 @@ def test_to_another_machine_and_back():
     assert repr(hashes) == "<Hashes seed=3 len=500>"
 
 
+def test_hashes_of_a_secret_need_no_seed_in_a_single_call():
+    hashes = lately.Hashes(lately.hash_keys(["a", "b", "a"], seed=b"0123456789abcdef"), seed=b"0123456789abcdef")
+    for options in ({}, {"fpr": 1e-9}, {"keep": "first", "filter": "swamp"}):
+        assert lately.duplicated(hashes, 5, **options).tolist() == [False, False, True]
+
+
 def test_another_seed_is_refused_before_any_effect():
     hashes = lately.Hashes(lately.hash_keys(KEYS, seed=3), seed=3)
     f = lately.AgePartitionedBloomFilter(window=1000, fpr=0.01, seed=2**64 - 1)

@@ -114,6 +114,14 @@ def test_time(name):
     assert timed.posterior([2999], 1e-3, "10s", at=10800) > 0.9
 
 
+def test_a_time_limited_filter_has_no_keys_of_a_time_without_insertions():
+    f = lately.TimeLimitedBloomFilter("1000s", 1e-6, max_ahead=None)
+    f.insert(["old"], at=0)
+    f.insert(["new"], at=600)
+    assert not f.decide(["absent"], 1e-3, at=600)[0]  # before the first key there was none
+    assert f.posterior(["old", "new", "absent"], 1e-3, at=1200) == pytest.approx([0, 1, 0], abs=1e-3)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

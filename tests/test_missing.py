@@ -72,7 +72,8 @@ def test_hashes_of_missing_keys():
     f = lately.AgePartitionedBloomFilter(100, 1e-9)
     f.insert(lately.Hashes(apart))
     assert f.query(keys).tolist() == [False, True, False, False, False, True]
-    with pytest.raises(ValueError, match="Hashes do not store which of them are missing"):
-        lately.duplicated(lately.Hashes(same), 5, missing="distinct")
+    for options in ({}, {"fpr": 0.01}, {"keep": "last"}):
+        with pytest.raises(ValueError, match="Hashes do not store which of them are missing"):
+            lately.duplicated(lately.Hashes(same), 5, missing="distinct", **options)
     with pytest.raises(ValueError, match="Hashes do not store"):
         lately.hash_keys(lately.Hashes(same), missing="distinct")

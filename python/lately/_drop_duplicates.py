@@ -95,6 +95,7 @@ def _lazily(frame: Any, window: Any, subset: Any, at: Any, options: dict[str, An
     columns = frame.collect_schema().names()
     names = names_of(columns, subset, at)
     times = names_of(columns, at) if at is not None else []
+    duplicated([], window, at=None if at is None else [], **options)  # raises for a wrong request now
     polars = import_module("polars")
 
     def fresh(rows: Any) -> Any:

@@ -148,9 +148,11 @@ def duplicated(
     if exactly:
         return duplicated_exactly(keys, window, at=at, refresh=refresh, missing=missing, seed=seed, threads=threads)
     make = fastest if filter is None else family_of(filter).make
-    if seed == "random" and isinstance(keys, Hashes):
-        if keys.seed is not None:
-            seed = keys.seed
+    if isinstance(keys, Hashes):
+        _check_missing(keys, missing)
+        if seed == "random":
+            # The filter is for this call: it may have another seed than a secret one, which is not shown.
+            seed, keys = 0, Hashes(np.asarray(keys))
     elif missing != "same" or not hasattr(keys, "__len__"):
         seed = token_bytes(16) if seed == "random" else seed
         keys = hashed(keys, seed, missing)
@@ -184,9 +186,8 @@ def _on_both_sides(keys: Any, at: Any, keep: Literal["last", False], *, seed: An
     """Mark the keys with the same key in the window after them, and for a `keep` of False also before them."""
     missing = options.pop("missing")
     if isinstance(keys, Hashes):
+        _check_missing(keys, missing)
         hashes = np.asarray(keys)
-        if missing != "same":
-            hash_keys(keys, missing=missing)
     else:
         hashes = hash_keys(keys, seed=token_bytes(16) if seed == "random" else seed, missing=missing)
     if at is not None:
@@ -200,6 +201,12 @@ def _on_both_sides(keys: Any, at: Any, keep: Literal["last", False], *, seed: An
     mirrored = None if at is None else -at[::-1] if at.ndim else -at
     after = marks(np.ascontiguousarray(hashes[::-1]), mirrored)[::-1]
     return np.ascontiguousarray(after) if keep == "last" else after | marks(hashes, at)
+
+
+def _check_missing(keys: Hashes, missing: Literal["same", "distinct"]) -> None:
+    """Raise `ValueError` if missing keys are to be distinct: `Hashes` do not store which these are."""
+    if missing != "same":
+        hash_keys(keys, missing=missing)
 
 
 def hashed(keys: Any, seed: int | bytes, missing: Literal["same", "distinct"]) -> Hashes:

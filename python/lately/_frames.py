@@ -1,7 +1,7 @@
 """Frames and columns of pandas, polars, pyarrow and NumPy. Only NumPy is imported here."""
 
 import sys
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from importlib import import_module
 from typing import Any
 
@@ -74,7 +74,7 @@ def picked(keys: Any, subset: Any, at: Any) -> tuple[Any, Any]:
     """
     if is_lazy(keys):
         raise TypeError(LAZY)
-    if subset is None and not isinstance(at, str):
+    if subset is None and not _names_column(at, columns_of(keys)):
         return keys, at
     frame = loaded(keys)
     columns = columns_of(frame)
@@ -83,7 +83,16 @@ def picked(keys: Any, subset: Any, at: Any) -> tuple[Any, Any]:
         instead = ": pass the times themselves" if subset is None else ""
         raise TypeError(f"{given}, so keys must be a frame, got a {type(keys).__name__}{instead}")
     names = names_of(columns, subset, at)
-    return columns_by_name(frame, names), _column(frame, names_of(columns, at)[0]) if isinstance(at, str) else at
+    times = _column(frame, names_of(columns, at)[0]) if _names_column(at, columns) else at
+    return columns_by_name(frame, names), times
+
+
+def _names_column(what: Any, columns: list[Hashable] | None) -> bool:
+    """Return whether an argument names a column: a text, or a label of one, such as a number in pandas."""
+    try:
+        return isinstance(what, str) or what in set(columns or ())
+    except TypeError:  # no label, because it has no hash
+        return False
 
 
 def names_of(columns: list[Hashable], subset: Any, at: Any = None) -> list[Hashable]:
@@ -97,11 +106,13 @@ def names_of(columns: list[Hashable], subset: Any, at: Any = None) -> list[Hasha
         If two columns have one of the names, or the key has no column.
     """
     if subset is None:
-        names = [name for name in columns if not (isinstance(at, str) and name == at)]
-    elif isinstance(subset, str) or (isinstance(subset, Hashable) and subset in columns):
+        times = {at} if _names_column(at, columns) else set()
+        names = [name for name in columns if name not in times]
+    elif _names_column(subset, columns) or not isinstance(subset, Iterable):
         names = [subset]
     else:
         names = list(subset)
+        names = [name for i, name in enumerate(names) if name not in names[:i]]
     for name in names:
         if name not in columns:
             raise KeyError(

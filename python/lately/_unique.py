@@ -282,7 +282,10 @@ def filtering(
     window = whole(window)
     counts = hasattr(window, "__index__")
     make = fastest if counts or "capacity" in request else FAMILIES["time-limited"].make
-    make = make if filter is None else family_of(filter).make
+    family = None if filter is None else family_of(filter)
+    make = make if family is None else family.make
+    if not counts and (family is None or family.takes("max_ahead")):
+        request["max_ahead"] = None  # the answer does not depend on the system's clock, nor does the exact one
     seed = token_bytes(16) if seed == "random" else seed
     made = make(window, fpr=FPR if fpr is None else fpr, seed=seed, **request)
 

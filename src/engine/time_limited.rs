@@ -164,6 +164,9 @@ impl EvidenceSource for Slices {
         let rate = |slice: &Slice| slice.bits.sampled_match_rate(&words[slice.start..]);
         let rates: Vec<f64> = slices.iter().map(rate).collect();
         let generations = generations(self.k(), since(self.opened), length, self.clock.gap(), &noted);
-        Some(Box::new(RingLikelihood::new(self.shape.k, generations, &rates)))
+        let likelihood = RingLikelihood::new(self.shape.k, generations, &rates);
+        // A slice with keys of the window is kept. A time without slices, as before the first key, had no keys.
+        let complete = if slices.len() == self.table.len() { self.clock.window().length() } else { 0 };
+        Some(Box::new(likelihood.complete_to(seconds(complete))))
     }
 }

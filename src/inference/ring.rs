@@ -69,6 +69,8 @@ pub struct RingLikelihood {
     /// How much covering a run of slices explains: the inverse of the chance that all of it matches. Each slice has the
     /// runs of 1 to k slices that start at it; the longest is what a generation explains by itself.
     explains: Vec<f64>,
+    /// The age up to which no key is without a trace, even if the generations do not reach that far.
+    complete: f64,
 }
 
 impl RingLikelihood {
@@ -88,7 +90,14 @@ impl RingLikelihood {
     /// Creates the likelihood of slices that do not match independently: each slice has the chances that a fresh key
     /// matches all of the 1, 2, .. k slices from it on, as far as they exist.
     pub fn of_runs(k: u32, generations: Vec<Generation>, match_rates: impl Iterator<Item = f64>) -> Self {
-        Self { k: k as usize, generations, explains: match_rates.map(|run| (1.0 / run).min(MOST)).collect() }
+        let explains = match_rates.map(|run| (1.0 / run).min(MOST)).collect();
+        Self { k: k as usize, generations, explains, complete: 0.0 }
+    }
+
+    /// Returns the likelihood of a ring that keeps each slice with keys of the last `length` insertions or seconds:
+    /// before its oldest generation came none of them.
+    pub fn complete_to(self, length: f64) -> Self {
+        Self { complete: length, ..self }
     }
 
     /// Creates the likelihood of a filter that cannot distinguish its generations: a key among the last `length`
@@ -107,7 +116,7 @@ impl RingLikelihood {
 
     /// Returns the age from which on no trace of a key is left.
     fn gone(&self) -> f64 {
-        self.from(self.generations.len())
+        self.from(self.generations.len()).max(self.complete)
     }
 
     fn from(&self, generation: usize) -> f64 {

@@ -20,9 +20,9 @@ pub struct SliceRecord {
 ///
 /// A slice takes the keys of k generations, its own and the k - 1 that follow, so differences of counts give the keys
 /// of each generation. One without keys, like the first k - 1 slices and those of a gap, takes no time. One with keys
-/// took at least `gap`, though they may all have come at one moment. Generation j begins `gap` after the last key of
-/// the generation before, which was also the last of slice j + k. If that slice is gone, j is taken to have lasted as
-/// long as it may.
+/// took at least `gap`, though they may all have come at one moment. Generation j, the open one too, begins `gap` after
+/// the last key of the generation before, which was also the last of slice j + k: a time without keys belongs to the
+/// generation that follows. If that slice is gone, j is taken to have lasted as long as it may.
 pub fn generations(k: usize, opened: f64, length: f64, gap: f64, slices: &[SliceRecord]) -> Vec<Generation> {
     let mut keys: Vec<u64> = Vec::with_capacity(slices.len());
     let mut generations: Vec<Generation> = Vec::with_capacity(slices.len());
@@ -32,7 +32,10 @@ pub fn generations(k: usize, opened: f64, length: f64, gap: f64, slices: &[Slice
         keys.push((slice.count + left).saturating_sub(newer));
         let next = generations.last().map_or(0.0, |next| next.began);
         let (began, exposure) = match (j, keys[j], slices.get(j + k)) {
-            (0, ..) => (opened, opened + gap),
+            (0, _, before) => {
+                let began = before.map_or(opened, |before| (before.since_last - gap).max(opened));
+                (began, began + gap)
+            }
             (_, 0, _) => (next, 0.0),
             (_, _, before) => {
                 let began = before.map_or(next + length, |before| before.since_last - gap).max(next);
@@ -58,7 +61,9 @@ mod tests {
     fn generations_begin_as_in_the_table() {
         // k = 2; generations of 3, 4, 5 and 6 keys, the newest first, of which the oldest has lost a slice.
         let steady = began(2, &[(3, 0.0), (7, 0.0), (9, 1.5), (11, 3.5), (6, 7.0)]);
-        assert_eq!(steady, [(1.0, 1.25), (3.25, 2.25), (6.75, 3.5), (16.75, 10.0), (16.75, 0.0)]);
+        assert_eq!(steady, [(1.25, 1.5), (3.25, 2.0), (6.75, 3.5), (16.75, 10.0), (16.75, 0.0)]);
+        // No key came for 600 seconds before the open generation: the one before it is as old as its last key.
+        assert_eq!(began(2, &[(1, 0.0), (2, 0.0), (1, 600.0)]), [(599.75, 600.0), (609.75, 10.0), (609.75, 0.0)]);
         // The first generation: its k slices hold the same keys.
         assert_eq!(began(3, &[(8, 0.0); 3]), [(1.0, 1.25), (1.0, 0.0), (1.0, 0.0)]);
         // Two generations at one moment.

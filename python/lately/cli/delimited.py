@@ -38,6 +38,7 @@ class CsvReader(LineReader):
         csv.field_size_limit(_NO_LIMIT)
 
     def _begin(self, lines: Lines, name: str) -> bytes:
+        self._name = name
         self._rows = csv.reader(lines, **self._dialect)
         try:
             header = self._names()
@@ -79,6 +80,7 @@ class CsvReader(LineReader):
         try:
             row = next(self._rows)
             if self._head == "zeek" and row and row[0].startswith("#"):
+                self._check_fields(row, lines.number)
                 return None
             if len(row) != len(self._header):
                 raise ValueError(self._unlike(row))
@@ -91,6 +93,11 @@ class CsvReader(LineReader):
         fields = list(map(key_of, row)) if lines.escaped else row
         key = fields[self._key[0]] if len(self._key) == 1 else tuple([fields[i] for i in self._key])
         return key, None if self._time_field is None else row[self._time_field]
+
+    def _check_fields(self, comment: list[str], line: int) -> None:
+        """Raise `CliError` for the header of another log in the middle of a file, if its fields are different."""
+        if comment[0] == "#fields" and comment[1:] != self._header:
+            raise CliError(f"{self._name}, line {line}: this header differs from that of {self._first}")
 
     def _unlike(self, row: list[str]) -> str:
         problem = f"{len(row)} fields where the header has {len(self._header)}"

@@ -147,7 +147,8 @@ def _query(commands: Any) -> None:
     command = commands.add_parser(
         "query",
         help="look keys up in a saved filter",
-        description="Print for each key, as text, whether it was seen lately or is new. The filter is unchanged.",
+        description="Print for each key, as text, whether it was seen lately or is new. In a state of JSON lines or "
+        "Parquet, a key such as 5 or null also stands for the number or the missing value. The filter is unchanged.",
     )
     command.set_defaults(module="lately.cli.tools", run="query")
     _complete_files(command.add_argument("file", metavar="FILE", help="saved by --state, or in Python"))
@@ -164,8 +165,8 @@ def _merge(commands: Any) -> None:
     command = commands.add_parser(
         "merge",
         help="merge filters of several machines",
-        description="Merge saved filters of windows of time that were made with the same options and the same --seed, "
-        "a number. The result reports every key that one of them reports.",
+        description="Merge saved filters of windows of time that were made with the same options, --capacity and a "
+        "--seed that is a number among them. The result reports every key that one of them reports.",
     )
     command.set_defaults(module="lately.cli.tools", run="merge")
     files = command.add_argument("files", nargs="+", metavar="FILE", help="saved by --state, or in Python")

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _HEADER = 64  # bytes of a saved filter that hold the sums of all the others
 _RUNS = 32  # most runs in a note
+_OPTIONS = {"key": list, "format": str, "time": str}
 
 
 @contextmanager
@@ -101,7 +102,8 @@ class State:
     def _read(self) -> None:
         try:
             note = json.loads(self._note.read_bytes())
-            self.options, runs = note["asked"], note["runs"]
+            self.options = recorded(note)
+            runs = [{part: run[part] for part in ("inputs", "outputs", "state")} for run in note["runs"]]
         except FileNotFoundError:
             return  # saved in Python, or by a version without notes
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -169,6 +171,18 @@ class State:
 def note_of(path: Path) -> Path:
     """Return the path of a filter's note."""
     return path.with_name(f"{path.name}.json")
+
+
+def recorded(note: Any) -> dict[str, Any]:
+    """Return the options of the runs in a note; `ValueError` if there are none, or others than a run records."""
+    options = note.get("asked") if isinstance(note, dict) else None
+    if not (
+        isinstance(options, dict)
+        and all(value is None or isinstance(value, _OPTIONS.get(name, ())) for name, value in options.items())
+        and all(isinstance(field, str) for field in options.get("key") or ())
+    ):
+        raise ValueError(f"expected the options of a run, got {options!r}")
+    return options
 
 
 def _digest(path: Path) -> str:

@@ -6,12 +6,14 @@ import csv
 import json
 import shutil
 import sys
+from contextlib import suppress
+from itertools import product
 from pathlib import Path
 
 import lately
 from lately.cli.errors import CliError, UsageError
 from lately.cli.filters import FPR, load, save
-from lately.cli.state import note_of
+from lately.cli.state import note_of, recorded
 from lately.cli.times import Times
 
 TYPE_CHECKING = False
@@ -65,16 +67,20 @@ def query(options: Namespace) -> None:
             at = Times("--at").read(options.at) / 1e9
         except ValueError as error:
             raise CliError(str(error).removeprefix("the time ")) from None
-    fields = _recorded(options.file).get("key") or []
+    run = _recorded(options.file)
+    fields = run.get("key") or []
+    # Keys of these formats have types. Which one a text stands for is unknown.
+    values = _values if run.get("format") in ("jsonl", "parquet") else lambda text: [text]
     for text in options.keys or _lines():
-        key: Any = tuple(next(csv.reader([text]), [])) if len(fields) > 1 else text
-        if len(fields) > 1 and len(key) != len(fields):
+        parts = next(csv.reader([text]), []) if len(fields) > 1 else [text]
+        if len(fields) > 1 and len(parts) != len(fields):
             raise CliError(
                 f"a key of {options.file} is {','.join(fields)}: expected {len(fields)} values between commas, "
                 f"got {text}"
             )
+        keys = [key if len(fields) > 1 else key[0] for key in product(*map(values, parts))]
         try:
-            seen = bool(f.query([key], at=at)[0])
+            seen = f.query(keys, at=at).any()
         except (ValueError, TypeError) as error:
             raise CliError(f"{text}: {error}") from None
         print("seen" if seen else "new", text, sep="\t", flush=not options.keys)
@@ -87,11 +93,21 @@ def merge(options: Namespace) -> None:
         try:
             merged = merged.union(load(path))
         except ValueError as error:
-            raise CliError(f"{path}: {error}") from None
+            instead = "; make both with --capacity" if merged.family == "time-limited" else ""
+            raise CliError(f"{path}: {error}{instead}") from None
     try:
         save(merged, Path(options.output).resolve())
     except OSError as error:
         raise CliError(f"cannot write {options.output}: {error.strerror or error}") from None
+
+
+def _values(text: str) -> list[Any]:
+    """Return the values that a text stands for: itself, and a number, true, false or null."""
+    with suppress(ValueError, RecursionError):
+        value = json.loads(text)
+        if not isinstance(value, str | list | dict):
+            return [text, value]
+    return [text]
 
 
 def _lines() -> Iterator[str]:
@@ -104,7 +120,6 @@ def _lines() -> Iterator[str]:
 def _recorded(path: str) -> dict[str, Any]:
     """Return the options that a run of ``lately dedupe`` recorded beside its state: key, format and time."""
     try:
-        recorded: dict[str, Any] = json.loads(note_of(Path(path).resolve()).read_bytes())["asked"]
-    except (OSError, ValueError, KeyError, TypeError):
+        return recorded(json.loads(note_of(Path(path).resolve()).read_bytes()))
+    except (OSError, ValueError):
         return {}
-    return recorded

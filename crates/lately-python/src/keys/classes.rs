@@ -4,15 +4,19 @@ use numpy::PyUntypedArray;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyType;
+use pyo3::types::{PyDict, PyModule, PyType};
 
 use crate::lazy::get_or_make;
 
 /// Returns whether an object is an instance of a class of `module`. The module is not imported: before it is, no object
 /// has its classes.
 pub fn is_instance_of(object: &Bound<'_, PyAny>, module: &str, class: &str) -> PyResult<bool> {
-    let modules = object.py().import(intern!(object.py(), "sys"))?.getattr(intern!(object.py(), "modules"))?;
-    let Ok(module) = modules.get_item(module) else { return Ok(false) };
+    static SYS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let py = object.py();
+    let sys = get_or_make(py, &SYS, || Ok(py.import("sys")?.unbind()))?.bind(py);
+    // An import takes microseconds, even of `sys`, and so does the `KeyError` for a module that is absent.
+    let modules = sys.getattr(intern!(py, "modules"))?.cast_into::<PyDict>()?;
+    let Some(module) = modules.get_item(module)? else { return Ok(false) };
     match module.getattr_opt(class)? {
         Some(class) => object.is_instance(&class),
         None => Ok(false),

@@ -79,8 +79,10 @@ class BloomTree(DistributedFilter):
 
     *Concurrency.* Of two producers with the same new key at the same moment, one gets the answer that it is new.
 
-    *A batch sent again* under its number gets the same answers. With `top_down`, where several sites decide, a key of a
-    batch that was cut off half-way may pass once more, for a producer that had it in between; it is never lost.
+    *A batch sent again* under its number gets the same answers, with one exception: a key that was found below the root
+    is new if its window is over by then, by the times that its nodes have seen since. With `top_down`, where several
+    sites decide, a key of a batch that was cut off half-way may pass once more, for a producer that had it in between;
+    it is never lost.
 
     Examples
     --------
