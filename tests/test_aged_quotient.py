@@ -115,7 +115,7 @@ def test_a_grown_filter_is_saved_merged_and_queried_like_any_other():
         halved.union(large)
 
 
-def test_a_card_five_times_within_ten_minutes():
+def test_counts_find_a_card_that_is_used_five_times_in_ten_minutes():
     """A velocity check: how often each card was used within ten minutes, and within one, beside the exact numbers."""
     rng = np.random.default_rng(3)
     swipes = 60_000

@@ -81,7 +81,7 @@ def test_bad_times_in_parquet(tmp_path, dedupe, times, message):
     assert pq.read_table(tmp_path / "o.pq").equals(table.take([0, 2]))
 
 
-def test_parquet_that_will_not_do(tmp_path, dedupe):
+def test_bad_parquet_is_an_error(tmp_path, dedupe):
     target = tmp_path / "o.pq"
     parquet(tmp_path / "a.pq", a=[1, 2], b=[[1], [2]])
     parquet(tmp_path / "b.pq", a=["1", "2"], b=[[1], [2]])

@@ -26,7 +26,7 @@ def shown(process, count):
         (("--format", "jsonl", "--key", "k"), b"", b'{"k": %d}\n'),
     ],
 )
-def test_what_is_decided_is_written_when_the_input_pauses(options, head, line):
+def test_decided_records_are_written_when_the_input_pauses(options, head, line):
     process = start("--window", 100, *options)
     for text, out in [
         (head + line % 1 + line % 2 + line % 1, head + line % 1 + line % 2),

@@ -85,7 +85,7 @@ def test_the_burst_of_the_benchmark_is_one_minute_of_a_hundred_times_the_plan(cl
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_click_older_than_the_lateness_is_refused_and_nothing_is_lost(clicks, family):
+def test_a_click_older_than_the_lateness_is_rejected_and_no_key_is_lost(clicks, family):
     f = new_filter(family, WINDOWS[0], 1000)
     recent = slice(-200, None)
     f.insert(clicks.hashes[recent], at=clicks.times[recent])

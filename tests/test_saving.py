@@ -43,7 +43,7 @@ def go_on(f, turns=1):
 
 
 @pytest.mark.parametrize("name", FILTERS)
-def test_a_filter_made_today_is_the_golden_file_byte_for_byte(name):
+def test_a_new_filter_equals_its_golden_file_byte_for_byte(name):
     golden = (HERE / f"{name}.lately").read_bytes()
     assert len(golden) <= 192 + 4096
     assert FILTERS[name]().to_bytes() == golden
@@ -217,7 +217,7 @@ def test_errors_of_the_system_name_the_file(tmp_path):
 
 
 @pytest.mark.parametrize("mmap", [False, True])
-def test_what_is_no_file_of_ours_is_a_format_error_that_names_it(tmp_path, mmap):
+def test_a_file_of_another_program_is_a_format_error_that_names_it(tmp_path, mmap):
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "empty").touch()
     (tmp_path / "text").write_text("no filter\n" * 100)
@@ -300,7 +300,7 @@ def use(f):
 
 
 @pytest.mark.parametrize("name", FILTERS)
-def test_changed_bytes_are_refused_by_every_reader(name, tmp_path):
+def test_changed_bytes_are_rejected_by_every_reader(name, tmp_path):
     golden = (HERE / f"{name}.lately").read_bytes()
     generator = random.Random(name)
     for _ in range(100):
@@ -315,7 +315,7 @@ def test_changed_bytes_are_refused_by_every_reader(name, tmp_path):
 EDGES = [0, 1, 2, 64, 127, 128, 129, 512, 2**31, 2**32, 2**60, 2**62, 2**62 + 1, 2**63 - 1, 2**63, 2**64 - 1]
 
 
-def test_hostile_numbers_under_right_sums_are_refused_or_legal_by_every_reader(tmp_path):
+def test_hostile_numbers_under_right_sums_are_rejected_or_legal_for_every_reader(tmp_path):
     generator = random.Random(1)
     outcomes = {True: 0, False: 0}
     for _ in range(600):

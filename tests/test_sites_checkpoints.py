@@ -114,7 +114,7 @@ def test_a_late_write_of_a_site_taken_for_dead_replaces_nothing():
 
 
 @pytest.mark.parametrize("interval", [0, 0.02])
-def test_a_site_that_cannot_be_saved_says_so_and_recovers(interval):
+def test_a_site_that_cannot_be_saved_raises_an_error_and_recovers(interval):
     kept = Slow()
     site = Site(bloom(), name="site", store=kept, interval=interval)
     kept.fails = True
@@ -160,7 +160,7 @@ def test_a_write_that_fails_leaves_the_old_bytes_and_nothing_else(tmp_path, monk
     assert names(tmp_path) == ["site"]
 
 
-def test_what_is_written_or_appended_is_synced_and_so_is_the_folder_of_a_new_name(tmp_path, monkeypatch):
+def test_writes_and_appends_are_synced_and_so_is_the_folder_of_a_new_name(tmp_path, monkeypatch):
     folders = []
     monkeypatch.setattr(os, "fsync", lambda file: folders.append(stat.S_ISDIR(os.fstat(file).st_mode)))
     kept = Folder(tmp_path)
@@ -186,7 +186,7 @@ store({address!r}).write("site", b"half a checkpoint")
     assert again.call("query", (HASHES[:20],), {}).tolist() == [True] * 10 + [False] * 10
 
 
-def test_without_fsspec_it_says_what_to_install(monkeypatch):
+def test_without_fsspec_the_error_names_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "fsspec", None)
     with pytest.raises(ImportError, match="pip install fsspec"):
         store("s3://bucket/path")
@@ -259,7 +259,7 @@ def forged(change):
         lambda s: s["contents"].update(filter="cells"),
     ],
 )
-def test_a_checkpoint_that_does_not_fit_is_refused_by_its_name(change):
+def test_an_error_about_a_checkpoint_that_does_not_fit_names_it(change):
     with pytest.raises(ValueError, match="site cannot be restored: "):
         Site(Whole(lately.BloomFilter(50, fpr=0.1)), name="site", store=forged(change))
     assert Site(Whole(lately.BloomFilter(50, fpr=0.1)), name="site", store=forged(lambda s: None)).status()["restored"]

@@ -113,7 +113,7 @@ def test_the_words_of_all_slices_are_those_of_the_filter(name, parts):
 
 @pytest.mark.parametrize("refresh", [False, True])
 @pytest.mark.parametrize("name", ["classical", "partitioned", *TIMED])
-def test_verdicts_are_those_of_the_filter(name, refresh):
+def test_answers_are_those_of_the_filter(name, refresh):
     (make, _), rng = ROWS[name], np.random.default_rng(2)
     f = make()
     slices, at, done, newest = sliced(f, 5), moments(rng, 6000), 0, NEVER
@@ -144,7 +144,7 @@ WIDE["time, equal timers"] = (lambda: minutes(k=5, bpt=5, blocks=12, slice_timer
 
 
 @pytest.mark.parametrize("name", WIDE)
-def test_what_is_read_and_set_at_once_gives_the_verdicts_of_the_filter(name):
+def test_reading_and_setting_in_one_step_gives_the_answers_of_the_filter(name):
     """A small filter, so that keys share cells within a batch, and keys of their own have some twice."""
     (make, _), rng = WIDE[name], np.random.default_rng(7)
     f = make()
@@ -198,7 +198,7 @@ def test_ages_are_those_of_the_window_and_nothing_is_set(name):
 
 
 @pytest.mark.parametrize("name", ["classical", "partitioned", *TIMED])
-def test_a_whole_filter_decides_keys_as_their_cells_do(name):
+def test_an_unsliced_filter_decides_keys_as_its_cells_do(name):
     """In batches whose times step back, by more than is kept, too."""
     f, rng = ROWS[name][0](), np.random.default_rng(1)
     whole, by_cells, ranges = Slice(f), Slice(f), Ranges(f, 1)
@@ -226,7 +226,7 @@ def test_a_whole_filter_decides_keys_as_their_cells_do(name):
         assert whole.words().tolist() == by_cells.words().tolist()
 
 
-def test_a_cell_that_a_key_has_twice_is_asked_for_once():
+def test_a_cell_that_a_key_has_twice_is_requested_once():
     """Else the key would see what it has set itself."""
     f = bits(10, k=6, bits=8)
     scatter = Ranges(f, 1).scatter(lately.hash_keys(np.arange(50), seed=f.seed))
@@ -243,7 +243,7 @@ def test_a_cell_that_a_key_has_twice_is_asked_for_once():
     assert unsure[0]
 
 
-def test_what_does_not_fit_is_refused_before_any_effect():
+def test_arguments_that_do_not_fit_are_rejected_before_any_effect():
     f = minutes(k=4, bpt=4, blocks=10, slice_timers=400)
     (s,), scatter = sliced(f, 1), Ranges(f, 1).scatter(lately.hash_keys(["a", "b"]))
     cells, now = np.array([3, s.stop], np.uint32), np.zeros(2, np.int64)
@@ -494,7 +494,7 @@ CELLS = np.zeros(3, np.uint64)
         (lambda: Slice.from_words(F, np.ones(100, "u8"), newest=NEVER), ValueError, "newest"),
     ],
 )
-def test_what_cannot_be_is_named(call, kind, message):
+def test_impossible_arguments_are_named(call, kind, message):
     with pytest.raises(kind, match=message) as caught:
         call()
     assert caught.type is kind

@@ -26,7 +26,7 @@ from support.sliced import KINDS, every_kind, state, timers
         ),
     ],
 )
-def test_another_filter_is_refused_beside_checkpoints_and_by_sites(other, differs, tmp_path):
+def test_another_filter_is_rejected_by_checkpoints_and_by_sites(other, differs, tmp_path):
     here = {"kind": "horizontal", "slices": 4, "filter": timers(), "checkpoint": tmp_path}
     with SlicedFilter(**here) as sliced:
         sliced.insert(["a"], at=0)

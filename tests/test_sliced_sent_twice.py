@@ -35,7 +35,7 @@ def test_a_batch_that_half_of_the_sites_have_is_answered_as_if_sent_once(shape, 
 
 
 @every_kind
-def test_without_numbers_of_ones_own_the_last_batch_can_be_sent_again(shape):
+def test_the_latest_batch_can_be_retried_without_numbers_from_the_caller(shape):
     with SlicedFilter(**shape, filter=timers(), sites=Halting) as sliced:
         sliced.sites.halt = True
         with pytest.raises(ConnectionError):
@@ -83,7 +83,7 @@ def test_without_times_the_first_answers_stand_too(shape, monkeypatch):
 
 
 @cells_of_keys
-def test_a_batch_that_comes_again_in_another_way_is_refused(shape):
+def test_a_batch_that_is_retried_by_another_method_is_rejected(shape):
     with SlicedFilter(**shape, filter=timers()) as sliced:
         for first, then in (({}, {"refresh": False}), ({"refresh": False}, {}), ({}, {"offsets": np.arange(9)})):
             sliced.duplicated(np.arange(9), at=0, **first)

@@ -182,7 +182,7 @@ def test_an_error_comes_before_threads_insert():
     ("threads", "kind"),
     [(0, ValueError), (-1, ValueError), (2**64, ValueError), (2**200, ValueError), (1.5, TypeError), ("2", TypeError)],
 )
-def test_threads_that_cannot_be_are_refused(threads, kind):
+def test_impossible_numbers_of_threads_are_rejected(threads, kind):
     f = lately.AgePartitionedBloomFilter(1000, 0.01)
     for call in (f.query, f.insert, f.duplicated):
         with pytest.raises(kind, match="threads"):

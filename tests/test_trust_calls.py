@@ -126,7 +126,7 @@ for layout in ("line", "sliced"):
     assert lines == ["True True True", "True True"] * 4
 
 
-def test_long_calls_of_hashing_and_learning_look_at_signals():
+def test_long_calls_of_hashing_and_learning_handle_signals():
     lines = run(
         STOP
         + """

@@ -97,7 +97,7 @@ def test_the_form_is_the_documented_one():
         pickle.dumps(print),
     ],
 )
-def test_what_is_no_frame_is_refused(head):
+def test_bytes_of_no_frame_are_rejected(head):
     with pytest.raises(ValueError, match=r"."):
         opened(head, bytes(8))
 
@@ -114,7 +114,7 @@ def test_an_error_stays_what_it_is(error):
     assert (type(again), str(again)) == (type(error), str(error))
 
 
-def test_an_error_of_an_unknown_type_says_its_name():
+def test_an_error_of_an_unknown_type_has_the_name_of_its_type():
     assert str(raised(refusal(FileNotFoundError("gone"))["error"])) == "FileNotFoundError: gone"
 
 
@@ -167,7 +167,7 @@ def test_all_sites_have_the_batch_before_any_is_waited_for(listen):
 
 
 @pytest.mark.parametrize("wrong", [b"x" * 32, key_of(b"secret", 1)])
-def test_who_does_not_know_the_key_learns_and_changes_nothing(listen, wrong):
+def test_a_peer_without_the_key_learns_and_changes_nothing(listen, wrong):
     heard = []
     address = listen(heard.append)
     assert isinstance(exchanged(address, "stranger", key=wrong), UnreachableError)
@@ -176,7 +176,7 @@ def test_who_does_not_know_the_key_learns_and_changes_nothing(listen, wrong):
     assert heard == ["friend"]
 
 
-def test_who_listens_elsewhere_does_not_get_the_keys(listen):
+def test_a_listener_at_another_address_does_not_get_the_keys(listen):
     """A port is taken over by another process when a site is gone."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         got = []
@@ -197,7 +197,7 @@ def test_who_listens_elsewhere_does_not_get_the_keys(listen):
     assert (len(got[0]), got[1]) == (2 * NONCE, b"")
 
 
-def test_strangers_are_not_heard_and_hold_up_nobody(listen, monkeypatch):
+def test_strangers_are_not_answered_and_delay_no_peer(listen, monkeypatch):
     monkeypatch.setattr(_port, "PATIENCE", 1.0)
     heard = []
     address = listen(heard.append)
@@ -322,7 +322,7 @@ def test_a_peer_that_does_not_read_its_answer_is_dropped(listen, monkeypatch):
         assert dropped(there)
 
 
-def test_a_thousand_idle_connections_hold_up_nobody(listen):
+def test_a_thousand_idle_connections_delay_no_peer(listen):
     address = listen(lambda request: request)
     before = threading.active_count()
     idle = []
@@ -363,7 +363,7 @@ def test_a_proof_cannot_be_used_twice(listen):
     assert answer == b""
 
 
-def test_what_is_sent_by_a_friend_but_no_frame_is_an_error(listen):
+def test_bytes_of_a_trusted_peer_that_are_no_frame_are_an_error(listen):
     address = listen(lambda request: request)
     frame = framed([np.arange(3)])
     frame[1] = frame[1].replace(b"<i8", b"|O8")
@@ -373,7 +373,7 @@ def test_what_is_sent_by_a_friend_but_no_frame_is_an_error(listen):
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_connection_that_is_lost_is_told_at_once(listen):
+def test_a_lost_connection_is_reported_at_once(listen):
     dying = []
 
     def dies(request):

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_whole_age_is_what_its_terms_sum_to() {
+    fn an_age_is_the_sum_of_its_terms() {
         for p in [1e-9, 1e-4, 0.01, 0.3, 0.9, 1.0f64] {
             let hazard = Hazard::per_insertion(p);
             for length in [1u32, 2, 7, 1000] {

@@ -21,7 +21,7 @@ fn no_call_of_the_face_panics() {
 }
 
 #[test]
-fn saved_filters_of_any_bytes_are_refused_or_used() {
+fn saved_filters_of_any_bytes_are_rejected_or_used() {
     let folder = format!("{}/tests/golden", env!("CARGO_MANIFEST_DIR"));
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
     files.retain(|file| file.extension().is_some_and(|kind| kind == "lately"));
@@ -57,7 +57,7 @@ fn bytes_that_once_broke_a_saved_filter_are_handled() {
 }
 
 #[test]
-fn priors_of_any_bytes_are_refused_or_used() {
+fn priors_of_any_bytes_are_rejected_or_used() {
     let mut done = 0;
     for number in 0..200u64 {
         let mut bytes = vec![0; 8192 + 80];

@@ -115,7 +115,7 @@ fn no_slice_gets_more_than_its_capacity() {
 }
 
 #[test]
-fn what_cannot_be_is_named() {
+fn impossible_arguments_are_named() {
     for (error, word) in [
         (Sites::new(0, 1, 1, ANYWHERE).unwrap_err(), "sites"),
         (Sites::new(1 << 10, (1 << 10) + 1, 1, ANYWHERE).unwrap_err(), "sites"),

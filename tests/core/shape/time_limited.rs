@@ -35,7 +35,7 @@ fn below(random: &mut u64, n: u64) -> u64 {
 
 /// Slices have any size: every rate passes, and each slice is checked before each shift.
 #[test]
-fn whatever_the_sizes_no_slice_takes_more_than_its_share() {
+fn no_slice_of_any_size_takes_more_than_its_share() {
     let mut random = 1;
     for k in [1, 2, 5, 10, 40] {
         let shape = TimeLimitedShape::new(k as u32, 5, LEAST_BITS).unwrap();
