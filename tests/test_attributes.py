@@ -40,7 +40,7 @@ def timers(f, p):
     assert f.nbytes == 8 * timer_words(p)
     assert f.false_negative_rates.tolist() == [0.0] * (p["blocks"] + 1)
     assert f.fill.tolist() == [0.0] * timer_parts(p)
-    assert (f.parts, f.kept) == (1, p["blocks"])
+    assert (f.parts, f.retained) == (1, p["blocks"])
 
 
 def timer_parts(p):

@@ -12,7 +12,7 @@ def test_no_key_of_the_window_is_missed_at_the_worst_phase(shape):
     """Keys come at the last and the first nanosecond of a generation, and again when the window is just over."""
     like = timers()
     window, generation = 600 * 10**9, 600 * 10**9 // 12
-    assert like.kept == 12
+    assert like.retained == 12
     with SlicedFilter(**shape, filter=like) as sliced:
         start = 10**18 // generation * generation
         for i in range(200):
