@@ -158,7 +158,7 @@ def test_threads_that_share_pages_leave_the_filter_that_one_leaves(seed, sizes, 
     as_alone(make, calls(np.random.default_rng(seed), timed, sizes), threads)
 
 
-def test_threads_go_on_from_stretch_to_stretch():
+def test_threads_go_on_from_chunk_to_chunk():
     random = np.random.default_rng(4)
     sizes = [(1 << 20) + 5, (1 << 20) + 20_000]
     make = partial(lately.AgePartitionedBloomFilter, 100_000, 0.01, layout="line")

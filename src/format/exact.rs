@@ -39,7 +39,7 @@ const WORDS: usize = 16;
 /// Number of bytes before the cells.
 const BEFORE: usize = HEADER + 8 * WORDS;
 /// Number of keys read at a time, so that memory follows the bytes there are, not the number in the header.
-const PIECE: u64 = 1 << 16;
+const KEYS_AT_ONCE: u64 = 1 << 16;
 
 /// An exact window with the settings that its owner stores beside it.
 #[derive(Clone)]
@@ -110,7 +110,7 @@ pub fn read(source: &mut impl Read) -> Result<Saved, SaveError> {
     let mut cells: Vec<[u64; 2]> = Vec::new();
     let keys = word(32) / 16;
     while (cells.len() as u64) < keys {
-        let more = (keys - cells.len() as u64).min(PIECE) as usize;
+        let more = (keys - cells.len() as u64).min(KEYS_AT_ONCE) as usize;
         let start = cells.len();
         fallible::resize(&mut cells, start + more)?;
         fill(source, bytemuck::cast_slice_mut(&mut cells[start..]))?;

@@ -17,7 +17,7 @@ const VERSION: u16 = 1;
 /// The version of files that processes share.
 const SHARED: u16 = 3;
 /// The version of files that processes share and that have no tail; it is read and never written.
-const SHARED_TAILLESS: u16 = 2;
+const SHARED_WITHOUT_TAIL: u16 = 2;
 const HEADER: usize = 64;
 /// Greatest number of bytes of parameters that a filter has; a longer block belongs to another version.
 const MOST_PARAMETERS: u64 = 64 * 16;
@@ -101,7 +101,7 @@ impl Preamble {
         let tail = match half(8) {
             VERSION => None,
             SHARED => Some(TAIL),
-            SHARED_TAILLESS => Some(0),
+            SHARED_WITHOUT_TAIL => Some(0),
             version => {
                 let message = format!("saved in format {version}, but this version reads {VERSION} to {SHARED}");
                 return Err(Error::format(message).into());
@@ -184,7 +184,7 @@ impl Preamble {
             filter.engine().verify()?;
         }
         if let Some(record) = record {
-            filter.engine_mut().take_up(record)?;
+            filter.engine_mut().restore(record)?;
         }
         Ok(filter)
     }

@@ -181,7 +181,7 @@ impl Likelihood for RingLikelihood {
         }
         let (i, j) = (possible.trailing_zeros() as usize, possible.ilog2() as usize);
         let (ages, exposure) = ((self.from(j), self.generations[j].began), self.generations[j].exposure);
-        let curve = PosteriorCurve::of_stretch(ages, exposure, self.explains(j)[self.k - 1], self.gone(), age)?;
+        let curve = PosteriorCurve::of_span(ages, exposure, self.explains(j)[self.k - 1], self.gone(), age)?;
         let younger = &self.generations[i];
         let both = possible.count_ones() == 2 && younger.began <= age;
         match self.explains(i) {

@@ -65,7 +65,7 @@ impl GeneralizedShape {
 
     /// Reads a shape from parameters.
     pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
-        Self::new(parameters.wide("bits")?, parameters.narrow("k1")?, parameters.narrow("k0")?)
+        Self::new(parameters.read_u64("bits")?, parameters.read_u32("k1")?, parameters.read_u32("k0")?)
     }
 
     /// Returns the bytes of the cells, in whole words.

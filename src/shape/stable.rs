@@ -65,8 +65,8 @@ impl StableShape {
 
     /// Reads a shape from parameters.
     pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
-        let slices = Slices::new(parameters.narrow("k")?, parameters.wide("slice_cells")?)?;
-        Self::new(slices, parameters.narrow("bits")?, parameters.wide("decrements")?)
+        let slices = Slices::new(parameters.read_u32("k")?, parameters.read_u64("slice_cells")?)?;
+        Self::new(slices, parameters.read_u32("bits")?, parameters.read_u64("decrements")?)
     }
 
     /// Returns the bytes of the cells, in whole words.

@@ -50,7 +50,7 @@ impl SwampShape {
 
     /// Reads a shape from parameters.
     pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
-        Self::new(parameters.wide("slots")?, parameters.narrow("remainder_bits")?)
+        Self::new(parameters.read_u64("slots")?, parameters.read_u32("remainder_bits")?)
     }
 
     /// Returns R, the number of different fingerprints: S * 2^r.

@@ -65,7 +65,7 @@ impl TimeLimitedShape {
 
     /// Reads a shape from parameters.
     pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
-        Self::new(parameters.narrow("k")?, parameters.narrow("l")?, parameters.wide("slice_bits")?)
+        Self::new(parameters.read_u32("k")?, parameters.read_u32("l")?, parameters.read_u64("slice_bits")?)
     }
 
     /// Returns the shape of k and l whose first slices are for a steady rate of as many keys per window as the window's

@@ -1,6 +1,6 @@
 //! Scatters the cells of a batch to the sites that hold them, and gathers the sites' answers.
 
-use super::resolve::{Answer, Answered, Earlier, Rule, Sightings};
+use super::resolve::{Answer, Answered, Earlier, Rule, SeenCells};
 use super::{NEVER, Row, SILENT};
 use crate::Error;
 use crate::memory::fallible;
@@ -151,8 +151,8 @@ impl Scattered {
     ) -> Result<(), Error> {
         self.check(answers, generations, known, rule)?;
         let (k, remembers) = (self.k, matches!(rule.earlier, Earlier::New | Earlier::All));
-        let mut room = Sightings::room(if remembers { self.cells.len() } else { 0 })?;
-        let mut set = Sightings(room.to_mut()?.as_chunks_mut().0);
+        let mut room = SeenCells::room(if remembers { self.cells.len() } else { 0 })?;
+        let mut set = SeenCells(room.to_mut()?.as_chunks_mut().0);
         let (mut next, mut newest) = (vec![0; self.sites], rule.newest);
         let mut row = Answered::new(k.min(self.cells.len()));
         for (i, &generation) in generations.iter().enumerate() {

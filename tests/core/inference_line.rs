@@ -143,7 +143,7 @@ fn posteriors_are_the_shares_of_streams() {
     }
 }
 
-/// Stretches of two pages.
+/// Page ranges of two pages.
 #[test]
 fn posteriors_of_many_pages_are_the_shares_of_streams() {
     let named = ("100 pages", filter(2, 6, 1, 100, 60_000, false));
@@ -174,7 +174,7 @@ fn a_key_lies_in_its_generation() {
             let window = u64::from(l - 1) * keys;
             let recent = &hashes[(inserted - window) as usize..];
             let inference = Inference::new(filter.engine()).unwrap();
-            // Pages of a stretch have one age, that of the middle one; one insertion is for rounding.
+            // Pages of a range have one age, that of the middle one; one insertion is for rounding.
             let off = if pages <= 64 { 0.0 } else { keys as f64 / 64.0 + 1.0 };
             let step = (keys / pages) as f64;
             let mut right = 0;

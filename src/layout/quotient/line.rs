@@ -242,7 +242,7 @@ impl Format {
 
     /// Returns whether insertions could have left these bits: as many runs end as there are, and all bits beyond the
     /// last run are zero.
-    pub fn sound(&self, line: &Line) -> bool {
+    pub fn is_sound(&self, line: &Line) -> bool {
         let beyond = !u64::MAX.checked_shr(self.ends.get(line).leading_zeros()).unwrap_or(0);
         self.evicted_buckets(line) <= self.shape.eviction_buckets
             && self.occupied(line).count_ones() == self.ends.get(line).count_ones()

@@ -149,7 +149,7 @@ impl Learned {
                 cells.fetch(self.sketch.line(mix(later)));
             }
             if !matches!(at, Moments::Untimed) {
-                self.see_time(at.moment(i));
+                self.count_time(at.moment(i));
             }
             self.insert_one(mix(hash));
         }
@@ -182,7 +182,7 @@ impl Learned {
     }
 
     /// Counts the time since the last insertion, which never runs backwards.
-    fn see_time(&mut self, moment: i64) {
+    fn count_time(&mut self, moment: i64) {
         let header = &mut self.header;
         if header.has_latest == 1 {
             header.timed += 1.0;
