@@ -101,7 +101,7 @@ class State:
     def _read(self) -> None:
         try:
             note = json.loads(self._note.read_bytes())
-            self.options, runs = note["asked"], note["runs"]
+            self.options, runs = note["options"], note["runs"]
         except FileNotFoundError:
             return  # saved in Python, or by a version without notes
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -131,7 +131,7 @@ class State:
             run = {"inputs": inputs, "outputs": outputs, "state": _digest(made)}
             note = self._beside(self._note)
             with note.open("x", encoding="utf-8") as file:
-                json.dump({"asked": options, "runs": [*self._runs, run][-_RUNS:]}, file)
+                json.dump({"options": options, "runs": [*self._runs, run][-_RUNS:]}, file)
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:

@@ -104,7 +104,7 @@ def _lines() -> Iterator[str]:
 def _recorded(path: str) -> dict[str, Any]:
     """Return the options that a run of ``lately dedupe`` recorded beside its state: key, format and time."""
     try:
-        recorded: dict[str, Any] = json.loads(note_of(Path(path).resolve()).read_bytes())["asked"]
+        recorded: dict[str, Any] = json.loads(note_of(Path(path).resolve()).read_bytes())["options"]
     except (OSError, ValueError, KeyError, TypeError):
         return {}
     return recorded
