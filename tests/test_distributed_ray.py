@@ -14,7 +14,7 @@ import pytest
 
 import lately
 from lately.distributed import RaySites, SlicedFilter
-from lately.distributed._contents.whole import Whole
+from lately.distributed._contents.whole_filter import WholeFilter
 from lately.distributed._sites.actors import LEASE_ACTOR
 from lately.distributed._sites.errors import SupersededError
 from lately.distributed._sites.interface import Failed, Message
@@ -47,7 +47,7 @@ class Maker:
     interval: float = INTERVAL
 
     def __call__(self):
-        contents = Whole(lately.BloomFilter(100_000, fpr=1e-12))
+        contents = WholeFilter(lately.BloomFilter(100_000, fpr=1e-12))
         return Site(contents, name=self.name, store=CrashesOnce(self.folder), interval=self.interval)
 
 

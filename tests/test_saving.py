@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import lately
-from apart import run
 from golden.make import ANSWERS, FILTERS, HERE, answers
 from lately._families import FAMILIES
+from own_process import run
 from support.round_trips import ROUND_TRIPS, out_of_band
 from support.threads import together
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import lately
-from apart import run
+from own_process import run
 from support import pages
 from support.layouts import LAYOUTS
 

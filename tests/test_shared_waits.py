@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import lately
-from apart import run
+from own_process import run
 
 # Seconds after which a handle looks again where its path leads.
 CHECKED = 0.12

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import lately
-from lately.distributed._contents.blank import Blank
 from lately.distributed._contents.cells import Part, TreeNode
-from lately.distributed._contents.whole import Whole
+from lately.distributed._contents.empty_filter import EmptyFilter
+from lately.distributed._contents.whole_filter import WholeFilter
 from lately.distributed._sites import checkpoints as _log
 from lately.distributed._sites import site as _site
 from lately.distributed._sites.errors import CheckpointError
@@ -24,11 +24,11 @@ BLOOM = lately.BloomFilter(20_000, 1e-6)
 TIMERS = lately.TimingBloomFilter("10min", 1e-4, capacity=2000, lateness="1min")
 
 CONTENTS = {
-    "whole, with times": lambda: Whole(TIMED.copy()),
-    "whole, by the clock": lambda: Whole(TIMED.copy()),
-    "whole, endless": lambda: Whole(BLOOM.copy()),
-    "part": lambda: Part(Blank.of(TIMERS), 1, 3),
-    "node": lambda: TreeNode(Blank.of(TIMERS)),
+    "whole, with times": lambda: WholeFilter(TIMED.copy()),
+    "whole, by the clock": lambda: WholeFilter(TIMED.copy()),
+    "whole, endless": lambda: WholeFilter(BLOOM.copy()),
+    "part": lambda: Part(EmptyFilter.of(TIMERS), 1, 3),
+    "node": lambda: TreeNode(EmptyFilter.of(TIMERS)),
 }
 every_kind = pytest.mark.parametrize("kind", CONTENTS)
 
@@ -56,7 +56,7 @@ def opened(kind, folder, store=Folder):
 def messages(kind, batches=12, size=200):
     """Calls of two producers, of which some come twice, some in parts, and some twice with more keys."""
     rng = np.random.default_rng(5)
-    cells = Part(Blank.of(TIMERS), 1, 3)._slice
+    cells = Part(EmptyFilter.of(TIMERS), 1, 3)._slice
     for i in range(batches):
         keys = lately.hash_keys(rng.integers(0, 1500, size))
         # Times step back by less than the lateness.
@@ -239,7 +239,7 @@ def test_logs_are_replaced_by_checkpoints_and_leave_nothing(tmp_path, monkeypatc
 
 def test_the_cost_of_a_batch_does_not_depend_on_the_filter(tmp_path):
     for capacity, folder in ((10**3, tmp_path / "small"), (10**6, tmp_path / "large")):
-        site = Site(Whole(lately.BloomFilter(capacity, 1e-6)), name="site", store=Counting(folder), interval=0)
+        site = Site(WholeFilter(lately.BloomFilter(capacity, 1e-6)), name="site", store=Counting(folder), interval=0)
         for i in range(20):
             site.call("duplicated", (lately.hash_keys(np.arange(i, i + 100)),), {"refresh": True})
         store = site._kept._store

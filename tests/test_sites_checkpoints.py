@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lately
-from lately.distributed._contents.whole import Whole
+from lately.distributed._contents.whole_filter import WholeFilter
 from lately.distributed._sites.checkpoints import MAGIC, group, pack, unpack
 from lately.distributed._sites.errors import CheckpointError
 from lately.distributed._sites.interface import Message
@@ -194,7 +194,7 @@ def test_without_fsspec_the_error_names_what_to_install(monkeypatch):
 
 def checkpoint():
     kept = Slow()
-    site = Site(Whole(lately.BloomFilter(50, fpr=0.1)), name="site", store=kept, interval=0)
+    site = Site(WholeFilter(lately.BloomFilter(50, fpr=0.1)), name="site", store=kept, interval=0)
     duplicated(site, HASHES[:50], request=RequestId("producer", 3, np.arange(50)))
     return kept.checkpoint()
 
@@ -261,5 +261,6 @@ def forged(change):
 )
 def test_an_error_about_a_checkpoint_that_does_not_fit_names_it(change):
     with pytest.raises(ValueError, match="site cannot be restored: "):
-        Site(Whole(lately.BloomFilter(50, fpr=0.1)), name="site", store=forged(change))
-    assert Site(Whole(lately.BloomFilter(50, fpr=0.1)), name="site", store=forged(lambda s: None)).status()["restored"]
+        Site(WholeFilter(lately.BloomFilter(50, fpr=0.1)), name="site", store=forged(change))
+    unchanged = forged(lambda s: None)
+    assert Site(WholeFilter(lately.BloomFilter(50, fpr=0.1)), name="site", store=unchanged).status()["restored"]

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lately
-from apart import run
 from lately._families import EVERY
+from own_process import run
 from support.plans import lines
 from support.threads import together
 

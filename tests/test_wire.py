@@ -14,8 +14,8 @@ import pytest
 
 import lately
 from lately.distributed._sites import port as _port
-from lately.distributed._sites.errors import SupersededError, raised, refusal
-from lately.distributed._sites.frames import LENGTHS, framed, opened
+from lately.distributed._sites.errors import SupersededError, decode_error, encode_error
+from lately.distributed._sites.frames import LENGTHS, decode_frame, encode_frame
 from lately.distributed._sites.interface import Message
 from lately.distributed._sites.port import (
     GREETING,
@@ -51,14 +51,14 @@ def listen(monkeypatch):
 
 
 def exchanged(address, value, *, key=KEY, seconds=30.0):
-    return LINKS.exchange({0: (address, key, framed(value))}, time.monotonic() + seconds)[0]
+    return LINKS.exchange({0: (address, key, encode_frame(value))}, time.monotonic() + seconds)[0]
 
 
-def unframed(frame):
+def decode(frame):
     whole = b"".join(frame)
     head, arrays = LENGTHS.unpack(whole[: LENGTHS.size])
     assert len(whole) == LENGTHS.size + head + arrays
-    return opened(whole[LENGTHS.size : LENGTHS.size + head], whole[LENGTHS.size + head :])
+    return decode_frame(whole[LENGTHS.size : LENGTHS.size + head], whole[LENGTHS.size + head :])
 
 
 def test_a_message_arrives_as_it_was():
@@ -66,7 +66,7 @@ def test_a_message_arrives_as_it_was():
     request = RequestId("producer é", 2**62, np.arange(1001), lasting=True)
     columns = (hashes, np.arange(1001) % 2 == 0, np.zeros((3, 0), np.int64), hashes[::2].reshape(-1, 3))
     sent = Message(3, "set", columns, {"refresh": True, "newest": -(2**63)}, request, 7).plain()
-    method, there, options, (producer, number, index, lasting), fence = unframed(framed(sent))
+    method, there, options, (producer, number, index, lasting), fence = decode(encode_frame(sent))
     assert (method, options, producer, number, lasting, fence) == ("set", sent[2], "producer é", 2**62, True, 7)
     for before, after in zip((*columns, request.index), (*there, index), strict=True):
         assert (before.dtype, before.shape) == (after.dtype, after.shape)
@@ -79,7 +79,8 @@ def test_the_form_is_the_documented_one():
     head = b'["a", {"dtype": "<i4", "shape": [3]}, null]'
     head += b" " * (-len(head) % 8)
     arrays = np.array([1, 2, 3], "<i4").tobytes() + bytes(4)
-    assert b"".join(framed(["a", np.array([1, 2, 3], np.int32), None])) == LENGTHS.pack(len(head), 16) + head + arrays
+    frame = b"".join(encode_frame(["a", np.array([1, 2, 3], np.int32), None]))
+    assert frame == LENGTHS.pack(len(head), 16) + head + arrays
     assert GREETING == b"lately 06"
 
 
@@ -99,23 +100,23 @@ def test_the_form_is_the_documented_one():
 )
 def test_bytes_of_no_frame_are_rejected(head):
     with pytest.raises(ValueError, match=r"."):
-        opened(head, bytes(8))
+        decode_frame(head, bytes(8))
 
 
 def test_objects_do_not_cross():
     for value in (object(), np.array([object()]), np.array(["text"]), b"bytes"):
         with pytest.raises(TypeError, match="does not cross the wire"):
-            framed([value])
+            encode_frame([value])
 
 
 @pytest.mark.parametrize("error", [ValueError("at[3] is late"), SupersededError("lease 1 is over"), MemoryError("no")])
 def test_an_error_stays_what_it_is(error):
-    again = raised(unframed(framed(refusal(error)))["error"])
+    again = decode_error(decode(encode_frame(encode_error(error)))["error"])
     assert (type(again), str(again)) == (type(error), str(error))
 
 
 def test_an_error_of_an_unknown_type_has_the_name_of_its_type():
-    assert str(raised(refusal(FileNotFoundError("gone"))["error"])) == "FileNotFoundError: gone"
+    assert str(decode_error(encode_error(FileNotFoundError("gone"))["error"])) == "FileNotFoundError: gone"
 
 
 # --- over a port
@@ -140,7 +141,7 @@ def answer_once(server):
         theirs, _ = file.read(NONCE), file.read(NONCE)
         there.sendall(proof(KEY, b"site", theirs, bytes(NONCE)))
         head, arrays = LENGTHS.unpack(file.read(LENGTHS.size))
-        there.sendall(b"".join(framed(opened(file.read(head), file.read(arrays)))))
+        there.sendall(b"".join(encode_frame(decode_frame(file.read(head), file.read(arrays)))))
 
 
 def test_connections_to_sites_that_are_gone_are_closed(listen):
@@ -161,7 +162,7 @@ def test_connections_to_sites_that_are_gone_are_closed(listen):
 def test_all_sites_have_the_batch_before_any_is_waited_for(listen):
     met = threading.Barrier(4)
     addresses = [listen(lambda request: met.wait(30) >= 0) for _ in range(4)]
-    requests = {i: (address, KEY, framed([np.arange(10**5)])) for i, address in enumerate(addresses)}
+    requests = {i: (address, KEY, encode_frame([np.arange(10**5)])) for i, address in enumerate(addresses)}
     answers = LINKS.exchange(requests, time.monotonic() + 60)
     assert answers == dict.fromkeys(range(4), True)
 
@@ -306,7 +307,7 @@ def test_a_producer_may_be_silent_between_messages(listen, monkeypatch):
     with known(listen(lambda request: request)) as there:
         for _ in range(2):
             time.sleep(0.6)
-            frame = b"".join(framed("still there"))
+            frame = b"".join(encode_frame("still there"))
             there.sendall(frame)
             assert receive(there, len(frame)) == frame
 
@@ -316,7 +317,7 @@ def test_a_peer_that_does_not_read_its_answer_is_dropped(listen, monkeypatch):
     monkeypatch.setattr(_port, "SLOWEST", 2**40)
     before = set(threading.enumerate())
     with known(listen(lambda request: np.zeros(2**24))) as there:
-        there.sendall(b"".join(framed("everything")))
+        there.sendall(b"".join(encode_frame("everything")))
         (serving,) = (thread for thread in set(threading.enumerate()) - before if thread.name == "connection")
         serving.join(60)
         assert dropped(there)
@@ -365,10 +366,10 @@ def test_a_proof_cannot_be_used_twice(listen):
 
 def test_bytes_of_a_trusted_peer_that_are_no_frame_are_an_error(listen):
     address = listen(lambda request: request)
-    frame = framed([np.arange(3)])
+    frame = encode_frame([np.arange(3)])
     frame[1] = frame[1].replace(b"<i8", b"|O8")
     answer = LINKS.exchange({0: (address, KEY, frame)}, time.monotonic() + 30)[0]
-    assert isinstance(raised(answer["error"]), ValueError)
+    assert isinstance(decode_error(answer["error"]), ValueError)
     assert exchanged(address, "goes on") == "goes on"
 
 
@@ -394,7 +395,7 @@ def test_a_lost_connection_is_reported_at_once(listen):
 def test_one_that_is_late_does_not_make_the_others_so(listen):
     go_on = threading.Event()
     late, early = listen(lambda request: go_on.wait() and None), listen(lambda request: request)
-    requests = {i: (address, KEY, framed([i])) for i, address in enumerate([late, early])}
+    requests = {i: (address, KEY, encode_frame([i])) for i, address in enumerate([late, early])}
     for _ in range(2):
         answers = LINKS.exchange(requests, time.monotonic() + 0.5)
         assert isinstance(answers[0], TimeoutError)

@@ -1,4 +1,4 @@
-//! Which records of a block are read, and with which keys. `tests/test_cli_at_once.py` compares them with those of
+//! Which records of a block are read, and with which keys. `tests/test_cli_fast_path.py` compares them with those of
 //! Python.
 
 #[allow(dead_code, reason = "the command uses the rest")]

@@ -222,7 +222,7 @@ class SlicedFilter(DistributedFilter):
 
     def _connect(self, slicing: Slicing, sites: Sites, producer: str | None, *, made: bool) -> None:
         self._slicing, self._made = slicing, made
-        self._like = slicing.blank.outline()
+        self._like = slicing.empty.spec()
         self._exchange = Exchange(sites, strict=slicing.strict)
         self._slices = slicing.over(self._exchange, self._like)
         self._producer = Producer(self._like, producer)

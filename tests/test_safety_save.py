@@ -6,7 +6,7 @@ import stat
 import pytest
 
 import lately
-from apart import run
+from own_process import run
 
 
 def saved(n=1):

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import lately
-from apart import run
+from own_process import run
 
 FILTER = lately.AgePartitionedBloomFilter(1000, 0.01)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import lately
-from apart import run
+from own_process import run
 
 # -------------------------------------------------------------------------------------------------------- the last net
 
