@@ -19,7 +19,7 @@ LARGEST = 2**64 - 1
 
 
 def rings(f, p):
-    """Check slices or segments in any layout, of which some are written to."""
+    """Check slices or segments in any layout; some of them are written to."""
     written, full = (p["k"], p["l"]) if "l" in p else (1, p["r"])
     kept = f.window - 1 if f.lateness is None else f.window + f.lateness
     assert (f.window + f.slack) / (written + full) >= kept / full * (1 - 1e-12)

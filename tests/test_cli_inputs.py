@@ -171,7 +171,7 @@ def test_records_do_not_change_their_format(tmp_path, dedupe):
 
 
 def peak(*arguments, stdin=b""):
-    """Run the command, and give its peak of memory in MiB with how it ended."""
+    """Run the command; return its peak of memory in MiB, and its result."""
     report = """
 import atexit, pathlib, re, sys
 read = lambda: re.search(r"VmHWM:\\s+(\\d+)", pathlib.Path("/proc/self/status").read_text())[1]

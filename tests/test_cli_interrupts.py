@@ -55,7 +55,7 @@ def test_a_process_that_ignores_ctrl_c_is_not_interrupted():
 
 @pytest.mark.campaign
 def test_ctrl_c_at_random_moments(tmp_path, capsys):
-    """Before `main` is called, the interpreter and `import lately` speak for themselves."""
+    """Before `main` is called, the interpreter and `import lately` may print a traceback."""
     source = tmp_path / "in.txt"
     source.write_bytes(b"".join(b"%d\n" % (i % 5000) for i in range(20_000)))
     chance, ends = random.Random(16), {}

@@ -124,7 +124,7 @@ def test_a_full_disk_leaves_the_old_state(tmp_path):
 
 
 def test_state_follows_output(tmp_path, dedupe, monkeypatch):
-    """A crash between the two gives records again. The other order would lose them."""
+    """A crash between the two writes records again. The other order would lose them."""
     (tmp_path / "a.txt").write_bytes(b"a\n")
     seen = []
     replace = Path.replace

@@ -123,7 +123,7 @@ def test_keys_within_structures(tmp_path, dedupe):
 
 @pytest.mark.parametrize("options", [["--window", "9"], ["--window", "9", "--mark"], ["--window", "9s", "--time", "t"]])
 def test_a_run_of_its_own_imports_numpy_for_times_alone(tmp_path, dedupe, options):
-    """pyarrow imports it where it is, which takes longer than a hundred thousand rows, and goes without where not."""
+    """pyarrow imports NumPy if it is installed, which takes longer than a hundred thousand rows, and works without."""
     rows = [{"a": "x"}, {"a": "y"}, {"a": "x"}, None, {"a": None}, None]
     parquet(tmp_path / "a.pq", s=rows, d=pa.array(["x", "y", "x", None, "z", None]).dictionary_encode(), t=range(6))
     options = ["dedupe", tmp_path / "a.pq", "--key", "s.a,d", *options, "-o"]

@@ -10,7 +10,7 @@ from support.parquet import parquet
 
 
 def shown(process, count):
-    """What comes out within a while, though the input has not ended."""
+    """Return the output that comes before the input ends."""
     got = b""
     while got.count(b"\n") < count:
         assert select.select([process.stdout], [], [], 60)[0], got

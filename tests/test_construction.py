@@ -39,7 +39,7 @@ def test_constructors_of_a_subclass_return_the_subclass():
 
 
 def test_seeds_make_filters_differ_and_processes_do_not():
-    """Though Python's own hash of a text differs from process to process."""
+    """Python's own hash of a string differs from process to process."""
     keys, here = [*range(500), "key", None, ("a", 1)], {}
     for seed in (0, 1, 2**63):
         f = lately.AgePartitionedBloomFilter(1000, 0.01, seed=seed)

@@ -28,7 +28,7 @@ INTERVAL = 0.25
 
 
 class CrashesOnce(Folder):
-    """A folder after whose next write the process dies, if there is a file named crash."""
+    """A folder whose next write ends the process, if there is a file named crash."""
 
     def write(self, name, data):
         super().write(name, data)
@@ -40,7 +40,7 @@ class CrashesOnce(Folder):
 
 @dataclass(frozen=True)
 class Maker:
-    """Makes a site with a filter that has no false positives to speak of."""
+    """Makes a site with a filter that has hardly any false positives."""
 
     name: str
     folder: Path

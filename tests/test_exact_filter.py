@@ -111,7 +111,7 @@ def test_a_damaged_saved_filter_is_rejected(tmp_path):
 
 
 def test_times_that_a_thread_has_left_behind_are_an_error():
-    """A late key is not taken for new in silence."""
+    """A late key raises an error; it is not silently taken for new."""
     seen = lately.ExactFilter("10s")
     seen.insert(["a"], at=1000)
     for call in (

@@ -1,4 +1,4 @@
-"""Filters in binary files of Python: whatever is behind them, however little they take at a time."""
+"""Filters in binary files of Python: of any kind, and in transfers of any size."""
 
 import gzip
 import io
@@ -15,7 +15,7 @@ KEYS = np.arange(200_000)
 
 @pytest.fixture(scope="module")
 def full():
-    """More than a piece of cells."""
+    """A filter with more bytes than one transfer."""
     f = lately.Filter(1_000_000, 0.001)
     f.insert(KEYS)
     assert f.nbytes > 2 << 20

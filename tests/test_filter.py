@@ -1,4 +1,4 @@
-"""One name for all filters: what is chosen, tested and remembered in one step, and treated as a set."""
+"""`lately.Filter`: the family that it chooses, `seen`, and the methods of sets."""
 
 import gzip
 import inspect

@@ -95,7 +95,7 @@ def test_a_window_of_requests(window):
 
 
 def test_the_filter_is_saved_in_the_folder_of_the_job(tmp_path):
-    """Closed and opened again; another window in the same folder is refused, and nothing is overwritten."""
+    """After a restart too; another window in the same folder is rejected, and nothing is overwritten."""
     settings = {"JOBDIR": str(tmp_path), "LATELY_WINDOW": "7d"}
     requests = seen(**settings)
     assert not requests.request_seen(Request("http://a/"))

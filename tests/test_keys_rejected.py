@@ -1,4 +1,4 @@
-"""What is no key, or no batch of keys, and how it is refused."""
+"""Values that are no key, or no batch of keys, and the errors that they raise."""
 
 import datetime as dt
 import enum

@@ -1,4 +1,4 @@
-"""Pictures show the figures they are given."""
+"""Plots show the figures that they are given."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""Priors of known laws and given chances: eq. 15 and 16 of paper 5, and what is refused."""
+"""Priors of known laws and given chances: eq. 15 and 16 of paper 5, and bad values."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""An event comes late: each question about it is one about its own time, not about the latest."""
+"""Queries with `at` before the latest time: they answer as of that time."""
 
 from functools import partial
 

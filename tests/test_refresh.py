@@ -1,4 +1,4 @@
-"""What comes through again without `refresh`, beside an exact model: in every family, by insertions and by times."""
+"""Keys that pass again without `refresh`, beside an exact model: in every family, by insertions and by times."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Bugs of our own, forks and signals: errors that state what happened, and no hang."""
+"""Bugs of our own, forks and signals: each raises an error that states what happened, and none hangs."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""`save`: what stands at its place, whose it is, and what a kill leaves behind."""
+"""`save`: which files it replaces, their owner and mode, and what a killed process leaves behind."""
 
 import os
 import stat

@@ -23,7 +23,7 @@ HEADER = 64
 
 
 def go_on(f, turns=1):
-    """Every call that writes, for `turns` full turns of the ring."""
+    """Make every call that writes, for `turns` full rotations of the ring."""
     if f.lateness is None:
         n = (f.capacity + min(f.slack, f.capacity)) * turns  # a stable filter has no bound
         f.insert(np.arange(10**6, 10**6 + n))
@@ -352,7 +352,7 @@ def test_pickles_of_other_things_are_type_errors():
 
 
 def test_lengths_that_are_not_there_allocate_nothing(tmp_path):
-    """With 64 MiB of address space left, every length up to 2^64 is refused as damage, not for want of memory."""
+    """With 64 MiB of address space left, every length up to 2^64 is rejected as damage, not for lack of memory."""
     for i, (length, cells) in enumerate([(128, 2**40), (128, 2**63), (2**40, 1280), (2**64 - 64, 0), (128, 2**64 - 8)]):
         data = bytearray((HERE / "plain.lately").read_bytes())
         struct.pack_into("<QQ", data, 24, length, cells)

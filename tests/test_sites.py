@@ -1,4 +1,4 @@
-"""Sites, before any network: batches that are sent again are answered as before."""
+"""Sites without a network: batches that are sent again are answered as before."""
 
 import threading
 from collections import Counter
@@ -109,7 +109,7 @@ def test_answers_that_had_to_go_are_not_guessed(monkeypatch):
     for producer in "ab":
         with pytest.raises(ForgottenError, match=r"batch 1 of producer .* comes again, and .* is forgotten"):
             results.known(RequestId(producer, 1, np.arange(3)))
-        # Its next one is new, and an earlier one is refused as ever.
+        # Its next one is new, and an earlier one is rejected as usual.
         assert (results.known(RequestId(producer, 2, np.arange(3))) == UNKNOWN).all()
         with pytest.raises(ValueError, match="comes after its batch 1"):
             results.known(RequestId(producer, 0, np.arange(3)))

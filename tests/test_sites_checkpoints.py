@@ -1,4 +1,4 @@
-"""Checkpoints of sites: whole or not at all, where they are kept, and what is refused as one."""
+"""Checkpoints of sites: they are written whole or not at all, and bad ones are rejected."""
 
 import os
 import stat

@@ -66,7 +66,7 @@ def put(s, cells, generations):
 
 
 def set_each(slices, cells, generations):
-    """Set row by row, and send the newest generation to every slice."""
+    """Set cells row by row, and send the newest generation to every slice."""
     for s in slices:
         rows, columns = np.nonzero((cells >= s.start) & (cells < s.stop))
         if len(rows):
@@ -227,7 +227,7 @@ def test_an_unsliced_filter_decides_keys_as_its_cells_do(name):
 
 
 def test_a_cell_that_a_key_has_twice_is_requested_once():
-    """Else the key would see what it has set itself."""
+    """Otherwise the key would read what it has set itself."""
     f = bits(10, k=6, bits=8)
     scatter = Ranges(f, 1).scatter(lately.hash_keys(np.arange(50), seed=f.seed))
     ((_, cells),) = scatter.shares()

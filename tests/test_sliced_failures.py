@@ -1,4 +1,4 @@
-"""A site fails, and comes back with or without what it knew: nothing is guessed in silence."""
+"""A site fails, and returns with or without its cells: no answer is guessed silently."""
 
 import pickle
 import threading

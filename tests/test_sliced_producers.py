@@ -1,4 +1,4 @@
-"""Many producers share a sliced filter: each key is new to one of them, whichever stops half way."""
+"""Many producers share a sliced filter: each key is new to one of them, also if a producer stops half way."""
 
 import copy
 import pickle
@@ -36,7 +36,7 @@ def test_exactly_one_of_many_producers_sees_a_key_as_new(shape):
 
 
 class Slow(LocalSites):
-    """Sites that take a turn away, before its producer has sent what it writes, or when it is about to write."""
+    """Sites whose lease ends before its producer has sent its writes, or when it is about to write."""
 
     meanwhile, before = None, "set"
 
@@ -83,7 +83,7 @@ def test_a_producer_that_lost_its_lease_had_answered_or_retries(shape, before, r
 @cells_of_keys
 @pytest.mark.parametrize("refresh", [True, False])
 def test_a_key_is_not_new_for_a_producer_that_stops_half_way_and_for_another(shape, refresh):
-    """A producer died, or lost its turn, when half of the sites had its batch; the next completes that, and goes on."""
+    """A producer died, or lost its lease, when half of the sites had its batch; the next one completes it."""
     keys = np.arange(1000)
     with SlicedFilter(**shape, filter=wide(), sites=Halting) as sliced:
         other = sliced.handle()

@@ -1,4 +1,4 @@
-"""What sliced filters refuse, by name; and empty batches."""
+"""Arguments that sliced filters reject, by name; and empty batches."""
 
 import numpy as np
 import pytest

@@ -184,7 +184,7 @@ def test_where_a_port_fails_ray_carries_the_message(sliced, transport, by_ports,
 
 
 def test_a_producer_keeps_its_lease_when_the_node_of_the_lease_falls_silent(sliced, transport):
-    """The renewals look for the actor elsewhere before the lease is another's, whatever the deadline."""
+    """Renewals look for the actor elsewhere before another producer gets the lease, for any deadline."""
     if transport == "ray" or sliced.kind == "horizontal":
         # There are no ports, or nothing is written under the lease.
         return

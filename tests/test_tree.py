@@ -1,4 +1,4 @@
-"""Trees give the verdicts of a single filter, in the accesses of the paper, from the top down too."""
+"""Trees give the verdicts of a single filter, in as many accesses as in the paper, also with `top_down`."""
 
 import doctest
 import itertools

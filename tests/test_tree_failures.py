@@ -1,4 +1,4 @@
-"""Trees of which a node fails, or is restored from something else."""
+"""Trees with a node that fails, or that is restored from another filter's checkpoint."""
 
 import itertools
 import warnings

@@ -55,7 +55,7 @@ def test_of_producers_with_the_same_new_keys_exactly_one_sees_them_as_new(kind, 
 
 
 class LostError(Exception):
-    """A call that never came back."""
+    """A call that never returned."""
 
 
 class Breaking(LocalSites):
@@ -135,7 +135,7 @@ def test_a_batch_sent_again_after_all_sites_crashed(kind, given, tmp_path):
 
 
 class Stolen(LocalSites):
-    """Sites that lose every first turn before its last message."""
+    """Sites whose first lease always ends before its last message."""
 
     def __init__(self, makers):
         super().__init__(makers)

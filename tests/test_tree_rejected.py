@@ -1,4 +1,4 @@
-"""What is no tree, what a tree cannot do, and how it is refused."""
+"""Parameters of no tree, calls that a tree cannot answer, and the errors that they raise."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`tune` is compared with a slow version, key by key; what it records and refuses."""
+"""`tune` is compared with a slow version, key by key; what it records and rejects."""
 
 import copy
 import sys

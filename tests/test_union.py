@@ -1,4 +1,4 @@
-"""Two filters united: nothing is lost, and filters that cannot be united are refused with the reason."""
+"""Two filters merged: no key is lost, and filters that cannot be merged are rejected with the reason."""
 
 from functools import partial
 

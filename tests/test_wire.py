@@ -1,4 +1,4 @@
-"""What crosses the wire: frames, proofs of who one is, lost connections and deadlines."""
+"""The protocol of the ports: frames, proofs of identity, lost connections and deadlines."""
 
 import gc
 import os
@@ -75,7 +75,7 @@ def test_a_message_arrives_as_it_was():
 
 
 def test_the_form_is_the_documented_one():
-    """Byte by byte: who changes it changes `PROTOCOL`."""
+    """Byte by byte: a change of the form needs a new `PROTOCOL`."""
     head = b'["a", {"dtype": "<i4", "shape": [3]}, null]'
     head += b" " * (-len(head) % 8)
     arrays = np.array([1, 2, 3], "<i4").tobytes() + bytes(4)
@@ -134,7 +134,7 @@ def test_answers_come_by_a_port_and_connections_are_kept(listen):
 
 
 def answer_once(server):
-    """Be a site that is gone after its first answer."""
+    """Act as a site that is gone after its first answer."""
     there, _ = server.accept()
     with there, there.makefile("rb") as file:
         there.sendall(GREETING + bytes(NONCE))
@@ -145,7 +145,7 @@ def answer_once(server):
 
 
 def test_connections_to_sites_that_are_gone_are_closed(listen):
-    """Else Python warns of each, whenever it collects them."""
+    """Otherwise Python warns of each when it collects them."""
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         for _ in range(3):
@@ -344,7 +344,7 @@ def test_a_thousand_idle_connections_delay_no_peer(listen):
 
 
 def test_a_frame_too_large_for_a_port_is_left_to_ray(listen, monkeypatch):
-    """As is all whose connection was lost."""
+    """Messages whose connection was lost are left to Ray too."""
     address = listen(lambda request: request)
     monkeypatch.setattr(_port, "LARGEST", (2**26, 799))
     assert isinstance(exchanged(address, [np.zeros(100)]), LostError)

@@ -17,7 +17,7 @@ use lately::shape::{Budget, Parameters, Shape};
 use super::mix;
 use super::saved::{bytes_of, reread};
 
-/// Most bytes of a filter: few, so that a case takes microseconds in runs of millions.
+/// Greatest number of bytes of a filter: few, so that a case takes microseconds in runs of millions.
 const BYTES: u64 = if cfg!(fuzzing) { 1 << 11 } else { 1 << 14 };
 /// Number of keys of a batch that threads share: two pieces and a little.
 const MANY: usize = 2 * PIECE + PIECE / 64;
