@@ -128,7 +128,7 @@ def token(gate, number, iat, uri="/pay", iss="a", secret=b"secret"):
 
 
 def test_a_token_is_accepted_once_within_all_of_its_life(gate):
-    """Also if issuers' clocks differ by the greatest skew, and at a second gate on the file."""
+    """Issuers' clocks may differ by the greatest skew, and a second gate may serve the file."""
     lifetime, skew, now = gate.module.LIFETIME, gate.module.SKEW, gate.clock.now
     one, two = gate(), gate()
     early = token(gate, 1, now + skew)
