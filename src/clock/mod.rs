@@ -27,7 +27,7 @@ pub const ENDLESS: u32 = 0;
 pub const DAY: u64 = 86_400_000_000_000;
 
 /// Greatest number of insertions: more than any stream has, and too few for the clock's arithmetic to overflow.
-pub(crate) const MOST_INSERTED: u64 = 1 << 62;
+pub(crate) const MAX_INSERTED: u64 = 1 << 62;
 
 /// Length of a generation that never ends.
 const NEVER: u64 = 1 << 63;
@@ -132,7 +132,7 @@ impl Clock {
             (Window::Time { .. }, None) => self.generation == 0,
             (Window::Time { .. }, Some(latest)) => self.generation == self.generation_at(latest),
         };
-        agrees && self.inserted <= MOST_INSERTED
+        agrees && self.inserted <= MAX_INSERTED
     }
 
     /// Returns the window that this clock measures.

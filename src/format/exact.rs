@@ -25,7 +25,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::SaveError;
 use super::preamble::fill;
 use crate::Error;
-use crate::clock::{DAY, MOST_INSERTED, Window};
+use crate::clock::{DAY, MAX_INSERTED, Window};
 use crate::exact::{Exact, Record};
 use crate::key::Seed;
 use crate::memory::fallible;
@@ -131,7 +131,7 @@ fn saved(parameters: [u64; WORDS], cells: Vec<[u64; 2]>, seed: Seed) -> Result<S
         1 => Window::Time { span: window, lateness, capacity: 1 },
         _ => return Err(Error::format("the parameters are damaged")),
     };
-    if inserted > MOST_INSERTED || timed > unit || by_system > unit || distinct > 1 {
+    if inserted > MAX_INSERTED || timed > unit || by_system > unit || distinct > 1 {
         return Err(Error::format("the parameters are damaged"));
     }
     let latest = (timed == 1).then_some(latest as i64);

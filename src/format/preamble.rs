@@ -6,7 +6,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::SaveError;
 use crate::Error;
-use crate::clock::{Clock, DAY, MOST_INSERTED, Window};
+use crate::clock::{Clock, DAY, MAX_INSERTED, Window};
 use crate::filter::{AnyFilter, Family};
 use crate::key::Seed;
 use crate::memory::Words;
@@ -20,7 +20,7 @@ const SHARED: u16 = 3;
 const SHARED_WITHOUT_TAIL: u16 = 2;
 const HEADER: usize = 64;
 /// Greatest number of bytes of parameters that a filter has; a longer block belongs to another version.
-const MOST_PARAMETERS: u64 = 64 * 16;
+const MAX_PARAMETERS: u64 = 64 * 16;
 
 /// Returns header and parameters of a filter: the whole saved form except the cells.
 pub fn preamble(filter: &AnyFilter) -> Vec<u8> {
@@ -108,7 +108,7 @@ impl Preamble {
             }
         };
         let (length, cells) = (word(24), word(32));
-        if length > MOST_PARAMETERS || length % 64 != 0 || cells % 8 != 0 {
+        if length > MAX_PARAMETERS || length % 64 != 0 || cells % 8 != 0 {
             return Err(Error::format("the header is damaged").into());
         }
         let others = HEADER as u64 + length + tail.map_or(0, |tail| 8 * (LIVE + tail) as u64);
@@ -164,7 +164,7 @@ impl Preamble {
             1 => Window::Time { span: window, lateness, capacity },
             _ => return Err(damaged()),
         };
-        if inserted > MOST_INSERTED || timed > unit {
+        if inserted > MAX_INSERTED || timed > unit {
             return Err(damaged());
         }
         let window = window.check().map_err(|error| Error::format(error.to_string()))?;

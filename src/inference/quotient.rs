@@ -21,7 +21,7 @@ use crate::clock::Clock;
 use crate::shape::quotient::OVERFLOW_SLOTS;
 
 /// Least share of locations that other keys may have, if a sample has found none.
-const LEAST_RATE: f64 = 1e-12;
+const MIN_RATE: f64 = 1e-12;
 
 /// An epoch of a page range.
 struct Epoch {
@@ -47,7 +47,7 @@ impl RangeEpochs {
         // The latest insertion stands for the time it takes: see `Clock::exposure`.
         let (mut next, mut younger) = (-clock.gap(), 0.0);
         let epoch = |(&began, rate): (&f64, f64)| {
-            let explains = (1.0 - f64::min(younger, 1.0)) / rate.max(LEAST_RATE);
+            let explains = (1.0 - f64::min(younger, 1.0)) / rate.max(MIN_RATE);
             let epoch = Epoch { began, exposure: began - next, explains };
             (next, younger) = (began, younger + rate);
             epoch

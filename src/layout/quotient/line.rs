@@ -4,7 +4,7 @@ use super::format::{EVICTED, Format, Line, LineField, OCCUPIED, OVERFLOW_FLAG};
 use super::slots::Slots;
 use crate::shape::quotient::FINE_TAG_BITS;
 
-const MOST_TAG_BITS: usize = *FINE_TAG_BITS.end() as usize;
+const MAX_TAG_BITS: usize = *FINE_TAG_BITS.end() as usize;
 
 impl Format {
     /// Returns which buckets of a line have a run, a bit for each.
@@ -93,7 +93,7 @@ impl Format {
     /// Returns the tags of all slots in use, in order, as [`tag_in`](Self::tag_in) returns each.
     #[inline(always)]
     pub fn tags(&self, line: &Line) -> impl Iterator<Item = u32> {
-        let mut planes = [0; MOST_TAG_BITS];
+        let mut planes = [0; MAX_TAG_BITS];
         let own = &self.planes[self.fingerprint_planes..];
         planes.iter_mut().zip(own).for_each(|(bits, plane)| *bits = plane.get(line));
         let planes = (planes, own.len());

@@ -49,18 +49,18 @@ pub const FINGERPRINT_BITS: RangeInclusive<u32> = 5..=20;
 /// Numbers of bits that a tag may have, if every epoch begins with a rotation.
 pub const TAG_BITS: RangeInclusive<u32> = 3..=8;
 /// Greatest number of bits of a fingerprint and a tag together.
-pub const MOST_BITS: u32 = 24;
+pub const MAX_BITS: u32 = 24;
 /// Numbers of bits that a tag may have, if it is finer than rotations.
 pub const FINE_TAG_BITS: RangeInclusive<u32> = 4..=12;
 /// Greatest number of bits of a fingerprint and a fine tag together.
-pub const MOST_FINE_BITS: u32 = 28;
+pub const MAX_FINE_BITS: u32 = 28;
 /// Greatest number of bits of a fingerprint, a tag and a count together.
-pub const MOST_VALUE_BITS: u32 = 32;
+pub const MAX_VALUE_BITS: u32 = 32;
 /// Numbers of bits that a count may have.
 pub const COUNT_BITS: RangeInclusive<u32> = 1..=8;
 /// Largest mean share of its slots that a page is planned to use just before a rotation. Fuller pages move more
 /// entries, and insertions take several times as long.
-pub const MOST_LOAD: f64 = 0.95;
+pub const MAX_LOAD: f64 = 0.95;
 /// The greatest share of filters whose rate exceeds twice [the planned one](QuotientShape::planned_rate) at some moment
 /// of a window.
 pub const EXCEPTIONS: f64 = 1e-6;
@@ -106,11 +106,11 @@ impl QuotientShape {
         };
         let Self { fingerprint_bits: f, tag_bits: t, pages, lines, .. } = self;
         let (tags, most_bits) =
-            if self.epochs.is_some() { (FINE_TAG_BITS, MOST_FINE_BITS) } else { (TAG_BITS, MOST_BITS) };
+            if self.epochs.is_some() { (FINE_TAG_BITS, MAX_FINE_BITS) } else { (TAG_BITS, MAX_BITS) };
         if !tags.contains(&t) {
             return out_of_range("tag_bits", (*tags.start()).into(), (*tags.end()).into(), t.into());
         }
-        let most_bits = most_bits.min(MOST_VALUE_BITS - self.count_bits);
+        let most_bits = most_bits.min(MAX_VALUE_BITS - self.count_bits);
         if !FINGERPRINT_BITS.contains(&f) || f + t > most_bits {
             let most = u32::min(*FINGERPRINT_BITS.end(), most_bits - t);
             return out_of_range("fingerprint_bits", (*FINGERPRINT_BITS.start()).into(), most.into(), f.into());
@@ -285,7 +285,7 @@ impl QuotientShape {
     /// two windows of peaks count. A whole page is then taken to report every key. In simulations two fifths of its
     /// lines did, nine tenths at most.
     fn most_crowded(&self, keys_per_epoch: f64) -> u64 {
-        if self.load(keys_per_epoch) > MOST_LOAD {
+        if self.load(keys_per_epoch) > MAX_LOAD {
             return self.pages;
         }
         let peak = more_than(self.slots().into(), self.most_stored(keys_per_epoch), 1.0 / self.pages as f64);
@@ -302,7 +302,7 @@ impl QuotientShape {
     /// Returns a bound for the share of lines that may have rejected keys within the retained epochs: the keys of a
     /// page are binomial.
     fn rejected_rate(&self, keys_per_epoch: f64) -> f64 {
-        if self.load(keys_per_epoch) > MOST_LOAD {
+        if self.load(keys_per_epoch) > MAX_LOAD {
             return 1.0;
         }
         let room = f64::from(self.slots() + OVERFLOW_SLOTS);

@@ -10,13 +10,13 @@ const fn count(insertions: u64) -> Window {
 }
 
 fn formats() -> impl Iterator<Item = (u32, u32)> {
-    TAG_BITS.flat_map(|t| FINGERPRINT_BITS.map(move |f| (f, t))).filter(|(f, t)| f + t <= MOST_BITS)
+    TAG_BITS.flat_map(|t| FINGERPRINT_BITS.map(move |f| (f, t))).filter(|(f, t)| f + t <= MAX_BITS)
 }
 
 #[test]
 fn a_line_has_512_bits() {
     let fine = FINE_TAG_BITS.flat_map(|t| FINGERPRINT_BITS.map(move |f| (f, t)));
-    let all = formats().chain(fine.filter(|(f, t)| f + t <= MOST_FINE_BITS));
+    let all = formats().chain(fine.filter(|(f, t)| f + t <= MAX_FINE_BITS));
     let all = all.flat_map(|format| (0..=*COUNT_BITS.end()).map(move |c| (format, c)));
     for (((f, t), c), large) in all.flat_map(|format| [false, true].map(|large| (format, large))) {
         let LineFormat { slots, buckets, eviction_buckets } = line_of(f, t, c, large);

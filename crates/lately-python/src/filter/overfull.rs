@@ -36,7 +36,7 @@ create_exception!(
 const TOLERANCE: f64 = 1.25;
 
 /// Least number of keys between two checks.
-const FEWEST: u64 = 64;
+const MIN_KEYS_BETWEEN_CHECKS: u64 = 64;
 
 /// More keys than any filter receives: no check is due.
 const NEVER: u64 = u64::MAX;
@@ -187,7 +187,7 @@ impl LoadMonitor {
 
     /// Returns the keys between two checks: a quarter of those planned.
     fn step(&self) -> u64 {
-        (self.planned.unwrap_or(0) / 4).max(FEWEST)
+        (self.planned.unwrap_or(0) / 4).max(MIN_KEYS_BETWEEN_CHECKS)
     }
 }
 

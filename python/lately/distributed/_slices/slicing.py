@@ -27,7 +27,7 @@ OnFailure = Literal["raise", "duplicate", "distinct"] | int
 
 
 # Sites are numbered in 16 bits, which NumPy sorts by radix.
-MOST_SITES = 1 << 16
+MAX_SITES = 1 << 16
 
 
 def shares(sites: NDArray[np.uint16]) -> list[tuple[int, NDArray[np.int64]]]:
@@ -185,8 +185,8 @@ def _counts(slices: int | Sequence[int], kind: Kind) -> tuple[int, ...]:
         form = "two numbers, (S, S')" if wanted == 2 else "one number"
         raise TypeError(f"slices of a {kind} filter must be {form}, got {slices!r}")
     counts = tuple(int(n) for n in given)
-    if min(counts) < 1 or math.prod(counts) > MOST_SITES:
-        raise ValueError(f"slices must be at least 1, and at most {MOST_SITES} in all, got {slices!r}")
+    if min(counts) < 1 or math.prod(counts) > MAX_SITES:
+        raise ValueError(f"slices must be at least 1, and at most {MAX_SITES} in all, got {slices!r}")
     return counts
 
 
