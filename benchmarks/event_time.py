@@ -20,7 +20,7 @@ from support.event_time import (
     WINDOWS,
     Stream,
     Window,
-    judge,
+    compare,
     left_after_gap,
     new_filter,
     refusal,
@@ -62,7 +62,7 @@ def as_it_is(stream: Stream) -> list[str]:
         peak, fullest = window.at_peak_rate(stream), window.at_fullest(stream)
         for capacity, family in tqdm([(c, family) for c in (peak, fullest) for family in FAMILIES], desc=window.name):
             f = new_filter(family, window, capacity)
-            found = judge(f, stream)
+            found = compare(f, stream)
             bound = found.bound(f.fpr) if capacity == peak else ""
             lines.append(
                 f"| {window.name} | {capacity:,} | {family} | {found.missed} of {found.within.sum():,} | {found.edge} "
@@ -85,7 +85,7 @@ def in_a_burst(stream: Stream) -> list[str]:
         squeezed, burst = stream.squeezed(BURST * capacity * 60 // window.seconds)
         for family in tqdm(FAMILIES, desc=f"{window.name}, squeezed"):
             f = new_filter(family, window, capacity)
-            found = judge(f, squeezed)
+            found = compare(f, squeezed)
             gone = int(np.searchsorted(squeezed.latest, squeezed.latest[burst.stop] + f.window + f.slack))
             before, nbytes = slice(0, burst.start), found.nbytes
             lines.append(

@@ -21,7 +21,7 @@ import ray
 from ray.cluster_utils import Cluster
 
 import lately
-from lately.distributed._contents.whole import Whole
+from lately.distributed._contents.whole_filter import WholeFilter
 from lately.distributed._sites.interface import Failed, Message
 from lately.distributed._sites.ray_sites import RaySites
 from lately.distributed._sites.site import Site
@@ -32,7 +32,7 @@ SITES, KEYS, LIMIT = 4, 10_000, 120
 
 def site(folder: Path, number: int) -> Site:
     """Make a site, at the node where it is to run."""
-    contents = Whole(lately.BloomFilter(KEYS, fpr=0.001))
+    contents = WholeFilter(lately.BloomFilter(KEYS, fpr=0.001))
     return Site(contents, name=f"site {number}", store=Folder(folder), interval=0.1)
 
 

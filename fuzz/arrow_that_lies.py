@@ -12,7 +12,7 @@ from children import run
 import lately
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from test_trust_memory import HONEST, LIES, Foreign
+from test_safety_memory import HONEST, LIES, Foreign
 
 FILTERS = [
     lately.AgePartitionedBloomFilter(100, 0.01),

@@ -152,7 +152,7 @@ use crate::Error;
 use crate::filter::AnyFilter;
 use crate::memory::{Lender, Words};
 #[cfg(feature = "file")]
-pub use file::{map, open, open_within, save, save_in_pieces};
+pub use file::{map, open, open_within, save, save_interruptibly};
 #[cfg(feature = "file")]
 pub(crate) use file::{open_shared, save_shared};
 use preamble::Preamble;

@@ -45,7 +45,7 @@
 //! - [`mod@crate::format`] saves filters. [`crate::shard`] is the part of a filter at one site.
 //! - [`crate::exact`] is the window without false positives, to which all filters are compared.
 //!
-//! The public face is `api`: thin types over these modules.
+//! The public API is `api`: thin types over these modules.
 //!
 //! ```
 //! use lately::clock::{Moments, Window};

@@ -14,19 +14,19 @@ pub const TIMEOUT: Duration = Duration::from_secs(10);
 const PAUSES: [Duration; 2] = [Duration::from_micros(20), Duration::from_millis(2)];
 
 /// Time between two checks for signals.
-const LOOKS_EVERY: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Attempts an operation until it succeeds or `timeout` has passed, with growing pauses; returns `None` if it has.
-/// Nothing may be held between two attempts. Then `look` is called now and then; its error ends the wait.
+/// No lock may be held between two attempts. `check` is called at intervals; its error ends the wait.
 pub fn wait<T, E>(
     timeout: Duration,
-    look: &mut dyn FnMut() -> Result<(), E>,
+    check: &mut dyn FnMut() -> Result<(), E>,
     mut attempt: impl FnMut() -> Result<Option<T>, E>,
 ) -> Result<Option<T>, E> {
     if let Some(done) = attempt()? {
         return Ok(Some(done));
     }
-    let (began, mut looked, [mut pause, longest]) = (Instant::now(), Instant::now(), PAUSES);
+    let (began, mut checked, [mut pause, longest]) = (Instant::now(), Instant::now(), PAUSES);
     loop {
         let left = timeout.saturating_sub(began.elapsed());
         if left.is_zero() {
@@ -37,21 +37,21 @@ pub fn wait<T, E>(
             return Ok(Some(done));
         }
         pause = longest.min(2 * pause);
-        if looked.elapsed() >= LOOKS_EVERY {
-            look()?;
-            looked = Instant::now();
+        if checked.elapsed() >= CHECK_INTERVAL {
+            check()?;
+            checked = Instant::now();
         }
     }
 }
 
 /// Waits for the lock of an open file; closing the file releases the lock.
-pub(crate) fn lock(file: &File, timeout: Duration, look: &mut dyn FnMut() -> IoResult<()>) -> IoResult<()> {
+pub(crate) fn lock(file: &File, timeout: Duration, check: &mut dyn FnMut() -> IoResult<()>) -> IoResult<()> {
     let attempt = || match file.try_lock() {
         Ok(()) => Ok(Some(())),
         Err(TryLockError::WouldBlock) => Ok(None),
         Err(TryLockError::Error(error)) => Err(error),
     };
-    wait(timeout, look, attempt)?.ok_or_else(|| timed_out(file, timeout))
+    wait(timeout, check, attempt)?.ok_or_else(|| timed_out(file, timeout))
 }
 
 /// Returns the error of a call that did not get the lock of a file in time.
@@ -67,8 +67,8 @@ pub(crate) fn timed_out(file: &File, timeout: Duration) -> IoError {
 
 /// Returns the process that has the lock of a file, if the system lists locks.
 ///
-/// The list is read in pieces, and while others take and release locks a line may fall between two. So pieces are
-/// large, and the list is read a few times where the lock is missing.
+/// The list is read in parts, and a line may fall between two while other processes take and release locks. So parts
+/// are large, and the list is read a few times where the lock is missing.
 #[cfg(target_os = "linux")]
 fn holder(file: &File) -> Option<u32> {
     use std::io::Read;

@@ -118,12 +118,12 @@ pub fn open(path: &Path) -> Result<(AnyFilter, SharedFile), SaveError> {
     open_within(path, TIMEOUT, &mut || Ok(()))
 }
 
-/// Opens a filter like [`open`]. Waits for processes that replace the file for at most `timeout`, and calls `look`
+/// Opens a filter like [`open`]. Waits for processes that replace the file for at most `timeout`, and calls `check`
 /// meanwhile.
 pub fn open_within(
     path: &Path,
     timeout: Duration,
-    look: &mut dyn FnMut() -> IoResult<()>,
+    check: &mut dyn FnMut() -> IoResult<()>,
 ) -> Result<(AnyFilter, SharedFile), SaveError> {
     // Links are not resolved, because the file also changes when a link is changed.
     let path = absolute(path)?;
@@ -144,7 +144,7 @@ pub fn open_within(
             let opened = Opened { file, process: std::process::id() };
             return Ok((filter, SharedFile { path, identity, open: Mutex::new(Some(opened)) }));
         }
-        lock(&file, timeout, look)?;
+        lock(&file, timeout, check)?;
         // Another process may have replaced it meanwhile.
         if Identity::at(&path)? == identity {
             replace(&path)?;

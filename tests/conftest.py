@@ -1,4 +1,4 @@
-"""What tests share."""
+"""Fixtures and settings that all tests share."""
 
 import atexit
 import gc
@@ -88,7 +88,7 @@ def ray_cluster():
 def end_cluster():
     """End this process's cluster, if there is one."""
     if ray := sys.modules.get("ray"):
-        # Ray was once seen to wait for ever here, for a cluster that was there. Its processes end with this one.
+        # Ray once waited here for ever, although the cluster was there. Its processes end with this one.
         ending = threading.Thread(target=ray.shutdown, daemon=True)
         ending.start()
         ending.join(30)
@@ -140,14 +140,14 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.path.name == "test_linters.py")
     for item in items:
         if "ray_cluster" in item.fixturenames:
-            # Elsewhere it would start a second cluster.
+            # In another process it would start a second cluster.
             assert Together.scope(item.nodeid) == "ray", f"{item.nodeid} is not among those that share the cluster"
             for theirs in ("DeprecationWarning", "ResourceWarning", "pytest.PytestUnraisableExceptionWarning"):
                 item.add_marker(pytest.mark.filterwarnings(f"ignore::{theirs}"))
 
 
 class Together(LoadScopeScheduling):
-    """Tests that share what takes long to make go to one process, where they begin at once; others to either."""
+    """Sends tests that share something slow to make to one process, where they begin at once; others go to any."""
 
     SHARED: ClassVar = {
         "ray": {

@@ -1,4 +1,4 @@
-"""The aged quotient filter as its users meet it: what memory follows, distinct keys, bursts beyond plan, ages."""
+"""The aged quotient filter for its users: memory, distinct keys, bursts beyond the plan, ages."""
 
 import numpy as np
 import pytest
@@ -55,7 +55,7 @@ GROWING = {
 
 @pytest.mark.parametrize("given", GROWING.values(), ids=GROWING)
 def test_a_burst_costs_memory_and_as_much_accuracy_as_it_is_large_and_no_key(given):
-    """A shop on its busiest day: ten times the orders anybody planned for, and then the day after."""
+    """A shop on its busiest day: ten times the planned orders, and then the day after."""
     fresh = np.arange(1 << 40, (1 << 40) + 100_000)
     f = lately.AgedQuotientFilter(
         **{"window": "60s", "grow": True} | ({} if "window" in given else {"capacity": WINDOW}) | given
@@ -115,7 +115,7 @@ def test_a_grown_filter_is_saved_merged_and_queried_like_any_other():
         halved.union(large)
 
 
-def test_a_card_five_times_within_ten_minutes():
+def test_counts_find_a_card_that_is_used_five_times_in_ten_minutes():
     """A velocity check: how often each card was used within ten minutes, and within one, beside the exact numbers."""
     rng = np.random.default_rng(3)
     swipes = 60_000
@@ -192,7 +192,7 @@ def test_ages_are_right_to_an_epoch():
 
 
 def test_a_slack_of_a_four_thousandth_takes_a_few_bits():
-    """A sharp edge: of a day, a key is there for it, and gone 23 seconds later."""
+    """In a window of a day a key is reported for the day, and gone 23 seconds later."""
     day, keys = 86_400, 50_000
     f = lately.AgedQuotientFilter("1 d", 0.001, capacity=keys, slack="23s", counts=2)
     assert f.family == "aged-quotient-counting"
@@ -246,7 +246,7 @@ def test_fine_tags_grow_in_a_burst_and_shrink_again():
 
 
 def test_absent_keys_of_a_page_that_rejected_few_keys_have_low_posteriors():
-    """Some of 30 pages are too full for good, and a tenth of the absent keys lie in lines that turned others away."""
+    """Some of 30 pages are too full for good, and a tenth of the absent keys lie in lines that rejected keys."""
     window = 2**16
     f = lately.AgedQuotientFilter.from_parameters(window, 11, 8, pages=30, lines=63, epochs=255)
     stream = np.random.default_rng(5).integers(0, window, 4 * window)

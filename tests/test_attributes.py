@@ -19,7 +19,7 @@ LARGEST = 2**64 - 1
 
 
 def rings(f, p):
-    """Check slices or segments in any layout, of which some are written to."""
+    """Check slices or segments in any layout; some of them are written to."""
     written, full = (p["k"], p["l"]) if "l" in p else (1, p["r"])
     kept = f.window - 1 if f.lateness is None else f.window + f.lateness
     assert (f.window + f.slack) / (written + full) >= kept / full * (1 - 1e-12)
@@ -40,7 +40,7 @@ def timers(f, p):
     assert f.nbytes == 8 * timer_words(p)
     assert f.false_negative_rates.tolist() == [0.0] * (p["blocks"] + 1)
     assert f.fill.tolist() == [0.0] * timer_parts(p)
-    assert (f.parts, f.kept) == (1, p["blocks"])
+    assert (f.parts, f.retained) == (1, p["blocks"])
 
 
 def timer_parts(p):

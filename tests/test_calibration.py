@@ -38,7 +38,7 @@ def run_trials(condition, made):
 
 
 def bound(outcome):
-    """Beyond this by chance once in a million, if every posterior is right as often as it states.
+    """Return a bound that is exceeded by chance once in a million, if every posterior is right as often as it states.
 
     Given the bits, keys are independent but for sharing the window's insertions, which makes them scatter less. So what
     is true in a bin has the variance V_b = sum of P (1 - P); the mean of sum |.| over bins is at most sqrt(BINS V) by

@@ -54,7 +54,7 @@ def test_with_a_secret_too_equal_keys_are_one_key(name):
     assert len(np.unique(hashes)) == len(values)
 
 
-def test_large_unsigned_integers_too():
+def test_large_unsigned_integers_hash_the_same_in_lists_and_arrays():
     values = [5, 2**63 - 1, 2**63, 2**64 - 1]
     for chosen in (values, values[:2]):
         hashes = lately.hash_keys(chosen, seed=bytes(16))

@@ -30,7 +30,7 @@ def test_csv_files_share_one_header(tmp_path, dedupe):
     assert re.search(r"e\.csv: its header differs from that of .*a\.csv", ended.err)
 
 
-def test_a_csv_file_of_a_header_alone(tmp_path, dedupe):
+def test_a_csv_file_of_a_header_alone_has_no_records(tmp_path, dedupe):
     (tmp_path / "a.csv").write_bytes(b"k,v\n")
     assert dedupe(tmp_path / "a.csv", "--window", 9, "--key", "k").out == b"k,v\n"
 
@@ -62,7 +62,7 @@ def test_a_long_quoted_field(tmp_path, dedupe):
         ("--key=k", b'k"x,"v"v', "line 1: "),
     ],
 )
-def test_a_header_that_will_not_do(tmp_path, dedupe, option, header, message):
+def test_bad_headers_are_errors(tmp_path, dedupe, option, header, message):
     (tmp_path / "a.csv").write_bytes(header + b"\n1,2\n")
     window = ("--window", "1min", "--capacity", 9) if "time" in option else ("--window", 9)
     ended = dedupe(tmp_path / "a.csv", *window, option, "--skip-bad", "--encoding", "utf-8")

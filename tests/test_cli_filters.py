@@ -98,7 +98,7 @@ def test_a_state_that_counts_repeats_goes_on(tmp_path, dedupe, slack):
     assert lately.open(tmp_path / "s").count(["a", "c"]).tolist() == [2, 0]
 
 
-def test_memory_that_grows_is_looked_at_less_often():
+def test_memory_that_grows_is_checked_less_often():
     """Computing the rate reads all cells; the time per record must not grow."""
     f = lately.TimeLimitedBloomFilter("1h", 0.001)
     mistakes = Mistakes(f)

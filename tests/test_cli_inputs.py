@@ -103,7 +103,7 @@ def test_the_format_is_in_the_name(tmp_path, dedupe):
     assert dedupe(tmp_path / "a.log", tmp_path / "a.TSV", "--window", 9, "--format", "text").out == b"k\n1\n"
 
 
-def test_an_input_that_is_not_there(tmp_path, dedupe):
+def test_a_missing_input_is_an_error(tmp_path, dedupe):
     (tmp_path / "a.txt").write_bytes(b"a\n")
     ended = dedupe(tmp_path / "a.txt", tmp_path / "none.txt", "--window", 9)
     assert ended.status == 1
@@ -115,7 +115,7 @@ def test_an_input_that_is_not_there(tmp_path, dedupe):
 
 
 @pytest.mark.parametrize(("module", "file"), [("zstandard", "a.txt"), ("pyarrow", "a.parquet")])
-def test_what_the_extra_is_for(tmp_path, dedupe, monkeypatch, module, file):
+def test_an_error_names_the_missing_library(tmp_path, dedupe, monkeypatch, module, file):
     (tmp_path / file).write_bytes(zstandard.compress(b"a\n"))
     (tmp_path / "b.csv").write_bytes(b"a\n1\n1\n")
     for missing in ("zstandard", "pyarrow", "pyarrow.parquet", "tqdm"):
@@ -171,7 +171,7 @@ def test_records_do_not_change_their_format(tmp_path, dedupe):
 
 
 def peak(*arguments, stdin=b""):
-    """Run the command, and give its peak of memory in MiB with how it ended."""
+    """Run the command; return its peak of memory in MiB, and its result."""
     report = """
 import atexit, pathlib, re, sys
 read = lambda: re.search(r"VmHWM:\\s+(\\d+)", pathlib.Path("/proc/self/status").read_text())[1]

@@ -45,7 +45,7 @@ def test_ctrl_c_while_the_command_is_imported_is_quiet():
         assert (done.returncode, done.stdout, done.stderr) == (130, "", "lately: interrupted\n"), at
 
 
-def test_who_ignores_ctrl_c_is_not_interrupted():
+def test_a_process_that_ignores_ctrl_c_is_not_interrupted():
     ignored = COMMAND.replace("signal.default_int_handler", "signal.SIG_IGN")
     command = [sys.executable, "-c", ignored, "lately.cli.options", "plan", "--window", "100", "--fpr", "0.1"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
@@ -55,7 +55,7 @@ def test_who_ignores_ctrl_c_is_not_interrupted():
 
 @pytest.mark.campaign
 def test_ctrl_c_at_random_moments(tmp_path, capsys):
-    """Before `main` is called, the interpreter and `import lately` speak for themselves."""
+    """Before `main` is called, the interpreter and `import lately` may print a traceback."""
     source = tmp_path / "in.txt"
     source.write_bytes(b"".join(b"%d\n" % (i % 5000) for i in range(20_000)))
     chance, ends = random.Random(16), {}

@@ -122,7 +122,7 @@ def test_struck_runs_lose_nothing(tmp_path, pipe, standard):
 
 
 def test_every_step_of_a_run(tmp_path):
-    """Struck at each step in turn, the last of them the end of the interpreter."""
+    """A run is killed at each step in turn; the last is the end of the interpreter."""
     chain = Chain(tmp_path, 0, pipe=False, standard=False)
     chain.run(0)
     step = 0

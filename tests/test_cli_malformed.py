@@ -62,7 +62,7 @@ def test_malformed_records(tmp_path, dedupe, extension, good, bad, message, plac
     assert f"warning: the first malformed record is {path}, line {number}: " in ended.err
 
 
-def test_a_stray_quote_takes_no_good_lines_with_it(tmp_path, dedupe):
+def test_a_stray_quote_loses_no_good_lines(tmp_path, dedupe):
     rows = [b"%d,x\n" % i for i in range(1000)]
     rows[500] = b'500,"x"\n'
     bad = {10: b'10,"x\n', 700: b'700,"x\n', 990: b'"990,x\n'}

@@ -28,7 +28,7 @@ def test_output_replaces_its_own_input_and_keeps_mode_and_link(tmp_path, dedupe)
     assert sorted(tmp_path.iterdir()) == [path, link]
 
 
-def test_output_that_cannot_be(tmp_path, dedupe):
+def test_impossible_outputs_are_errors(tmp_path, dedupe):
     (tmp_path / "a.txt").write_bytes(b"a\n")
     for target, message in [(tmp_path / "no" / "o", "No such file"), (tmp_path, "Is a directory")]:
         ended = dedupe(tmp_path / "a.txt", "--window", 9, "--output", target, "--state", tmp_path / "s")
@@ -124,7 +124,7 @@ def test_a_full_disk_leaves_the_old_state(tmp_path):
 
 
 def test_state_follows_output(tmp_path, dedupe, monkeypatch):
-    """A crash between the two gives records again. The other order would lose them."""
+    """A crash between the two writes records again. The other order would lose them."""
     (tmp_path / "a.txt").write_bytes(b"a\n")
     seen = []
     replace = Path.replace

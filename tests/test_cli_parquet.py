@@ -81,7 +81,7 @@ def test_bad_times_in_parquet(tmp_path, dedupe, times, message):
     assert pq.read_table(tmp_path / "o.pq").equals(table.take([0, 2]))
 
 
-def test_parquet_that_will_not_do(tmp_path, dedupe):
+def test_bad_parquet_is_an_error(tmp_path, dedupe):
     target = tmp_path / "o.pq"
     parquet(tmp_path / "a.pq", a=[1, 2], b=[[1], [2]])
     parquet(tmp_path / "b.pq", a=["1", "2"], b=[[1], [2]])
@@ -123,7 +123,7 @@ def test_keys_within_structures(tmp_path, dedupe):
 
 @pytest.mark.parametrize("options", [["--window", "9"], ["--window", "9", "--mark"], ["--window", "9s", "--time", "t"]])
 def test_a_run_of_its_own_imports_numpy_for_times_alone(tmp_path, dedupe, options):
-    """pyarrow imports it where it is, which takes longer than a hundred thousand rows, and goes without where not."""
+    """pyarrow imports NumPy if it is installed, which takes longer than a hundred thousand rows, and works without."""
     rows = [{"a": "x"}, {"a": "y"}, {"a": "x"}, None, {"a": None}, None]
     parquet(tmp_path / "a.pq", s=rows, d=pa.array(["x", "y", "x", None, "z", None]).dictionary_encode(), t=range(6))
     options = ["dedupe", tmp_path / "a.pq", "--key", "s.a,d", *options, "-o"]

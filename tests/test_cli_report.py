@@ -77,7 +77,7 @@ def test_expected_mistakes_in_a_window_of_time(tmp_path, dedupe):
 
 
 @pytest.mark.parametrize("quiet", [False, True])
-def test_progress_where_a_person_looks(tmp_path, quiet):
+def test_progress_is_printed_to_a_terminal_alone(tmp_path, quiet):
     (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b"".join(some_lines(200_000, 200_000))))
     terminal, child = pty.openpty()
     termios.tcsetwinsize(child, (24, 80))

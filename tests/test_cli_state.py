@@ -69,7 +69,7 @@ def test_options_that_contradict_the_state(tmp_path, dedupe):
         assert state.read_bytes() == before
 
 
-def test_a_state_that_will_not_do(tmp_path, dedupe):
+def test_bad_states_are_errors(tmp_path, dedupe):
     (tmp_path / "a.txt").write_bytes(b"a\n")
     state = tmp_path / "s"
     assert dedupe(tmp_path / "a.txt", "--window", 9, "--state", state).status == 0
@@ -170,7 +170,7 @@ def test_a_state_knows_key_and_format(tmp_path, dedupe):
         assert state.read_bytes() == before
 
 
-def test_a_state_and_its_places(tmp_path, dedupe):
+def test_a_state_needs_a_regular_file_of_its_own(tmp_path, dedupe):
     (tmp_path / "a.txt").write_bytes(b"a\n")
     ended = dedupe(tmp_path / "a.txt", "--window", 9, "--state", "/dev/null")
     assert (ended.status, "not a regular file" in ended.err) == (1, True)

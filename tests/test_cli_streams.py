@@ -10,7 +10,7 @@ from support.parquet import parquet
 
 
 def shown(process, count):
-    """What comes out within a while, though the input has not ended."""
+    """Return the output that comes before the input ends."""
     got = b""
     while got.count(b"\n") < count:
         assert select.select([process.stdout], [], [], 60)[0], got
@@ -26,7 +26,7 @@ def shown(process, count):
         (("--format", "jsonl", "--key", "k"), b"", b'{"k": %d}\n'),
     ],
 )
-def test_what_is_decided_is_written_when_the_input_pauses(options, head, line):
+def test_decided_records_are_written_when_the_input_pauses(options, head, line):
     process = start("--window", 100, *options)
     for text, out in [
         (head + line % 1 + line % 2 + line % 1, head + line % 1 + line % 2),

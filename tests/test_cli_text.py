@@ -67,7 +67,7 @@ def test_a_repeat_restarts_the_window_unless_refresh_is_off(tmp_path, dedupe):
         assert kept.count(b"x") >= 1200 // 60 // 4
 
 
-def test_a_record_that_never_stops_is_passed_on_again_unless_deliveries_are_counted(tmp_path, dedupe):
+def test_without_refresh_a_record_that_never_stops_passes_once_a_window(tmp_path, dedupe):
     (tmp_path / "a.txt").write_bytes(b"x\n" * 100_000)
     for options, passed in (((), 1), (("--no-refresh",), 100_000 // 11 + 1), (("--refresh", "delivered"), 1)):
         ended = dedupe(tmp_path / "a.txt", "--window", 10, "--filter", "swamp", *options, *SURE)

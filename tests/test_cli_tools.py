@@ -69,7 +69,7 @@ def test_query(command, tmp_path):
 
 def test_a_query_passes_over_a_note_of_anything(command, tmp_path):
     lately.Filter(9, 0.001).save(tmp_path / "s")
-    for note in ('{"asked": []}', '{"asked": {"key": 5}}', "[]", "5"):
+    for note in ('{"options": []}', '{"options": {"key": 5}}', "[]", "5"):
         (tmp_path / "s.json").write_text(note)
         assert command("query", tmp_path / "s", "a") == (0, "new\ta\n", "")
 

@@ -32,14 +32,14 @@ def test_a_class_of_the_user_stays_what_it_is(kind, given, protocol):
         assert "b" not in f
 
 
-def test_what_is_made_from_a_class_of_the_user_is_of_it():
+def test_constructors_of_a_subclass_return_the_subclass():
     f = Named(1000, 0.01)
     assert type(f.union(f)) is type(Named.from_parameters(100, k=2, l=2, slice_bits=64)) is Named
     assert repr(f).startswith("<Named window=1000")
 
 
 def test_seeds_make_filters_differ_and_processes_do_not():
-    """Though Python's own hash of a text differs from process to process."""
+    """Python's own hash of a string differs from process to process."""
     keys, here = [*range(500), "key", None, ("a", 1)], {}
     for seed in (0, 1, 2**63):
         f = lately.AgePartitionedBloomFilter(1000, 0.01, seed=seed)

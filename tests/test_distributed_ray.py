@@ -14,7 +14,7 @@ import pytest
 
 import lately
 from lately.distributed import RaySites, SlicedFilter
-from lately.distributed._contents.whole import Whole
+from lately.distributed._contents.whole_filter import WholeFilter
 from lately.distributed._sites.actors import LEASE_ACTOR
 from lately.distributed._sites.errors import SupersededError
 from lately.distributed._sites.interface import Failed, Message
@@ -28,7 +28,7 @@ INTERVAL = 0.25
 
 
 class CrashesOnce(Folder):
-    """A folder after whose next write the process dies, if there is a file named crash."""
+    """A folder whose next write ends the process, if there is a file named crash."""
 
     def write(self, name, data):
         super().write(name, data)
@@ -40,14 +40,14 @@ class CrashesOnce(Folder):
 
 @dataclass(frozen=True)
 class Maker:
-    """Makes a site with a filter that has no false positives to speak of."""
+    """Makes a site with a filter that has hardly any false positives."""
 
     name: str
     folder: Path
     interval: float = INTERVAL
 
     def __call__(self):
-        contents = Whole(lately.BloomFilter(100_000, fpr=1e-12))
+        contents = WholeFilter(lately.BloomFilter(100_000, fpr=1e-12))
         return Site(contents, name=self.name, store=CrashesOnce(self.folder), interval=self.interval)
 
 
@@ -156,7 +156,7 @@ def test_a_crash_between_write_and_answer(pair, tmp_path):
     sites.close()
 
 
-def test_turns_exclude_each_other_and_end(pair):
+def test_leases_exclude_each_other_and_end(pair):
     hasty = pickle.loads(pickle.dumps(pair))
     hasty._deadline = 1.0
     hashes = lately.hash_keys(["turn"])
@@ -171,7 +171,7 @@ def test_turns_exclude_each_other_and_end(pair):
     assert max(found) < early.fence < late.fence
 
 
-def test_who_dies_in_his_turn_holds_up_nobody_for_long(pair, ray_cluster):
+def test_a_producer_that_dies_with_the_lease_delays_others_briefly(pair, ray_cluster):
     @ray_cluster.remote(max_retries=0)
     def dies(sites):
         with sites.lease():
@@ -199,7 +199,7 @@ def for_ever(call):
         call()
 
 
-def test_a_consumer_that_leaves_ends_nothing_and_who_is_left_with_nothing_is_told(pair):
+def test_a_consumer_that_leaves_ends_no_site_and_calls_without_sites_raise(pair):
     like, keys = lately.BloomFilter(10_000, fpr=1e-9), np.arange(1000)
     with SlicedFilter("vertical", 2, like, sites="ray", name="shared", deadline=60) as made:
         for new in np.split(keys, 2):
@@ -224,7 +224,7 @@ def test_a_consumer_that_leaves_ends_nothing_and_who_is_left_with_nothing_is_tol
     assert time.monotonic() - began < 60
 
 
-def test_without_ray_it_says_what_to_install(monkeypatch):
+def test_without_ray_the_error_names_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ImportError, match=r"pip install 'ray\[data\]'"):
         RaySites([print])

@@ -1,4 +1,4 @@
-"""DuckDB, unmodified: a query in, record batches through lately, a table out; nothing is held whole."""
+"""DuckDB, unmodified: a query in, record batches through lately, a table out; no table is held whole."""
 
 import duckdb
 import pytest

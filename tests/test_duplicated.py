@@ -183,7 +183,7 @@ def test_frames_columns_and_iterators_are_the_same():
         assert answers.tolist() == [False, False, True, False, False]
 
 
-def test_nothing_in_nothing_out():
+def test_an_empty_column_has_an_empty_mask():
     for keys in ([], (), iter([]), np.array([], np.int64), pd.Series([], dtype=object)):
         for options in ({"window": 5}, {"window": "5s", "at": []}, {"window": "5s", "at": 0}):
             answers = duplicated(keys, **options)

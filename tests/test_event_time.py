@@ -13,7 +13,7 @@ from support.event_time import (
     WINDOWS,
     Stream,
     Window,
-    judge,
+    compare,
     left_after_gap,
     new_filter,
     refusal,
@@ -34,7 +34,7 @@ def clicks():
 def test_equals_the_exact_answer_but_for_slack_and_false_positives(clicks, family, window):
     f = new_filter(family, window, window.at_peak_rate(clicks))
 
-    found = judge(f, clicks)
+    found = compare(f, clicks)
 
     assert found.within.sum() > 1000
     assert found.missed == 0
@@ -54,7 +54,7 @@ def test_a_burst_of_a_hundred_times_the_plan_costs_memory_or_the_rate_and_no_cli
     f = new_filter(family, window, capacity)
     planned = f.nbytes
 
-    found = judge(f, stream)
+    found = compare(f, stream)
 
     assert found.missed == 0
     # It is ten times what ten minutes hold; a filter for a day has the room.
@@ -85,7 +85,7 @@ def test_the_burst_of_the_benchmark_is_one_minute_of_a_hundred_times_the_plan(cl
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_click_older_than_the_lateness_is_refused_and_nothing_is_lost(clicks, family):
+def test_a_click_older_than_the_lateness_is_rejected_and_no_key_is_lost(clicks, family):
     f = new_filter(family, WINDOWS[0], 1000)
     recent = slice(-200, None)
     f.insert(clicks.hashes[recent], at=clicks.times[recent])

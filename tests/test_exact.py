@@ -92,7 +92,7 @@ def test_one_wrong_time_does_not_end_the_window():
     assert lately.duplicated(["a", "b", "x", "a", "b"], "10s", at=at).tolist() == [False, False, False, True, True]
 
 
-def test_a_late_key_is_judged_by_its_own_time():
+def test_a_late_key_is_compared_at_its_own_time():
     # 35 s apart, though 65 s of the latest time: a repeat. 80 s apart: none.
     assert lately.duplicated(["a", "x", "a"], "60s", at=[35, 100, 70]).tolist() == [False, False, True]
     assert lately.duplicated(["x", "a", "a"], "60s", at=[100, 70, 150]).tolist() == [False, False, False]

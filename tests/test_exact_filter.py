@@ -13,7 +13,7 @@ LATE = TIMES - np.random.default_rng(6).integers(0, 50, 20_000)
 
 @pytest.mark.parametrize("refresh", [True, False, "delivered"])
 @pytest.mark.parametrize("window", [1, 100, 1000, 10**6])
-def test_batches_and_single_keys_give_the_marks_of_the_one_liner(window, refresh):
+def test_batches_and_single_keys_give_the_mask_of_the_one_liner(window, refresh):
     expected = lately.duplicated(KEYS, window, refresh=refresh)
     whole, parts, single = (lately.ExactFilter(window) for _ in range(3))
     assert np.array_equal(whole.duplicated(KEYS, refresh=refresh), expected)
@@ -23,7 +23,7 @@ def test_batches_and_single_keys_give_the_marks_of_the_one_liner(window, refresh
 
 
 @pytest.mark.parametrize("refresh", [True, False])
-def test_event_times_give_the_marks_of_the_one_liner(refresh):
+def test_event_times_give_the_mask_of_the_one_liner(refresh):
     for times, lateness in ((TIMES, None), (LATE, "50s")):
         expected = lately.duplicated(KEYS, "1h", at=times, refresh=refresh)
         whole, single = (lately.ExactFilter("1h", lateness=lateness) for _ in range(2))
@@ -85,7 +85,7 @@ def test_a_saved_filter_goes_on_where_it_stopped(window, tmp_path):
             assert np.array_equal(other.duplicated(KEYS[10_000:], **at), marks)
 
 
-def test_a_saved_filter_that_is_damaged_is_refused(tmp_path):
+def test_a_damaged_saved_filter_is_rejected(tmp_path):
     one = lately.ExactFilter(50, seed=0)
     one.insert(range(40))
     good = one.to_bytes()
@@ -111,7 +111,7 @@ def test_a_saved_filter_that_is_damaged_is_refused(tmp_path):
 
 
 def test_times_that_a_thread_has_left_behind_are_an_error():
-    """A late key is not taken for new in silence."""
+    """A late key raises an error; it is not silently taken for new."""
     seen = lately.ExactFilter("10s")
     seen.insert(["a"], at=1000)
     for call in (

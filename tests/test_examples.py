@@ -93,7 +93,7 @@ def test_web_hooks_that_come_again_and_fail_are_paid_once(workers, tmp_path):
 
 
 def test_web_hooks_of_a_receiver_that_was_killed_are_paid(workers, tmp_path):
-    """The others know what it had paid."""
+    """The shared file has what the killed receiver had paid."""
     events = [{"id": f"evt_{n}", "amount": n} for n in range(12)]
     for event in events[:6]:
         assert workers.send(event, 0) == 200
@@ -128,7 +128,7 @@ def token(gate, number, iat, uri="/pay", iss="a", secret=b"secret"):
 
 
 def test_a_token_is_accepted_once_within_all_of_its_life(gate):
-    """By issuers whose clocks differ by the greatest skew too, and by a second gate on the file."""
+    """Issuers' clocks may differ by the greatest skew, and a second gate may serve the file."""
     lifetime, skew, now = gate.module.LIFETIME, gate.module.SKEW, gate.clock.now
     one, two = gate(), gate()
     early = token(gate, 1, now + skew)
@@ -155,7 +155,7 @@ def test_a_forged_token_marks_nothing(gate):
 
 
 def test_a_restart_accepts_no_token_again(gate):
-    """With the file, since it was written at once; and without it, since older tokens are refused."""
+    """With the file, because it was written at once; and without it, because older tokens are rejected."""
     now = gate.clock.now
     old, new = token(gate, 1, now), token(gate, 2, now + 6)
     assert gate().accept(old, "/pay")

@@ -88,7 +88,7 @@ def test_the_explanation_counts_what_the_slack_may_drop_of_a_sample(window, time
     assert "sample" not in f.explain()
 
 
-def test_a_sample_that_does_not_fit_is_refused():
+def test_a_sample_that_does_not_fit_is_rejected():
     counted, timed = lately.Filter(10, 0.01), lately.Filter("10s", 0.01)
     for f, given, words in (
         (counted, {"at": [1.0]}, "at is for windows of time"),
@@ -109,7 +109,7 @@ def test_a_secret_seed_is_not_shown():
     assert "secret: no attacker can choose keys that collide" in f.explain()
 
 
-def test_plans_and_tunings_show_what_is_refused_too():
+def test_plans_and_tunings_show_rejected_families_too():
     for table in (
         lately.plan(1000, 1e-9, slack=5),
         lately.tune(np.arange(400) % 90, window=50, nbytes=256, false_positive=1, false_negative=2),
@@ -123,7 +123,7 @@ def test_plans_and_tunings_show_what_is_refused_too():
         assert table.best.name in text
 
 
-def test_what_looks_like_html_is_text():
+def test_text_that_looks_like_html_is_escaped():
     plan = lately.plan(1000, 0.01)
     plan.refused = {"mine <b>": "since 1 < 2 & so on <script>"}
     page = Read(plan._repr_html_())

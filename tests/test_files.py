@@ -1,4 +1,4 @@
-"""Filters in binary files of Python: whatever is behind them, however little they take at a time."""
+"""Filters in binary files of Python: of any kind, and in transfers of any size."""
 
 import gzip
 import io
@@ -15,7 +15,7 @@ KEYS = np.arange(200_000)
 
 @pytest.fixture(scope="module")
 def full():
-    """More than a piece of cells."""
+    """A filter with more bytes than one transfer."""
     f = lately.Filter(1_000_000, 0.001)
     f.insert(KEYS)
     assert f.nbytes > 2 << 20
@@ -51,7 +51,7 @@ class Quiet:
         self.parts.append(bytes(data))
 
 
-def test_one_after_the_other_in_any_file(full, tmp_path):
+def test_filters_are_saved_one_after_another_in_any_file(full, tmp_path):
     other = lately.Filter("1h", 0.01, capacity=50)
     other.add("a", at=1_000_000_000)
     exact = lately.ExactFilter(50)
@@ -132,7 +132,7 @@ class Odd:
 
 
 @pytest.mark.parametrize("results", [KeyError("mine"), OSError(28, "mine"), ConnectionResetError("mine")])
-def test_what_a_file_raises_passes_as_it_is(results):
+def test_an_error_of_a_file_passes_unchanged(results):
     for call in (lately.open, lately.Filter(1000, 0.001).save):
         with pytest.raises(type(results), match="mine") as caught:
             call(Odd(results))
@@ -171,7 +171,7 @@ def test_a_raw_file_that_would_block_is_an_error():
             lately.Filter(10_000_000, 0.001).save(file)
 
 
-def test_what_is_no_binary_file_is_refused(tmp_path):
+def test_an_object_that_is_no_binary_file_is_rejected(tmp_path):
     f = lately.Filter(1000, 0.001)
     for call, needed in ((f.save, "write"), (lately.open, "read")):
         for what, name in ((5, "int"), (None, "NoneType"), (b"path", "bytes")):

@@ -223,7 +223,7 @@ def test_names_that_are_not_there(call, given, options, kind, words):
         call(frame, "10min", **options)
 
 
-def test_what_has_no_rows_to_keep():
+def test_values_without_rows_are_rejected():
     with pytest.raises(TypeError, match=r"keys must be a frame or a column .* got a list; .* lately.unique"):
         lately.drop_duplicates([1, 2], 5)
     with pytest.raises(TypeError, match=r"got a polars LazyFrame: collect\(\)"):

@@ -70,7 +70,7 @@ def test_memory_is_shared_and_stays_as_it_is():
     assert np.asarray(hashes, dtype=np.float64).dtype == np.float64
 
 
-def test_to_another_machine_and_back():
+def test_hashes_can_be_pickled():
     hashes = lately.Hashes(lately.hash_keys(KEYS, seed=3)[::2], seed=3)
     for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
         copy = pickle.loads(pickle.dumps(hashes, protocol))
@@ -84,7 +84,7 @@ def test_hashes_of_a_secret_need_no_seed_in_a_single_call():
         assert lately.duplicated(hashes, 5, **options).tolist() == [False, False, True]
 
 
-def test_another_seed_is_refused_before_any_effect():
+def test_another_seed_is_rejected_before_any_effect():
     hashes = lately.Hashes(lately.hash_keys(KEYS, seed=3), seed=3)
     f = lately.AgePartitionedBloomFilter(window=1000, fpr=0.01, seed=2**64 - 1)
     for call in (f.insert, f.query, f.duplicated, lambda keys: lately.hash_keys(keys, seed=2**64 - 1)):
@@ -105,7 +105,7 @@ def test_another_seed_is_refused_before_any_effect():
         (np.uint64(5), TypeError, "not numpy.uint64"),
     ],
 )
-def test_what_are_no_hashes(hashes, kind, message):
+def test_bad_hashes_are_rejected(hashes, kind, message):
     with pytest.raises(kind, match=message):
         lately.Hashes(hashes)
 

@@ -46,7 +46,7 @@ class Store:
 
 @pytest.fixture
 def store(monkeypatch):
-    """A store, and processes that look at it every hundredth of a second and trust what they saw for half a second."""
+    """A store, and processes that read it every hundredth of a second and rely on a reading for half a second."""
     store = Store()
     monkeypatch.setattr(incarnation, "_store", lambda: store)
     monkeypatch.setattr(incarnation, "CONFIRM", 0.01)

@@ -88,7 +88,7 @@ def test_ages_add_up(filled):
     assert (never[:500] > 0.5).any()
 
 
-def test_ages_are_near_the_truth(filled):
+def test_posterior_ages_are_near_the_actual_ages(filled):
     truth = 2999 - KEYS[-900:]
     for kind in ("most_likely", "expected"):
         error = np.abs(filled.age(KEYS[-900:], 1e-3, kind) - truth)
@@ -145,13 +145,13 @@ def test_bad_values_are_named(filled, call, message):
         call(filled)
 
 
-def test_what_is_no_number_is_a_type_error(filled):
+def test_a_prior_that_is_no_number_is_a_type_error(filled):
     for prior in ("often", None, [["a"]], [[0.1, 0.2]]):
         with pytest.raises(TypeError, match="prior must be a number or an array with one for each key, got"):
             filled.posterior([1, 2], prior)
 
 
-def test_what_there_is_not():
+def test_in_a_window_of_time_finite_ages_and_negative_rates_are_errors():
     timed = lately.AgePartitionedBloomFilter("1h", fpr=0.01, capacity=1000)
     with pytest.raises(ValueError, match="finite is for windows of insertions"):
         timed.age(["a"], 0.1, finite=True, at=0)
@@ -206,7 +206,7 @@ def test_a_key_alone_gets_the_answers_it_gets_among_many(make, window):
     np.testing.assert_array_equal(np.concatenate([f.posterior([key], 1e-6) for key in keys]), later)
 
 
-def test_a_buffer_knows_ages():
+def test_a_fingerprint_buffer_computes_ages():
     buffer = lately.baselines.FingerprintBuffer(WINDOW, fpr=0.001)
     buffer.insert(KEYS)
     right = buffer.age(KEYS[-1000:], 1e-3) == 2999 - KEYS[-1000:]

@@ -122,7 +122,7 @@ def test_missing_texts(columns):
     assert left["text"][:].count(None) == columns["text"].count(None) > 10
 
 
-def test_several_processes_are_refused(columns):
+def test_several_processes_are_rejected(columns):
     """Each would keep repeats of what the others see, in silence."""
     with pytest.raises(RuntimeError, match="leave out num_proc"):
         next(kinds(columns)).filter(new("text"), with_indices=True, batched=True, num_proc=2)
@@ -143,7 +143,7 @@ def test_a_stream_that_goes_on_in_the_middle(columns):
         next(iter(other))
 
 
-def test_without_indices_is_refused(columns):
+def test_a_dataset_without_indices_is_rejected(columns):
     for how in ({}, {"batched": True}):
         with pytest.raises(TypeError, match="with_indices=True"):
             next(kinds(columns)).filter(new("text"), **how)

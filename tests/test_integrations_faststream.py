@@ -36,7 +36,7 @@ def run(broker, *sent, together=False) -> list:
 
 
 @pytest.mark.parametrize("policy", [AckPolicy.ACK_FIRST, AckPolicy.ACK, AckPolicy.NACK_ON_ERROR, AckPolicy.MANUAL])
-def test_what_is_sent_again_is_dropped(policy, monkeypatch):
+def test_a_message_that_is_sent_again_is_dropped(policy, monkeypatch):
     """A repeat is acknowledged, and publishes nothing; other keys go through."""
     acknowledged = []
 
@@ -83,7 +83,7 @@ def shop(middleware, fails=()):
     return broker, shipped
 
 
-def test_a_message_whose_handler_failed_comes_again():
+def test_a_message_whose_handler_failed_is_delivered_again():
     """The message is dealt with then, and dropped after that."""
     broker, shipped = shop(once(), fails=["order 1"])
     errors = run(broker, "1", "1", "1", "2")
@@ -121,7 +121,7 @@ def test_each_handler_gets_each_key():
     assert sorted(seen) == ["count", "notify", "ship"]
 
 
-def test_two_handlers_of_one_name_are_refused():
+def test_two_handlers_of_one_name_are_rejected():
     """Two would take each other's messages for their own."""
     broker = KafkaBroker(middlewares=[once()])
 
@@ -137,7 +137,7 @@ def test_two_handlers_of_one_name_are_refused():
     assert any("handlers must have different names" in str(error) for error in errors)
 
 
-def test_a_program_that_starts_again(tmp_path):
+def test_a_restarted_program_goes_on_with_the_saved_filter(tmp_path):
     """The program knows what it has dealt with, also when it was killed: nothing is left to be done at its end."""
     for expected in (["order 1", "order 2"], []):
         broker, shipped = shop(once(path=tmp_path / "seen.lately"))
@@ -180,7 +180,7 @@ def test_a_save_that_failed_is_made_up_for_before_the_message_is_acknowledged(tm
     assert set(acknowledged) == {1}, "the file had the key by then"
 
 
-def test_saved_seldom(tmp_path):
+def test_a_longer_interval_saves_less_often(tmp_path):
     """Every third message; `save` does the rest."""
     path = tmp_path / "seen.lately"
     dropping = once(path=path, every=3)
@@ -193,7 +193,7 @@ def test_saved_seldom(tmp_path):
     assert lately.open(path).inserted == 4
 
 
-def test_what_cannot_be_dropped_is_an_error():
+def test_a_handler_whose_messages_cannot_be_dropped_is_an_error():
     """A batch, and a message without a key: neither is dropped in silence."""
     broker = KafkaBroker(middlewares=[once()])
 

@@ -74,7 +74,7 @@ def test_other_messages_go_through(clock):
     assert passed_lines == ["a 1", "a 2", "a 1", "a 1", "failed", "failed", "failed"]
 
 
-def test_same_but_for_their_arguments(clock):
+def test_a_key_may_ignore_the_arguments_of_a_message(clock):
     log, written = logger(OncePerWindow("1min", key=lambda record: record.msg))
     for number in range(5):
         log.warning("slow query %d", number)
@@ -95,7 +95,7 @@ def test_a_number_of_messages():
     assert lines(written)[-1] == "a"
 
 
-def test_what_cannot_be_formatted_is_reported_as_ever(capsys):
+def test_a_message_that_cannot_be_formatted_is_reported_as_usual(capsys):
     """Logging reports a wrong number of arguments on its own; the program goes on."""
     log, _ = logger(OncePerWindow("1min"))
     log.warning("%d and %d", 1)
@@ -226,7 +226,7 @@ def test_bad_windows(window, error):
         OncePerWindow(window)
 
 
-def test_what_is_held_back_has_a_count_and_its_first_and_last_time():
+def test_messages_held_back_have_a_count_and_their_first_and_last_time():
     """In the attributes of the message that reports it, and in `held` until then."""
     once = OncePerWindow(5, key=lambda record: record.msg)
 

@@ -63,7 +63,7 @@ def test_empty(clicks):
     assert none["ip"].lately.duplicated(window=5).dtype == bool
 
 
-def test_times_of_other_rows_are_refused(clicks):
+def test_times_of_other_rows_are_rejected(clicks):
     """pandas aligns by index; here the order counts, so a Series in another order must not be taken silently."""
     with pytest.raises(ValueError, match="at must have the index of the rows"):
         clicks.lately.duplicated("ip", window="1min", at=clicks["time"].sort_index())

@@ -46,7 +46,7 @@ def test_eager_lazy_and_streaming(clicks, tmp_path):
 
 
 @pytest.mark.parametrize("engine", ["in-memory", "streaming"])
-def test_nothing_is_moved_past_it(clicks, engine):
+def test_polars_moves_no_operation_past_the_expression(clicks, engine):
     """A filter, a slice or a choice of columns that comes later takes no row away from the window."""
     left = clicks.filter(~pl.Series(expected(clicks, 20)))
     query = clicks.lazy().filter(~visit().duplicated(window=20))
@@ -106,7 +106,7 @@ def test_errors(clicks):
         clicks.select(visit().duplicated(window="1min", at="hour"))
 
 
-def test_an_earlier_polars_is_refused(monkeypatch):
+def test_an_earlier_polars_is_rejected(monkeypatch):
     """Within groups and in lazy queries, marks by an earlier polars are wrong."""
     monkeypatch.setattr(pl, "__version__", "1.33.1")
     with pytest.raises(ImportError, match=r"needs polars 1\.34 or later, got 1\.33\.1"):

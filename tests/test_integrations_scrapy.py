@@ -94,8 +94,8 @@ def test_a_window_of_requests(window):
     assert answers[-1] is False
 
 
-def test_kept_in_the_folder_of_the_job(tmp_path):
-    """Closed and opened again; another window in the same folder is refused, and nothing is overwritten."""
+def test_the_filter_is_saved_in_the_folder_of_the_job(tmp_path):
+    """After a restart too; another window in the same folder is rejected, and nothing is overwritten."""
     settings = {"JOBDIR": str(tmp_path), "LATELY_WINDOW": "7d"}
     requests = seen(**settings)
     assert not requests.request_seen(Request("http://a/"))
@@ -107,7 +107,7 @@ def test_kept_in_the_folder_of_the_job(tmp_path):
     assert seen(**settings).request_seen(Request("http://a/"))
 
 
-def test_scrapys_own_file_is_not_passed_over_in_silence(tmp_path, caplog):
+def test_a_file_of_scrapys_own_filter_is_reported(tmp_path, caplog):
     (tmp_path / "requests.seen").write_bytes(b"")
     seen(JOBDIR=str(tmp_path))
     assert "requests of Scrapy's own filter" in caplog.text

@@ -56,7 +56,7 @@ FIVES += [pd.Series([5, np.nan])[:1], pd.RangeIndex(5, 6), pd.Series([0, 5], dty
 FIVES += [[np.int8(5)], [np.uint64(5)], [5.0], [np.longdouble(5)], [Colour.RED], range(5, 6), {5}]
 
 
-def test_five_is_five():
+def test_equal_numbers_of_all_types_are_one_key():
     for keys in [*FIVES, (5 for _ in range(1))]:
         assert hashes(keys) == hashes([5]), type(keys)
 
@@ -227,7 +227,7 @@ class Exchange:
 
 
 @pytest.mark.parametrize("frame", [Partitions(), Exchange(), pl.LazyFrame({"a": [1]})], ids=lambda f: type(f).__name__)
-def test_frames_that_are_not_understood_are_refused(frame):
+def test_frames_of_unknown_libraries_are_rejected(frame):
     f = lately.BloomFilter(100, 0.01)
     calls = [lately.hash_keys, f.insert, f.query, f.duplicated, partial(lately.duplicated, window=5)]
     for call in (*calls, partial(lately.duplicated, window=5, fpr=0.1)):

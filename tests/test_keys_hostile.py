@@ -47,7 +47,7 @@ KEPT = []
         Hostile(array=pa.array([5]).__arrow_c_array__()[::-1]),
     ],
 )
-def test_what_is_not_the_arrow_interface(hostile):
+def test_objects_without_the_arrow_interface_are_rejected(hostile):
     with pytest.raises(TypeError, match=r"__arrow_c_\w+ of .*Hostile must return"):
         lately.hash_keys(hostile)
 

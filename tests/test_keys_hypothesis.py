@@ -206,7 +206,7 @@ def hash_of(key, seed=0):
 
 
 @given(scalars, st.integers(0, 2**64 - 1))
-def test_whatever_holds_a_key_its_hash_is_the_same(key, seed):
+def test_a_key_has_one_hash_in_every_container(key, seed):
     expected = [hash_of(key, seed)]
     for holder in holders(key):
         hashes = lately.hash_keys(holder, seed=seed)

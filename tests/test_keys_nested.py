@@ -253,7 +253,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_types_that_cannot_be_keys_are_refused_and_leave_the_filter_as_it_was(name):
+def test_types_that_cannot_be_keys_are_rejected_and_leave_the_filter_unchanged(name):
     f = lately.AgePartitionedBloomFilter(1000, 1e-9)
     array = REFUSED[name]
     table = pa.table({"a": array, "b": pa.StructArray.from_arrays([array], ["c"])})

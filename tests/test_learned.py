@@ -101,7 +101,7 @@ def test_a_batch_is_its_single_calls(keys, cuts, half_life):
     assert whole.inserted == len(keys)
 
 
-def test_old_habits_are_forgotten():
+def test_old_frequencies_are_forgotten():
     prior = taught(["old"] * 1000, 1000)
     before = prior.probability(["old"])[0]
     prior.insert(np.arange(20_000))
@@ -144,7 +144,7 @@ def test_windows_of_time_need_a_rate():
     assert posterior[2] < 0.01
 
 
-def test_it_can_be_kept():
+def test_a_prior_can_be_saved():
     prior = taught([*range(3000), "text", None] * 2, 500, nbytes=1 << 15, seed=9)
     for other in (pickle.loads(pickle.dumps(prior)), copy.deepcopy(prior), lately.Learned.from_bytes(prior.to_bytes())):
         assert repr(other) == repr(prior) == "Learned(half_life=500, nbytes=32768, seed=9)"
@@ -154,7 +154,7 @@ def test_it_can_be_kept():
     assert other.to_bytes() != prior.to_bytes()
 
 
-def test_bytes_that_are_no_prior_are_refused():
+def test_bytes_that_are_no_prior_are_rejected():
     data = taught(range(100), 50, nbytes=8192).to_bytes()
     rng = np.random.default_rng(17)
     for place in [*range(96), *rng.integers(96, len(data), 100)]:
@@ -193,7 +193,7 @@ def test_threads():
     assert prior.inserted == 80_000
 
 
-def test_on_a_real_stream_it_costs_less_than_no_inference():
+def test_on_a_real_stream_a_learned_prior_costs_less_than_no_inference():
     keys = load(CASES[1], EXAMPLES)
     for bits in (5, 15):
         learned = run(keys, 300, bits, lately.Learned(300, nbytes=1 << 16), 3)

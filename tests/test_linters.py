@@ -47,7 +47,7 @@ def test_check_passes(running_checks, name):
 
 
 def test_no_line_is_wider_than_the_page():
-    """rustfmt and ruff look at code; comments and texts keep within its 120 columns too, tables and commands apart."""
+    """rustfmt and ruff check code. Comments and pages have at most 120 columns too, except tables and commands."""
     wide = [
         f"{path.relative_to(ROOT)}:{number}"
         for path in tracked(".rs", ".py", ".pyi")

@@ -83,7 +83,7 @@ NAT = np.array(["2026-01-01", "NaT"], "M8[ns]")
         (True, TypeError, "at is of type bool"),
     ],
 )
-def test_times_that_cannot_be_are_refused_and_change_nothing(call, at, kind, words):
+def test_impossible_times_are_rejected_and_change_nothing(call, at, kind, words):
     f = TIMED["plain"]()
     f.insert(["x"], at=1000)
     before = f.to_bytes()
@@ -97,7 +97,7 @@ def test_times_that_cannot_be_are_refused_and_change_nothing(call, at, kind, wor
 @pytest.mark.parametrize("name", ["plain", "lines"])
 @pytest.mark.parametrize("place", [0, 5000, 9000, 9999])
 @pytest.mark.parametrize("bad", ["late", math.nan, math.inf, -math.inf, 1e10])
-def test_a_bad_time_deep_in_a_batch_refuses_the_whole_batch(bad, place, name):
+def test_a_bad_time_deep_in_a_batch_rejects_the_whole_batch(bad, place, name):
     f = TIMED[name]()
     at = np.arange(10_000.0)
     f.insert(["x"], at=0)

@@ -109,7 +109,7 @@ def test_commit_and_release_need_the_claim(seen):
 @pytest.mark.parametrize("kept", [None, "commit"])
 @pytest.mark.parametrize("fails", [0, 1, 3])
 def test_of_threads_with_one_new_key_one_does_the_work(seen, fails, kept):
-    """Where it fails, one of those that wait does it next."""
+    """If the work fails, one of the waiting threads does it next."""
     failing, done = [ConnectionError] * fails, []
 
     def work(_):

@@ -65,7 +65,7 @@ def test_the_planned_rate_raises_no_warning(make):
 
 @pytest.mark.parametrize("size", [10**9, 7001, 300])
 @pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
-def test_at_three_times_the_rate_one_is_warned_once(make, size):
+def test_three_times_the_rate_raises_one_warning(make, size):
     f = make()
     keys, at = steady(3)
 
@@ -103,7 +103,7 @@ def test_a_burst_after_a_long_silence_is_noticed():
     assert "has at least 59900," in message
 
 
-def test_what_cannot_be_overfull_never_warns():
+def test_a_filter_that_cannot_be_overfull_never_warns():
     keys, at = steady(20, 100)
     for f in (
         lately.Filter(1000, 0.01),
@@ -131,7 +131,7 @@ def test_a_filter_that_forgets_nothing():
     assert "planned for 1000 keys and has at least 55000, so its" in message
 
 
-def test_again_after_clear_and_of_a_copy():
+def test_clear_and_a_copy_allow_a_second_warning():
     f = timed()
     keys, at = steady(3)
     assert len(warned(lambda: f.insert(keys, at=at))[0]) == 1
@@ -144,7 +144,7 @@ def test_again_after_clear_and_of_a_copy():
     assert len(warned(lambda: f.insert(more, at=at[0]))[0]) == 1
 
 
-def test_united_filters_count_from_there():
+def test_merged_filters_count_from_the_merge():
     a, b = timed(), timed()
     a.insert(np.arange(9000), at=START)
     b.insert(np.arange(9000, 18_000), at=START)
@@ -154,7 +154,7 @@ def test_united_filters_count_from_there():
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_made_an_error_it_loses_no_answers(threads):
+def test_the_warning_as_an_error_loses_no_answers(threads):
     f, quiet = timed(), timed()
     keys, at = steady(3)
     keys = keys % 40_000
@@ -168,7 +168,7 @@ def test_made_an_error_it_loses_no_answers(threads):
         f.duplicated(keys, at=at[-1])  # once
 
 
-def test_made_an_error_it_loses_no_answer_of_one_key():
+def test_the_warning_as_an_error_loses_no_answer_of_one_key():
     f = timed(capacity=100)
     answers = []
     with warnings.catch_warnings():

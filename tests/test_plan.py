@@ -97,7 +97,7 @@ def test_the_best_has_the_fewest_bytes_or_the_least_rate_and_by_default_a_slack_
     assert (f.nbytes, f.fpr) == (plan.best.nbytes, plan.best.fpr)
 
 
-def test_growing_families_are_refused_a_number_of_bytes():
+def test_growing_families_are_not_planned_for_a_number_of_bytes():
     plan = lately.plan("1h", nbytes=1 << 20, capacity=100_000)
     for name in ("aged-quotient-growing", "timing-growing"):
         assert plan.refused[name] == "its memory follows bursts: give fpr instead of nbytes"
@@ -131,7 +131,7 @@ def test_the_share_that_slack_may_drop_of_a_sample_is_a_bound_on_what_it_drops(t
     assert "dropped in slack" not in repr(lately.plan(**request, fpr=0.01))
 
 
-def test_where_a_slack_is_given_fewer_cache_lines_are_worth_half_as_much_memory_again():
+def test_with_a_given_slack_fewer_cache_lines_are_worth_50_percent_more_memory():
     plan = lately.plan(window=1_000_000, fpr=0.01, slack=500_000)
     moved = {c.name: c.miss + c.insert for c in plan.choices if c.nbytes <= 1.5 * plan.choices[0].nbytes}
     assert moved[plan.best.name] == min(moved.values())
@@ -148,7 +148,7 @@ def test_tables_agree():
         assert plan.reason in html.unescape(text)
 
 
-def test_every_family_is_a_choice_or_refused():
+def test_every_family_is_a_choice_or_rejected():
     for request in REQUESTS.values():
         plan = lately.plan(**request)
         assert {choice.name for choice in plan.choices} | set(plan.refused) == set(FAMILIES)
@@ -168,7 +168,7 @@ def test_a_baseline_is_listed_and_not_taken():
     assert may_miss == {"stable", "generalized"} & {choice.name for choice in plan.choices}
 
 
-def test_a_filter_without_bound_on_its_slack_is_refused_one():
+def test_a_filter_without_bound_on_its_slack_accepts_none():
     assert lately.plan(1000, 0.01, slack=500).refused["stable"] == "its slack cannot be bounded"
     assert "no bound" in repr(lately.plan(1000, 0.01))
 
@@ -197,7 +197,7 @@ def test_a_plan_takes_no_memory(request_):
         plan.build()
 
 
-def test_a_filter_that_cannot_is_named_with_its_reason():
+def test_an_unsuited_filter_is_named_with_its_reason():
     plan = lately.plan(window=1000, nbytes=100)
     reasons = [line for line in repr(plan).splitlines() if line.startswith("not ")]
     assert plan.refused

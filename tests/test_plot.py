@@ -1,4 +1,4 @@
-"""Pictures show the figures they are given."""
+"""Plots show the figures that they are given."""
 
 from itertools import pairwise
 
@@ -48,7 +48,7 @@ def test_calibration():
     ("posteriors", "truth", "message"),
     [([], [], "one per key"), ([0.5], [True, False], "one per key"), ([1.5], [True], "lie in"), ([np.nan], [1], "lie")],
 )
-def test_what_is_no_posterior(posteriors, truth, message):
+def test_bad_posteriors_are_errors(posteriors, truth, message):
     with pytest.raises(ValueError, match=message):
         plot.calibration(posteriors, truth)
 

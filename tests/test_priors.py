@@ -1,4 +1,4 @@
-"""Priors of known laws and given chances: eq. 15 and 16 of paper 5, and what is refused."""
+"""Priors of known laws and given chances: eq. 15 and 16 of paper 5, and bad values."""
 
 import copy
 import pickle
@@ -136,7 +136,7 @@ def test_the_curve_of_a_mapping_is_eq_15_with_the_rest_at_the_default(weights, d
     np.testing.assert_allclose(prior.distinct(j), np.minimum(expected, j), rtol=2e-4)
 
 
-def test_what_is_not_in_a_mapping_without_default_never_repeats():
+def test_a_key_outside_a_mapping_without_default_never_repeats():
     np.testing.assert_allclose(lately.Probabilities({"a": 0.5}).distinct([1, 100]), [1, 1 + 50], rtol=1e-3)
 
 
@@ -184,7 +184,7 @@ def test_a_measured_curve():
         (lambda: lately.DistinctCurve.of_probabilities([0.9, 0.9]), "sum"),
     ],
 )
-def test_values_that_are_refused(make, message):
+def test_bad_values_of_priors_are_rejected(make, message):
     with pytest.raises(ValueError, match=message):
         make()
 
@@ -199,7 +199,7 @@ def test_values_that_are_refused(make, message):
         (lambda: lately.Probabilities({object(): 0.1}), "object"),
     ],
 )
-def test_types_that_are_refused(make, message):
+def test_bad_types_of_priors_are_rejected(make, message):
     with pytest.raises(TypeError, match=message):
         make()
 

@@ -1,4 +1,4 @@
-"""What comes through again without `refresh`, beside an exact model: in every family, by insertions and by times."""
+"""Keys that pass again without `refresh`, beside an exact model: in every family, by insertions and by times."""
 
 import math
 
@@ -89,7 +89,7 @@ def test_times_beside_an_exact_model(name):
         assert again.duplicated(keys, at=at, refresh="delivered").tolist() == reported.tolist()
 
 
-def test_what_refresh_may_be():
+def test_refresh_is_true_false_or_delivered():
     f = lately.BloomFilter(100, 0.01)
     for refresh in (True, False, np.True_, np.False_, "delivered"):
         f.duplicated(["a"], refresh=refresh)

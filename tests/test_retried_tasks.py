@@ -29,7 +29,7 @@ def sliced(request, ray_cluster):
 
 
 @pytest.mark.parametrize("how", ["dies", "raises"])
-def test_a_task_that_is_run_again_is_told_what_it_was_told(sliced, ray_cluster, tmp_path, how):
+def test_a_task_that_is_retried_gets_the_same_answers(sliced, ray_cluster, tmp_path, how):
     """Of a worker that dies Ray starts another; after an error it may run the task in the same one."""
     first, second = KEYS.reshape(2, -1) + (10_000 if how == "dies" else 20_000)
 
@@ -45,7 +45,7 @@ def test_a_task_that_is_run_again_is_told_what_it_was_told(sliced, ray_cluster, 
     assert sliced.duplicated([*first, *second], at=0).all()
 
 
-def test_a_method_of_an_actor_that_is_run_again_is_told_what_it_was_told(sliced, ray_cluster, tmp_path):
+def test_a_method_of_an_actor_that_is_retried_gets_the_same_answers(sliced, ray_cluster, tmp_path):
     class Consumer:
         def __init__(self, handle):
             self.handle = handle

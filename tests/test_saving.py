@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import lately
-from apart import run
 from golden.make import ANSWERS, FILTERS, HERE, answers
 from lately._families import FAMILIES
+from own_process import run
 from support.round_trips import ROUND_TRIPS, out_of_band
 from support.threads import together
 
@@ -23,7 +23,7 @@ HEADER = 64
 
 
 def go_on(f, turns=1):
-    """Every call that writes, for `turns` full turns of the ring."""
+    """Make every call that writes, for `turns` full rotations of the ring."""
     if f.lateness is None:
         n = (f.capacity + min(f.slack, f.capacity)) * turns  # a stable filter has no bound
         f.insert(np.arange(10**6, 10**6 + n))
@@ -43,7 +43,7 @@ def go_on(f, turns=1):
 
 
 @pytest.mark.parametrize("name", FILTERS)
-def test_a_filter_made_today_is_the_golden_file_byte_for_byte(name):
+def test_a_new_filter_equals_its_golden_file_byte_for_byte(name):
     golden = (HERE / f"{name}.lately").read_bytes()
     assert len(golden) <= 192 + 4096
     assert FILTERS[name]().to_bytes() == golden
@@ -217,7 +217,7 @@ def test_errors_of_the_system_name_the_file(tmp_path):
 
 
 @pytest.mark.parametrize("mmap", [False, True])
-def test_what_is_no_file_of_ours_is_a_format_error_that_names_it(tmp_path, mmap):
+def test_a_file_of_another_program_is_a_format_error_that_names_it(tmp_path, mmap):
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "empty").touch()
     (tmp_path / "text").write_text("no filter\n" * 100)
@@ -300,7 +300,7 @@ def use(f):
 
 
 @pytest.mark.parametrize("name", FILTERS)
-def test_changed_bytes_are_refused_by_every_reader(name, tmp_path):
+def test_changed_bytes_are_rejected_by_every_reader(name, tmp_path):
     golden = (HERE / f"{name}.lately").read_bytes()
     generator = random.Random(name)
     for _ in range(100):
@@ -315,7 +315,7 @@ def test_changed_bytes_are_refused_by_every_reader(name, tmp_path):
 EDGES = [0, 1, 2, 64, 127, 128, 129, 512, 2**31, 2**32, 2**60, 2**62, 2**62 + 1, 2**63 - 1, 2**63, 2**64 - 1]
 
 
-def test_hostile_numbers_under_right_sums_are_refused_or_legal_by_every_reader(tmp_path):
+def test_hostile_numbers_under_right_sums_are_rejected_or_legal_for_every_reader(tmp_path):
     generator = random.Random(1)
     outcomes = {True: 0, False: 0}
     for _ in range(600):
@@ -352,7 +352,7 @@ def test_pickles_of_other_things_are_type_errors():
 
 
 def test_lengths_that_are_not_there_allocate_nothing(tmp_path):
-    """With 64 MiB of address space left, every length up to 2^64 is refused as damage, not for want of memory."""
+    """With 64 MiB of address space left, every length up to 2^64 is rejected as damage, not for lack of memory."""
     for i, (length, cells) in enumerate([(128, 2**40), (128, 2**63), (2**40, 1280), (2**64 - 64, 0), (128, 2**64 - 8)]):
         data = bytearray((HERE / "plain.lately").read_bytes())
         struct.pack_into("<QQ", data, 24, length, cells)

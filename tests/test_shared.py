@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import lately
-from apart import run
+from own_process import run
 from support import pages
 from support.layouts import LAYOUTS
 
@@ -23,7 +23,7 @@ def path(request, tmp_path):
     return path
 
 
-def test_what_one_inserts_all_see(path):
+def test_a_key_that_one_process_inserts_all_processes_see(path):
     ours, theirs = (lately.open(path, shared=True) for _ in range(2))
     assert [ours.seen("a"), theirs.seen("a"), ours.seen("a")] == [False, True, True]
     ours.add("b")
@@ -39,7 +39,7 @@ def test_what_one_inserts_all_see(path):
     assert ours.false_positive_rate() == theirs.false_positive_rate() > 0
 
 
-def test_it_is_as_one_process_would_have_it(path):
+def test_answers_are_those_of_a_filter_of_one_process(path):
     alone, ours, theirs = lately.open(path), lately.open(path, shared=True), lately.open(path, shared=True)
     rng = np.random.default_rng(1)
     for i in range(200):
@@ -98,7 +98,7 @@ def test_pickle_takes_the_path_along(path, tmp_path, monkeypatch):
         pickle.loads(data)
 
 
-def test_what_would_part_it_from_the_others_is_refused(path):
+def test_calls_that_would_separate_a_shared_filter_are_rejected(path):
     f = lately.open(path, shared=True)
     f.add("a")
     other = f.copy()
@@ -132,7 +132,7 @@ def test_what_would_part_it_from_the_others_is_refused(path):
         lambda: lately.baselines.CountingBloomFilter(1000, 0.01),
     ],
 )
-def test_families_that_move_what_is_there_are_refused(make, tmp_path):
+def test_families_that_move_their_entries_are_rejected(make, tmp_path):
     make().save(tmp_path / "f.lately")
     before = (tmp_path / "f.lately").read_bytes()
     with pytest.raises(ValueError, match="processes can share filters whose insertions only set bits"):
@@ -159,7 +159,7 @@ def test_a_file_of_this_version_opens_in_every_later_one(tmp_path):
         assert f.query(range(100_000, 101_000)).mean() < 0.05
 
 
-def test_damage_is_refused_or_is_a_filter(tmp_path):
+def test_a_damaged_file_is_rejected_or_a_legal_filter(tmp_path):
     path = tmp_path / "f.lately"
     whole = GOLDEN.read_bytes()
     begin = 64 + int.from_bytes(whole[24:32], "little")

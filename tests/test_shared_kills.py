@@ -6,7 +6,7 @@
 import pytest
 
 import lately
-from apart import run
+from own_process import run
 from support.layouts import LAYOUTS
 
 WINDOW = 20_000

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import lately
-from apart import small
+from own_process import small
 from support import stepped
 from support.layouts import LAYOUTS
 

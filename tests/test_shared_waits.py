@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import lately
-from apart import run
+from own_process import run
 
 # Seconds after which a handle looks again where its path leads.
 CHECKED = 0.12
@@ -322,7 +322,7 @@ def test_a_file_that_is_moved_and_put_back_stays_one(path):
 
 
 @pytest.mark.parametrize("copies", [20, pytest.param(400, marks=pytest.mark.campaign)])
-def test_a_copy_by_cp_while_the_file_is_written_misses_no_key_or_is_refused(copies, tmp_path):
+def test_a_copy_by_cp_while_the_file_is_written_misses_no_key_or_is_rejected(copies, tmp_path):
     window = 200_000
     path, copy = tmp_path / "f.lately", tmp_path / "copy.lately"
     lately.GuardedEpochBloomFilter(window, 0.001).save(path)

@@ -49,7 +49,7 @@ def test_a_shorter_window_of_time_ends_at_the_time_of_the_query(make):
 
 
 @pytest.mark.parametrize("make", [MAKERS["quotient"], MAKERS["timing"], MAKERS["timing, in lines"]])
-def test_what_has_left_it_by_an_epoch_is_gone(make):
+def test_keys_that_left_a_shorter_window_an_epoch_ago_are_gone(make):
     f = make(70_000)
     keys = np.arange(200_000)
     f.insert(keys)
@@ -63,7 +63,7 @@ def test_what_has_left_it_by_an_epoch_is_gone(make):
     assert (own | ~f.query(keys, window=70_000)).all()  # no wider than without
 
 
-def test_of_time_too():
+def test_keys_that_left_a_shorter_window_of_time_are_gone():
     f = lately.AgedQuotientFilter("1h", 1e-4, capacity=1000)
     f.insert(["a"], at=0)
     for now in (0, 1, 599, 600):
@@ -98,7 +98,7 @@ def test_an_unsuited_filter_names_the_suited_ones():
             f.query([], window=window, at=at)
 
 
-def test_what_is_no_part_of_the_window_is_named():
+def test_bad_shorter_windows_are_named():
     f = lately.AgedQuotientFilter(1000, 0.01)
     for window, kind, words in [
         (0, ValueError, r"window must lie in 1\.\.=1000"),

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import lately
-from lately.distributed._contents.blank import Blank
 from lately.distributed._contents.cells import Part, TreeNode
-from lately.distributed._contents.whole import Whole
+from lately.distributed._contents.empty_filter import EmptyFilter
+from lately.distributed._contents.whole_filter import WholeFilter
 from lately.distributed._sites import checkpoints as _log
 from lately.distributed._sites import site as _site
 from lately.distributed._sites.errors import CheckpointError
@@ -24,11 +24,11 @@ BLOOM = lately.BloomFilter(20_000, 1e-6)
 TIMERS = lately.TimingBloomFilter("10min", 1e-4, capacity=2000, lateness="1min")
 
 CONTENTS = {
-    "whole, with times": lambda: Whole(TIMED.copy()),
-    "whole, by the clock": lambda: Whole(TIMED.copy()),
-    "whole, endless": lambda: Whole(BLOOM.copy()),
-    "part": lambda: Part(Blank.of(TIMERS), 1, 3),
-    "node": lambda: TreeNode(Blank.of(TIMERS)),
+    "whole, with times": lambda: WholeFilter(TIMED.copy()),
+    "whole, by the clock": lambda: WholeFilter(TIMED.copy()),
+    "whole, endless": lambda: WholeFilter(BLOOM.copy()),
+    "part": lambda: Part(EmptyFilter.of(TIMERS), 1, 3),
+    "node": lambda: TreeNode(EmptyFilter.of(TIMERS)),
 }
 every_kind = pytest.mark.parametrize("kind", CONTENTS)
 
@@ -56,7 +56,7 @@ def opened(kind, folder, store=Folder):
 def messages(kind, batches=12, size=200):
     """Calls of two producers, of which some come twice, some in parts, and some twice with more keys."""
     rng = np.random.default_rng(5)
-    cells = Part(Blank.of(TIMERS), 1, 3)._slice
+    cells = Part(EmptyFilter.of(TIMERS), 1, 3)._slice
     for i in range(batches):
         keys = lately.hash_keys(rng.integers(0, 1500, size))
         # Times step back by less than the lateness.
@@ -95,7 +95,7 @@ def everything(site):
 
 
 @every_kind
-def test_it_is_the_same_site_after_every_crash(kind, tmp_path):
+def test_a_site_is_the_same_after_every_crash(kind, tmp_path):
     site = opened(kind, tmp_path)
     for method, columns, options, request in messages(kind):
         answer = site.call(method, columns, options, request=request)
@@ -109,7 +109,7 @@ def test_it_is_the_same_site_after_every_crash(kind, tmp_path):
 
 
 @every_kind
-def test_one_crash_in_the_end_is_as_good(kind, tmp_path):
+def test_one_crash_at_the_end_loses_nothing(kind, tmp_path):
     site = opened(kind, tmp_path, Counting)
     for method, columns, options, request in messages(kind):
         site.call(method, columns, options, request=request)
@@ -159,7 +159,7 @@ def restored(folder):
     return site
 
 
-def test_a_log_that_is_damaged_in_the_middle_is_refused(tmp_path):
+def test_a_log_that_is_damaged_in_the_middle_is_rejected(tmp_path):
     path, size, *_ = written(tmp_path)
     whole = path.read_bytes()
     for place in np.linspace(0, size - 1, 30).astype(int):
@@ -237,9 +237,9 @@ def test_logs_are_replaced_by_checkpoints_and_leave_nothing(tmp_path, monkeypatc
     assert sorted(path.name.count(".") for path in tmp_path.iterdir()) == [0, 1]
 
 
-def test_what_a_batch_costs_does_not_depend_on_the_filter(tmp_path):
+def test_the_cost_of_a_batch_does_not_depend_on_the_filter(tmp_path):
     for capacity, folder in ((10**3, tmp_path / "small"), (10**6, tmp_path / "large")):
-        site = Site(Whole(lately.BloomFilter(capacity, 1e-6)), name="site", store=Counting(folder), interval=0)
+        site = Site(WholeFilter(lately.BloomFilter(capacity, 1e-6)), name="site", store=Counting(folder), interval=0)
         for i in range(20):
             site.call("duplicated", (lately.hash_keys(np.arange(i, i + 100)),), {"refresh": True})
         store = site._kept._store
@@ -278,7 +278,7 @@ def test_producers_that_wait_are_saved_together(tmp_path):
     assert everything(opened("whole, endless", tmp_path)) == before
 
 
-def test_who_was_taken_for_dead_adds_nothing_to_a_log(tmp_path):
+def test_a_site_that_was_replaced_adds_nothing_to_a_log(tmp_path):
     kind = "whole, endless"
     dead = opened(kind, tmp_path)
     for i in range(3):

@@ -1,4 +1,4 @@
-"""Sites, before any network: batches that are sent again are answered as before."""
+"""Sites without a network: batches that are sent again are answered as before."""
 
 import threading
 from collections import Counter
@@ -45,7 +45,7 @@ def test_a_batch_is_written_once_and_answered_the_same_in_any_parts_and_order(me
 
 
 @given(sent)
-def test_memo_knows_what_it_was_told_of_the_latest_batch(messages):
+def test_the_cache_holds_the_results_of_the_latest_batch(messages):
     results, chance = ResultCache(), np.random.default_rng(2)
     numbers, answered = Counter(), {}
     for producer, again, index, saved in messages:
@@ -73,13 +73,13 @@ def remember(results, producer, number, keys, *, lasting=False):
     return results
 
 
-def test_an_earlier_batch_is_refused():
+def test_an_earlier_batch_is_rejected():
     results = remember(ResultCache(), "a", 5, range(3))
     with pytest.raises(ValueError, match="batch 4 of producer 'a' comes after its batch 5"):
         results.known(RequestId("a", 4, np.arange(3)))
 
 
-def test_a_number_that_is_used_again_for_other_keys_is_found_out():
+def test_a_number_that_is_used_again_for_other_keys_is_rejected():
     results = remember(ResultCache(), "a", 5, HASHES[:100])
     same = np.array(HASHES[:100])
     # Part of the keys, and keys that follow after them, are the same batch.
@@ -92,7 +92,7 @@ def test_a_number_that_is_used_again_for_other_keys_is_found_out():
             results.known(RequestId("a", 5, np.arange(100)), other)
 
 
-def test_a_site_refuses_other_keys_before_any_effect():
+def test_a_site_rejects_keys_of_other_sites_before_any_effect():
     site = Site(bloom(), name="site")
     duplicated(site, HASHES[:50], request=RequestId("a", 1, np.arange(50)))
     with pytest.raises(ValueError, match="comes again with other keys"):
@@ -109,7 +109,7 @@ def test_answers_that_had_to_go_are_not_guessed(monkeypatch):
     for producer in "ab":
         with pytest.raises(ForgottenError, match=r"batch 1 of producer .* comes again, and .* is forgotten"):
             results.known(RequestId(producer, 1, np.arange(3)))
-        # Its next one is new, and an earlier one is refused as ever.
+        # Its next one is new, and an earlier one is rejected as usual.
         assert (results.known(RequestId(producer, 2, np.arange(3))) == UNKNOWN).all()
         with pytest.raises(ValueError, match="comes after its batch 1"):
             results.known(RequestId(producer, 0, np.arange(3)))
@@ -166,12 +166,12 @@ def test_departed_producers_make_room_and_others_are_never_forgotten(monkeypatch
         (1, [-1], "-1"),
     ],
 )
-def test_bad_tickets(number, index, message):
+def test_bad_request_numbers_are_rejected(number, index, message):
     with pytest.raises(ValueError, match=message):
         RequestId("a", number, np.array(index))
 
 
-def test_what_came_in_shared_memory_is_not_kept():
+def test_arrays_of_shared_memory_are_copied():
     index, results = np.arange(4), ResultCache()
     answers = np.ones(4, dtype=bool)
     results.keep(RequestId("a", 1, index), answers, HASHES[:4])
@@ -179,7 +179,7 @@ def test_what_came_in_shared_memory_is_not_kept():
     assert results.known(RequestId("a", 1, np.arange(4))).tolist() == [1] * 4
 
 
-def test_reading_with_a_ticket_tells_what_was_written_under_it():
+def test_a_query_with_a_request_number_gets_what_that_request_wrote():
     site = Site(bloom(), name="site")
     assert not duplicated(site, HASHES[:5], request=RequestId("a", 1, np.arange(5))).any()
     answer, known = site.call("query", (HASHES[3:8],), {}, request=RequestId("a", 1, np.arange(3, 8)))
@@ -187,7 +187,7 @@ def test_reading_with_a_ticket_tells_what_was_written_under_it():
     assert known.tolist() == [0] * 2 + [UNKNOWN] * 3
 
 
-def test_a_message_of_an_earlier_lease_is_refused_and_one_without_a_lease_is_not():
+def test_a_message_of_an_earlier_lease_is_rejected_and_one_without_a_lease_is_not():
     site = Site(bloom(), name="site")
     duplicated(site, HASHES[:5], fence=7)
     with pytest.raises(SupersededError, match="lease 6 is over: 7 has started"):

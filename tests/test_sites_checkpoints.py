@@ -1,4 +1,4 @@
-"""Checkpoints of sites: whole or not at all, where they are kept, and what is refused as one."""
+"""Checkpoints of sites: they are written whole or not at all, and bad ones are rejected."""
 
 import os
 import stat
@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lately
-from lately.distributed._contents.whole import Whole
+from lately.distributed._contents.whole_filter import WholeFilter
 from lately.distributed._sites.checkpoints import MAGIC, group, pack, unpack
 from lately.distributed._sites.errors import CheckpointError
 from lately.distributed._sites.interface import Message
@@ -114,7 +114,7 @@ def test_a_late_write_of_a_site_taken_for_dead_replaces_nothing():
 
 
 @pytest.mark.parametrize("interval", [0, 0.02])
-def test_a_site_that_cannot_be_saved_says_so_and_recovers(interval):
+def test_a_site_that_cannot_be_saved_raises_an_error_and_recovers(interval):
     kept = Slow()
     site = Site(bloom(), name="site", store=kept, interval=interval)
     kept.fails = True
@@ -160,7 +160,7 @@ def test_a_write_that_fails_leaves_the_old_bytes_and_nothing_else(tmp_path, monk
     assert names(tmp_path) == ["site"]
 
 
-def test_what_is_written_or_appended_is_synced_and_so_is_the_folder_of_a_new_name(tmp_path, monkeypatch):
+def test_writes_and_appends_are_synced_and_so_is_the_folder_of_a_new_name(tmp_path, monkeypatch):
     folders = []
     monkeypatch.setattr(os, "fsync", lambda file: folders.append(stat.S_ISDIR(os.fstat(file).st_mode)))
     kept = Folder(tmp_path)
@@ -186,7 +186,7 @@ store({address!r}).write("site", b"half a checkpoint")
     assert again.call("query", (HASHES[:20],), {}).tolist() == [True] * 10 + [False] * 10
 
 
-def test_without_fsspec_it_says_what_to_install(monkeypatch):
+def test_without_fsspec_the_error_names_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "fsspec", None)
     with pytest.raises(ImportError, match="pip install fsspec"):
         store("s3://bucket/path")
@@ -194,7 +194,7 @@ def test_without_fsspec_it_says_what_to_install(monkeypatch):
 
 def checkpoint():
     kept = Slow()
-    site = Site(Whole(lately.BloomFilter(50, fpr=0.1)), name="site", store=kept, interval=0)
+    site = Site(WholeFilter(lately.BloomFilter(50, fpr=0.1)), name="site", store=kept, interval=0)
     duplicated(site, HASHES[:50], request=RequestId("producer", 3, np.arange(50)))
     return kept.checkpoint()
 
@@ -259,7 +259,8 @@ def forged(change):
         lambda s: s["contents"].update(filter="cells"),
     ],
 )
-def test_a_checkpoint_that_does_not_fit_is_refused_by_its_name(change):
+def test_an_error_about_a_checkpoint_that_does_not_fit_names_it(change):
     with pytest.raises(ValueError, match="site cannot be restored: "):
-        Site(Whole(lately.BloomFilter(50, fpr=0.1)), name="site", store=forged(change))
-    assert Site(Whole(lately.BloomFilter(50, fpr=0.1)), name="site", store=forged(lambda s: None)).status()["restored"]
+        Site(WholeFilter(lately.BloomFilter(50, fpr=0.1)), name="site", store=forged(change))
+    unchanged = forged(lambda s: None)
+    assert Site(WholeFilter(lately.BloomFilter(50, fpr=0.1)), name="site", store=unchanged).status()["restored"]

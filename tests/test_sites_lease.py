@@ -119,7 +119,7 @@ def test_the_lease_goes_to_one_producer_at_a_time_and_ends_by_itself(run):
     run(story)
 
 
-def test_what_is_held_is_left_to_the_next_until_it_is_done(run):
+def test_a_batch_under_way_passes_to_the_next_holder_until_it_is_done(run):
     async def story():
         server = LeaseServer(seconds=0.05)
         fence, left, newest, doubtful = await server.take()

@@ -66,7 +66,7 @@ def put(s, cells, generations):
 
 
 def set_each(slices, cells, generations):
-    """Set row by row, and send the newest generation to every slice."""
+    """Set cells row by row, and send the newest generation to every slice."""
     for s in slices:
         rows, columns = np.nonzero((cells >= s.start) & (cells < s.stop))
         if len(rows):
@@ -113,7 +113,7 @@ def test_the_words_of_all_slices_are_those_of_the_filter(name, parts):
 
 @pytest.mark.parametrize("refresh", [False, True])
 @pytest.mark.parametrize("name", ["classical", "partitioned", *TIMED])
-def test_verdicts_are_those_of_the_filter(name, refresh):
+def test_answers_are_those_of_the_filter(name, refresh):
     (make, _), rng = ROWS[name], np.random.default_rng(2)
     f = make()
     slices, at, done, newest = sliced(f, 5), moments(rng, 6000), 0, NEVER
@@ -125,7 +125,7 @@ def test_verdicts_are_those_of_the_filter(name, refresh):
         cells, generations = f.cells(keys), f.generations(now, len(now))
         scatter, earlier = Ranges(f, 5).scatter(lately.hash_keys(keys, seed=f.seed)), "all" if refresh else "new"
         answers = answers_of(slices, scatter)
-        oldest, unsure = scatter.decide(answers, generations, earlier, newest=newest, kept=f.kept)
+        oldest, unsure = scatter.decide(answers, generations, earlier, newest=newest, kept=f.retained)
         seen = oldest != NEVER
         assert not unsure.any()
         assert seen.tolist() == expected.tolist()
@@ -144,7 +144,7 @@ WIDE["time, equal timers"] = (lambda: minutes(k=5, bpt=5, blocks=12, slice_timer
 
 
 @pytest.mark.parametrize("name", WIDE)
-def test_what_is_read_and_set_at_once_gives_the_verdicts_of_the_filter(name):
+def test_reading_and_setting_in_one_step_gives_the_answers_of_the_filter(name):
     """A small filter, so that keys share cells within a batch, and keys of their own have some twice."""
     (make, _), rng = WIDE[name], np.random.default_rng(7)
     f = make()
@@ -164,7 +164,7 @@ def test_what_is_read_and_set_at_once_gives_the_verdicts_of_the_filter(name):
             types.add(ages.dtype.name)
             answers.append((ages, base, NEVER))
         equal = f.parameters.get("equal_timers", 1)
-        oldest, unsure = scatter.decide(answers, generations, "answered", newest=newest, kept=f.kept, equal=equal)
+        oldest, unsure = scatter.decide(answers, generations, "answered", newest=newest, kept=f.retained, equal=equal)
         seen = oldest != NEVER
         assert seen.tolist() == expected.tolist()
         assert not unsure.any()
@@ -189,7 +189,7 @@ def test_ages_are_those_of_the_window_and_nothing_is_set(name):
         ages, base = s.ages(here)
         assert base == s.newest == generation
         assert ages.dtype == (np.uint32 if "many" in name else np.uint8)
-        expected = [base - model[cell] if base - model.get(cell, NEVER) <= f.kept else -1 for cell in here.tolist()]
+        expected = [base - model[cell] if base - model.get(cell, NEVER) <= f.retained else -1 for cell in here.tolist()]
         old += len(model) - sum(age >= 0 for age in expected)
         assert (ages == np.array(expected).astype(ages.dtype)).all()
         assert (s.ages(here[5:9].astype(np.uint64))[0] == ages[5:9]).all()
@@ -198,11 +198,11 @@ def test_ages_are_those_of_the_window_and_nothing_is_set(name):
 
 
 @pytest.mark.parametrize("name", ["classical", "partitioned", *TIMED])
-def test_a_whole_filter_decides_keys_as_their_cells_do(name):
+def test_an_unsliced_filter_decides_keys_as_its_cells_do(name):
     """In batches whose times step back, by more than is kept, too."""
     f, rng = ROWS[name][0](), np.random.default_rng(1)
     whole, by_cells, ranges = Slice(f), Slice(f), Ranges(f, 1)
-    rule = {"kept": f.kept}
+    rule = {"kept": f.retained}
     for number in range(30):
         hashes = lately.hash_keys(rng.integers(400, size=rng.integers(1, 60)), seed=f.seed)
         generations = np.zeros(len(hashes), np.int64)
@@ -226,8 +226,8 @@ def test_a_whole_filter_decides_keys_as_their_cells_do(name):
         assert whole.words().tolist() == by_cells.words().tolist()
 
 
-def test_a_cell_that_a_key_has_twice_is_asked_for_once():
-    """Else the key would see what it has set itself."""
+def test_a_cell_that_a_key_has_twice_is_requested_once():
+    """Otherwise the key would read what it has set itself."""
     f = bits(10, k=6, bits=8)
     scatter = Ranges(f, 1).scatter(lately.hash_keys(np.arange(50), seed=f.seed))
     ((_, cells),) = scatter.shares()
@@ -238,12 +238,12 @@ def test_a_cell_that_a_key_has_twice_is_asked_for_once():
     (s,), now = sliced(f, 1), np.zeros(50, np.int64)
     # What the site may have missed is not answered, however often a key has it.
     answer = [(*s.touch(cells, 0), 0)]
-    oldest, unsure = scatter.decide(answer, now, "answered", newest=0, kept=f.kept, least=1)
+    oldest, unsure = scatter.decide(answer, now, "answered", newest=0, kept=f.retained, least=1)
     assert oldest[0] == NEVER
     assert unsure[0]
 
 
-def test_what_does_not_fit_is_refused_before_any_effect():
+def test_arguments_that_do_not_fit_are_rejected_before_any_effect():
     f = minutes(k=4, bpt=4, blocks=10, slice_timers=400)
     (s,), scatter = sliced(f, 1), Ranges(f, 1).scatter(lately.hash_keys(["a", "b"]))
     cells, now = np.array([3, s.stop], np.uint32), np.zeros(2, np.int64)
@@ -293,7 +293,7 @@ def test_equal_timers_are_those_of_the_filter():
         scatter, generations = Ranges(f, 1).scatter(lately.hash_keys(keys, seed=f.seed)), f.generations(at, 200)
         answers = answers_of([s], scatter)
         plain, seen = (
-            scatter.decide(answers, generations, "all", newest=newest, kept=f.kept, equal=equal)[0] != NEVER
+            scatter.decide(answers, generations, "all", newest=newest, kept=f.retained, equal=equal)[0] != NEVER
             for equal in (1, 3)
         )
         assert seen.tolist() == f.duplicated(keys, at=at).tolist()
@@ -309,21 +309,21 @@ def test_late_cells_keep_their_generation_and_lower_none(name):
     s, model, newest, lowered, gone = Slice(f), {}, NEVER, 0, 0
     generation = -50
     for _ in range(600):
-        generation += int(rng.choice([0, 1, 2, f.kept, f.kept + 3, 5000], p=[0.4, 0.4, 0.13, 0.04, 0.02, 0.01]))
+        generation += int(rng.choice([0, 1, 2, f.retained, f.retained + 3, 5000], p=[0.4, 0.4, 0.13, 0.04, 0.02, 0.01]))
         cells = rng.integers(s.stop, size=(20, f.cells([1]).shape[1])).astype(np.uint64)
-        generations = generation - rng.integers(0, f.kept + 3, 20)
+        generations = generation - rng.integers(0, f.retained + 3, 20)
         put(s, cells.ravel(), np.repeat(generations, cells.shape[1]))
         for row, own in zip(cells.tolist(), generations.tolist(), strict=True):
             newest = max(newest, own)
-            for cell in row if newest - own <= f.kept else ():
+            for cell in row if newest - own <= f.retained else ():
                 lowered += own < model.get(cell, NEVER)
                 model[cell] = max(own, model.get(cell, NEVER))
         assert s.newest == newest
         chosen = rng.integers(s.stop, size=200).astype(np.uint64)
         for cell, last in zip(chosen.tolist(), read(s, chosen).tolist(), strict=True):
             expected = model.get(cell, NEVER)
-            gone += newest - expected > f.kept
-            assert last == (expected if newest - expected <= f.kept else NEVER)
+            gone += newest - expected > f.retained
+            assert last == (expected if newest - expected <= f.retained else NEVER)
     assert lowered > 300
     assert gone > 300
 
@@ -449,13 +449,13 @@ def test_the_cells_of_a_key_are_those_it_sets():
 
 def test_generations_count_from_the_epoch_and_need_time():
     f = minutes(k=4, bpt=4, blocks=10, slice_timers=400)
-    assert f.kept == 10
+    assert f.retained == 10
     assert f.generations([-0.5, 0, 59.9, 60, 6e9], 5).tolist() == [-1, 0, 0, 1, 10**8]
     assert f.generations(np.datetime64("1970-01-01T01:00"), 2).tolist() == [60, 60]
     assert f.generations(None, 1)[0] >= 29_000_000
     bloom = bits(500, k=5, bits=3001)
     assert bloom.generations(None, 2).tolist() == bloom.generations(5, 2).tolist() == [0, 0]
-    assert bloom.kept == 2**62
+    assert bloom.retained == 2**62
     counting = timers(100, k=3, bpt=4, blocks=9, slice_timers=500)
     with pytest.raises(ValueError, match="counts insertions"):
         counting.generations(None, 3)
@@ -494,7 +494,7 @@ CELLS = np.zeros(3, np.uint64)
         (lambda: Slice.from_words(F, np.ones(100, "u8"), newest=NEVER), ValueError, "newest"),
     ],
 )
-def test_what_cannot_be_is_named(call, kind, message):
+def test_impossible_arguments_are_named(call, kind, message):
     with pytest.raises(kind, match=message) as caught:
         call()
     assert caught.type is kind

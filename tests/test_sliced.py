@@ -245,7 +245,7 @@ class Replicas:
         row = self.like.cells([key])[0].tolist()
         cells = [there[row.index(cell)] for cell in row]
         last = [site.get(cell) for site, cell in cells]
-        seen = all(g is not None and g >= self.newest - self.like.kept for g in last)
+        seen = all(g is not None and g >= self.newest - self.like.retained for g in last)
         equal = self.like.parameters.get("equal_timers", 1)
         seen = seen and (equal == 1 or max(Counter(last).values()) >= equal)
         if refresh or not seen:

@@ -5,7 +5,7 @@ import pytest
 
 import lately
 from lately.distributed import LocalSites, SlicedFilter
-from lately.distributed._contents.whole import Whole
+from lately.distributed._contents.whole_filter import WholeFilter
 from lately.distributed._sites.errors import CheckpointError
 from lately.distributed._sites.site import Site
 from support.site import unsynced as unsynced
@@ -26,7 +26,7 @@ from support.sliced import KINDS, every_kind, state, timers
         ),
     ],
 )
-def test_another_filter_is_refused_beside_checkpoints_and_by_sites(other, differs, tmp_path):
+def test_another_filter_is_rejected_by_checkpoints_and_by_sites(other, differs, tmp_path):
     here = {"kind": "horizontal", "slices": 4, "filter": timers(), "checkpoint": tmp_path}
     with SlicedFilter(**here) as sliced:
         sliced.insert(["a"], at=0)
@@ -70,7 +70,9 @@ def test_sites_say_what_filter_they_hold():
         pytest.raises(ValueError, match="hold no sliced filter"),
     ):
         SlicedFilter.connect(tree._exchange.sites)
-    sites = LocalSites([lambda: Site(Whole(timers()), name="0", manifest='{"format": "lately sites", "protocol": 1}')])
+    sites = LocalSites(
+        [lambda: Site(WholeFilter(timers()), name="0", manifest='{"format": "lately sites", "protocol": 1}')]
+    )
     with pytest.raises(ValueError, match=r"the sites have .*'protocol': 1.* this process has .*'protocol': 6"):
         SlicedFilter.connect(sites)
 

@@ -1,4 +1,4 @@
-"""A site fails, and comes back with or without what it knew: nothing is guessed in silence."""
+"""A site fails, and returns with or without its cells: no answer is guessed silently."""
 
 import pickle
 import threading
@@ -53,7 +53,7 @@ def test_nothing_is_guessed_and_the_batch_sent_again_is_exact(shape, acts):
 
 
 @every_kind
-def test_what_was_guessed_is_marked(shape):
+def test_guessed_answers_are_marked(shape):
     keys = np.arange(1000)
     with SlicedFilter(**shape, filter=wide(), on_failure="duplicate", sites=Away) as sliced:
         assert not sliced.unanswered.size
@@ -74,7 +74,7 @@ def test_what_was_guessed_is_marked(shape):
 
 
 @every_kind
-def test_who_leaves_ends_only_what_he_started(shape):
+def test_a_producer_that_leaves_ends_only_the_sites_it_started(shape):
     sliced = SlicedFilter(**shape, filter=timers())
     with sliced.handle() as other:
         other.insert(["a"], at=0)
@@ -90,7 +90,7 @@ def test_who_leaves_ends_only_what_he_started(shape):
 
 
 @every_kind
-def test_a_failed_site_is_told_once_and_counted(shape):
+def test_a_failed_site_is_reported_once_and_counted(shape):
     with SlicedFilter(**shape, filter=timers(), on_failure="duplicate") as sliced:
         sliced.insert(np.arange(300), at=0)
         sliced.sites.kill(1)
@@ -127,7 +127,7 @@ def test_distinct_lets_keys_through(shape):
 @cells_of_keys
 @pytest.mark.parametrize("on_failure", ["duplicate", "distinct"])
 @pytest.mark.parametrize("refresh", [True, False])
-def test_what_a_site_missed_is_not_missed_when_it_is_back(shape, refresh, on_failure, tmp_path):
+def test_keys_of_an_outage_are_found_after_the_site_returns(shape, refresh, on_failure, tmp_path):
     """For a window after the last write it missed, the site's unset cells prove nothing; then all is as before."""
     made = {**shape, "filter": wide(), "checkpoint": tmp_path, "interval": 0, "name": "seen"}
     before, meanwhile, after, fresh = np.arange(12_000).reshape(4, 3000)
@@ -170,7 +170,7 @@ def test_what_a_site_missed_is_not_missed_when_it_is_back(shape, refresh, on_fai
 @pytest.mark.parametrize("on_failure", ["raise", "duplicate"])
 @pytest.mark.parametrize("saved", [True, False])
 @pytest.mark.parametrize("who", ["same", "other", "fresh"])
-def test_what_a_site_lost_is_doubted_when_it_is_back(shape, who, saved, on_failure, tmp_path):
+def test_after_its_return_on_failure_decides_the_keys_that_a_site_lost(shape, who, saved, on_failure, tmp_path):
     """What came after its last checkpoint, or all, is gone: its keys are new once more, or seen, by `on_failure`."""
     kept = {"checkpoint": tmp_path, "interval": 3600} if saved else {}
     lost, fresh, later = np.arange(9000).reshape(3, 3000)
@@ -214,9 +214,7 @@ def test_what_a_site_lost_is_doubted_when_it_is_back(shape, who, saved, on_failu
 @every_kind
 @pytest.mark.parametrize("on_failure", ["raise", "distinct", "duplicate"])
 @pytest.mark.parametrize("refresh", [True, False])
-def test_of_an_endless_filter_all_of_whose_sites_lost_something_no_key_is_lost_unasked(
-    shape, on_failure, refresh, tmp_path
-):
+def test_no_key_is_lost_when_every_site_of_a_bloom_filter_rolls_back(shape, on_failure, refresh, tmp_path):
     """There is no window after which a doubt would end; only on_failure="duplicate" prefers a loss to a repeat."""
     saved, lost, *fresh = np.arange(5000).reshape(5, 1000)
     like = lately.BloomFilter(20_000, 1e-9)
@@ -242,7 +240,7 @@ def test_of_an_endless_filter_all_of_whose_sites_lost_something_no_key_is_lost_u
 
 @every_kind
 @pytest.mark.parametrize(("interval", "closed"), [(0, False), (3600, True), (3600, False)])
-def test_only_a_site_that_lost_something_is_told_of(shape, interval, closed, tmp_path):
+def test_only_a_site_that_lost_keys_is_reported(shape, interval, closed, tmp_path):
     made = {**shape, "filter": wide(), "checkpoint": tmp_path, "interval": interval, "name": "seen"}
     lost = interval > 0 and not closed
     with SlicedFilter(**made) as sliced:

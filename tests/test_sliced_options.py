@@ -9,7 +9,7 @@ import numpy as np
 import lately
 from lately.baselines import CountingBloomFilter, GeneralizedBloomFilter, StableBloomFilter
 from lately.distributed import SlicedFilter
-from lately.distributed._contents.blank import Blank
+from lately.distributed._contents.empty_filter import EmptyFilter
 
 SPAN = {"fpr": 0.001, "capacity": 2000}
 FAMILIES = {
@@ -55,18 +55,18 @@ def test_a_filter_that_travels_without_its_cells_is_the_same_filter():
     seen = set()
     for name, given, f in made():
         seen.add(name)
-        blank = Blank.of(f)
+        empty = EmptyFilter.of(f)
         # As it lies beside checkpoints, and as it is pickled.
         for again in (
-            blank,
-            Blank(json.loads(json.dumps(blank.manifest))),
-            pickle.loads(pickle.dumps(blank)),
+            empty,
+            EmptyFilter(json.loads(json.dumps(empty.manifest))),
+            pickle.loads(pickle.dumps(empty)),
         ):
             made_again = again.make()
             assert type(made_again) is type(f), (name, given)
             assert made_again.to_bytes() == f.to_bytes(), (name, given)
-            assert repr(again.outline()) == repr(blank.outline())
-        assert len(pickle.dumps(blank)) < 1000
+            assert repr(again.spec()) == repr(empty.spec())
+        assert len(pickle.dumps(empty)) < 1000
     assert seen >= {"age-partitioned", "aged quotient", "guarded epochs", "time-limited", "timing", "bloom"}
 
 

@@ -42,7 +42,7 @@ def send(f, times, start=1000):
 
 
 @every
-def test_at_the_planned_load_nobody_is_warned(make):
+def test_at_the_planned_load_no_producer_is_warned(make):
     with make() as f:
         assert send(f, 1) == []
         # Repeats take no room in cells.
@@ -55,7 +55,7 @@ def test_at_the_planned_load_nobody_is_warned(make):
 
 
 @every
-def test_at_thrice_the_load_each_producer_is_warned_once_of_each_site(make):
+def test_at_three_times_the_load_each_producer_is_warned_once_of_each_site(make):
     with make() as f:
         messages = send(f, 3)
         assert sorted(message.split(":")[0] for message in messages) == [f"site {i}" for i in range(4)]
@@ -72,7 +72,7 @@ def test_at_thrice_the_load_each_producer_is_warned_once_of_each_site(make):
 
 
 @every
-def test_made_an_error_it_has_the_answers_and_the_work_is_done(make):
+def test_the_warning_as_an_error_has_the_answers_and_the_work_is_done(make):
     with make() as f, warnings.catch_warnings():
         warnings.simplefilter("error", lately.OverfullWarning)
         keys = np.arange(4 * PLANNED)

@@ -65,7 +65,7 @@ def test_a_filter_larger_than_a_machine_is_planned_cut_and_routed_without_its_ce
     makers = slicing.contents()
     first, last = makers[0](), makers[-1]()
     assert last.nbytes <= first.nbytes <= timers.nbytes // 10_000 + 8 < 10**8
-    like = slicing.blank.outline()
+    like = slicing.empty.spec()
     mine = dict(Ranges(like, slicing.parts).scatter(lately.hash_keys(np.arange(10_000))).shares())[9999]
     assert len(mine) > 0
     assert mine.dtype == np.uint32

@@ -1,4 +1,4 @@
-"""Many producers share a sliced filter: each key is new to one of them, whichever stops half way."""
+"""Many producers share a sliced filter: each key is new to one of them, also if a producer stops half way."""
 
 import copy
 import pickle
@@ -15,7 +15,7 @@ from support.sliced import Halting, cells_of_keys, every_kind, timers, wide
 
 
 @every_kind
-def test_one_of_many_producers_is_told_that_a_key_is_new(shape):
+def test_exactly_one_of_many_producers_sees_a_key_as_new(shape):
     keys, threads = np.arange(2000), 4
     with SlicedFilter(**shape, filter=lately.BloomFilter(20_000, 1e-6)) as sliced:
         verdicts = [None] * threads
@@ -36,7 +36,7 @@ def test_one_of_many_producers_is_told_that_a_key_is_new(shape):
 
 
 class Slow(LocalSites):
-    """Sites that take a turn away, before its producer has sent what it writes, or when it is about to write."""
+    """Sites whose lease ends before its producer has sent its writes, or when it is about to write."""
 
     meanwhile, before = None, "set"
 
@@ -69,7 +69,7 @@ class Slow(LocalSites):
 
 @cells_of_keys
 @pytest.mark.parametrize(("before", "refresh"), [("hold", False), ("set", False), ("touch", True)])
-def test_who_lost_the_turn_had_said_what_he_writes_or_reads_again(shape, before, refresh):
+def test_a_producer_that_lost_its_lease_had_answered_or_retries(shape, before, refresh):
     with SlicedFilter(**shape, filter=wide(), sites=Slow) as sliced:
         other, answers = sliced.handle(), []
         sliced.sites.before = before
@@ -82,8 +82,8 @@ def test_who_lost_the_turn_had_said_what_he_writes_or_reads_again(shape, before,
 
 @cells_of_keys
 @pytest.mark.parametrize("refresh", [True, False])
-def test_a_producer_that_stops_half_way_and_another_are_not_both_told_that_a_key_is_new(shape, refresh):
-    """A producer died, or lost its turn, when half of the sites had its batch; the next completes that, and goes on."""
+def test_a_key_is_not_new_for_a_producer_that_stops_half_way_and_for_another(shape, refresh):
+    """A producer died, or lost its lease, when half of the sites had its batch; the next one completes it."""
     keys = np.arange(1000)
     with SlicedFilter(**shape, filter=wide(), sites=Halting) as sliced:
         other = sliced.handle()
@@ -101,7 +101,7 @@ def test_a_producer_that_stops_half_way_and_another_are_not_both_told_that_a_key
 
 @cells_of_keys
 @pytest.mark.parametrize(("refresh", "write"), [(True, "touch"), (False, "set")])
-def test_who_loses_the_turn_between_two_writes_is_told_what_he_had_written(shape, refresh, write):
+def test_a_producer_that_loses_its_lease_between_two_writes_gets_the_answers_of_the_first(shape, refresh, write):
     class CellStore(Slow):
         """Sites of which half get what is written before another producer has its lease."""
 
@@ -120,7 +120,7 @@ def test_who_loses_the_turn_between_two_writes_is_told_what_he_had_written(shape
 
 
 @cells_of_keys
-def test_who_always_loses_the_turn_is_told(shape):
+def test_a_producer_that_always_loses_its_lease_gets_an_error(shape):
     with SlicedFilter(**shape, filter=timers(), sites=Slow) as sliced:
         other, sliced.sites.before = sliced.handle(), "touch"
 

@@ -12,7 +12,7 @@ def test_no_key_of_the_window_is_missed_at_the_worst_phase(shape):
     """Keys come at the last and the first nanosecond of a generation, and again when the window is just over."""
     like = timers()
     window, generation = 600 * 10**9, 600 * 10**9 // 12
-    assert like.kept == 12
+    assert like.retained == 12
     with SlicedFilter(**shape, filter=like) as sliced:
         start = 10**18 // generation * generation
         for i in range(200):
@@ -41,7 +41,7 @@ def test_late_cells_never_lower_younger_ones(shape):
 
 
 @every_kind
-def test_times_that_step_back_too_far_are_refused_before_any_effect(shape):
+def test_times_that_step_back_too_far_are_rejected_before_any_effect(shape):
     with SlicedFilter(**shape, filter=timers(lateness="90s")) as sliced:
         sliced.insert(np.arange(50), at=1000)
         before, messages = state(sliced), sliced.traffic.messages
@@ -62,7 +62,7 @@ def test_times_that_step_back_too_far_are_refused_before_any_effect(shape):
 
 
 @cells_of_keys
-def test_keys_too_late_for_other_producers_are_refused_before_any_effect(shape):
+def test_keys_too_late_for_other_producers_are_rejected_before_any_effect(shape):
     with SlicedFilter(**shape, filter=timers(lateness="90s")) as sliced:
         other = sliced.handle()
         other.insert(np.arange(500), at=10_000)

@@ -120,7 +120,7 @@ def test_a_folder_that_is_removed_for_good_ends_in_errors(shape, tmp_path):
 
 
 @every_kind
-def test_with_an_interval_keys_are_refused_until_what_came_before_is_saved(shape, tmp_path, monkeypatch):
+def test_with_an_interval_keys_are_rejected_until_earlier_keys_are_saved(shape, tmp_path, monkeypatch):
     with sliced(shape, tmp_path, interval=0.05) as f:
         assert not f.duplicated(KEYS, number=1, at=0).any()
         with monkeypatch.context() as full:

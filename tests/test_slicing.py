@@ -91,7 +91,7 @@ def test_rates_beside_filters(kind, sites, inner, groups, partitioned):
         assert SlicedShape("vertical", 4, 1, partitioned=partitioned).fpr(keys // groups, cells // groups) < expected
 
 
-def test_no_slice_is_overfull_more_often_than_said():
+def test_no_slice_is_overfull_more_often_than_stated():
     rng, keys, slices = np.random.default_rng(9), 10_000, 20
     most = rng.multinomial(keys, np.full(slices, 1 / slices), size=20_000).max(axis=1)
     for overfull in (0.3, 0.05, 0.001):
@@ -130,6 +130,6 @@ def test_more_sites_bear_more_failures():
         (lambda: slice_capacity(10, 2, overfull=2), ValueError, "overfull"),
     ],
 )
-def test_what_cannot_be_is_named(call, kind, message):
+def test_impossible_arguments_are_named(call, kind, message):
     with pytest.raises(kind, match=message):
         call()

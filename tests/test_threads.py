@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lately
-from apart import run
 from lately._families import EVERY
+from own_process import run
 from support.plans import lines
 from support.threads import together
 
@@ -158,7 +158,7 @@ def test_threads_that_share_pages_leave_the_filter_that_one_leaves(seed, sizes, 
     as_alone(make, calls(np.random.default_rng(seed), timed, sizes), threads)
 
 
-def test_threads_go_on_from_stretch_to_stretch():
+def test_threads_go_on_from_chunk_to_chunk():
     random = np.random.default_rng(4)
     sizes = [(1 << 20) + 5, (1 << 20) + 20_000]
     make = partial(lately.AgePartitionedBloomFilter, 100_000, 0.01, layout="line")
@@ -182,7 +182,7 @@ def test_an_error_comes_before_threads_insert():
     ("threads", "kind"),
     [(0, ValueError), (-1, ValueError), (2**64, ValueError), (2**200, ValueError), (1.5, TypeError), ("2", TypeError)],
 )
-def test_threads_that_cannot_be_are_refused(threads, kind):
+def test_impossible_numbers_of_threads_are_rejected(threads, kind):
     f = lately.AgePartitionedBloomFilter(1000, 0.01)
     for call in (f.query, f.insert, f.duplicated):
         with pytest.raises(kind, match="threads"):

@@ -67,7 +67,7 @@ def by_ports(monkeypatch):
     return calls
 
 
-def test_messages_go_where_they_are_said_to(sliced, transport, by_ports, fresh):
+def test_messages_take_the_stated_transport(sliced, transport, by_ports, fresh):
     assert not sliced.duplicated(fresh).any()
     assert sliced.duplicated(fresh).all()
     assert (len(by_ports) > 0) == (transport == "sockets")
@@ -75,7 +75,7 @@ def test_messages_go_where_they_are_said_to(sliced, transport, by_ports, fresh):
     assert all((site["port"] is not None) == (transport == "sockets") for site in sliced.status())
 
 
-def test_a_site_that_dies_costs_nothing_and_tells_nothing_twice(sliced, fresh):
+def test_a_site_that_dies_loses_no_key_and_reports_none_as_new_twice(sliced, fresh):
     batches = np.split(fresh, 10)
     for i, batch in enumerate(batches, 1):
         assert not sliced.duplicated(batch).any()
@@ -86,7 +86,7 @@ def test_a_site_that_dies_costs_nothing_and_tells_nothing_twice(sliced, fresh):
     assert (sliced.failures, sliced.restarts) == (0, 0)
 
 
-def test_a_site_that_dies_while_it_is_asked(sliced, fresh):
+def test_a_site_that_dies_during_a_call_is_replaced(sliced, fresh):
     """Killed again and again by another thread; the keys are new once, and then seen."""
     over = threading.Event()
 
@@ -184,7 +184,7 @@ def test_where_a_port_fails_ray_carries_the_message(sliced, transport, by_ports,
 
 
 def test_a_producer_keeps_its_lease_when_the_node_of_the_lease_falls_silent(sliced, transport):
-    """The renewals look for the actor elsewhere before the lease is another's, whatever the deadline."""
+    """Renewals look for the actor elsewhere before another producer gets the lease, for any deadline."""
     if transport == "ray" or sliced.kind == "horizontal":
         # There are no ports, or nothing is written under the lease.
         return

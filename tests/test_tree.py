@@ -1,4 +1,4 @@
-"""Trees give the verdicts of a single filter, in the accesses of the paper, from the top down too."""
+"""Trees give the verdicts of a single filter, in as many accesses as in the paper, also with `top_down`."""
 
 import doctest
 import itertools
@@ -31,7 +31,7 @@ from support.bloom_trees import (
 
 @pytest.mark.parametrize("name", FILTERS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_log_gives_the_verdicts_of_a_single_filter(kind, name):
+def test_a_tree_gives_a_log_the_answers_of_a_single_filter(kind, name):
     keys, leaves, times = (column[:5_000] for column in nasa())
     single, tree = FILTERS[name](), BloomTree(kind, SHAPE, FILTERS[name]())
     at = producers(tree)
@@ -76,7 +76,7 @@ def test_windows_end_as_in_a_single_filter(kind, name):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_leaf_that_heard_of_a_key_late_forgets_it_in_time(kind):
+def test_a_leaf_that_got_a_key_late_forgets_it_in_time(kind):
     tree, single = BloomTree(kind, SHAPE, timing(blocks=10)), timing(blocks=10)
     near, far = tree.at(4), tree.at(7)
     # New at 0; the far leaf hears of it at 590 s, and must not keep it for 590 s longer.
@@ -210,7 +210,7 @@ def test_examples(module):
     assert doctest.testmod(module, extraglobs={"lately": lately}).failed == 0
 
 
-def test_what_a_tree_tells():
+def test_a_tree_reports_accesses_hits_and_failures():
     tree = BloomTree("dense", {"world": None, "eu": "world", "us": "world"}, F)
     assert tree.leaves == ["eu", "us"]
     assert tree.nbytes == 3 * F.nbytes

@@ -1,4 +1,4 @@
-"""Trees of which a node fails, or is restored from something else."""
+"""Trees with a node that fails, or that is restored from another filter's checkpoint."""
 
 import itertools
 import warnings
@@ -73,7 +73,7 @@ def test_top_down_without_some_nodes_loses_nothing(kind):
                 assert tree.at(leaf).duplicated(keys).all()
 
 
-def test_a_checkpoint_of_another_filter_is_refused(tmp_path):
+def test_a_checkpoint_of_another_filter_is_rejected(tmp_path):
     f = lately.BloomFilter(1000, 0.01)
     with BloomTree("dense", SHAPE, f, checkpoint=tmp_path, name="t") as tree:
         tree.at(3).duplicated(["a"])

@@ -28,7 +28,7 @@ class Slow(LocalSites):
 @pytest.mark.parametrize("given", TREES)
 @pytest.mark.parametrize("name", ["bits", "few blocks"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_of_producers_with_the_same_new_keys_one_is_told_so(kind, name, given):
+def test_of_producers_with_the_same_new_keys_exactly_one_sees_them_as_new(kind, name, given):
     f = lately.BloomFilter(2_000, 1e-6) if name == "bits" else timing(slice_timers=100_000, k=6)
     tree = BloomTree(kind, SHAPE, f, sites=Slow, **given)
     keys = np.arange(300).reshape(10, 30)
@@ -55,7 +55,7 @@ def test_of_producers_with_the_same_new_keys_one_is_told_so(kind, name, given):
 
 
 class LostError(Exception):
-    """A call that never came back."""
+    """A call that never returned."""
 
 
 class Breaking(LocalSites):
@@ -109,7 +109,7 @@ def test_a_batch_sent_again_loses_no_new_key(kind, name, given, delivered, meanw
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_without_the_number_a_lost_batch_is_told_seen(kind):
+def test_without_its_number_a_lost_batch_is_reported_as_seen(kind):
     # What the numbers are for: the same, but as a new batch.
     tree = BloomTree(kind, SHAPE, lately.BloomFilter(1_000, 1e-6))
     leaf = tree.at(4)
@@ -135,7 +135,7 @@ def test_a_batch_sent_again_after_all_sites_crashed(kind, given, tmp_path):
 
 
 class Stolen(LocalSites):
-    """Sites that lose every first turn before its last message."""
+    """Sites whose first lease always ends before its last message."""
 
     def __init__(self, makers):
         super().__init__(makers)
@@ -152,7 +152,7 @@ class Stolen(LocalSites):
 
 @pytest.mark.parametrize("given", TREES[1:])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_turn_that_was_lost_is_had_again(kind, given):
+def test_a_lease_that_was_lost_is_taken_again(kind, given):
     tree = BloomTree(kind, SHAPE, lately.BloomFilter(1_000, 1e-6), sites=Stolen, **given)
     assert not tree.at(4).duplicated(np.arange(100)).any()
     assert not tree._exchange.sites.steal

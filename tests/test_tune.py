@@ -1,4 +1,4 @@
-"""`tune` is compared with a slow version, key by key; what it records and refuses."""
+"""`tune` is compared with a slow version, key by key; what it records and rejects."""
 
 import copy
 import sys
@@ -51,7 +51,7 @@ def slowly(trial, prior):
 
 
 @pytest.mark.parametrize("prior", [lately.Uniform(300), lately.Learned(50, nbytes=8192)], ids=repr)
-def test_a_rehearsal_is_what_happens_key_by_key(prior):
+def test_a_trial_equals_key_by_key_calls(prior):
     before = prior.to_bytes() if isinstance(prior, lately.Learned) else None
     tuned = rehearse(false_positive=COSTS[0], false_negative=COSTS[1], prior=prior)
     # One that learns is copied.
@@ -106,7 +106,7 @@ def test_a_baseline_is_listed_and_not_taken():
     assert lately.Tuned(curve[-1:], {}, 2.0, 100).best.name == "stable"
 
 
-def test_dearer_mistakes_are_made_less_often():
+def test_mistakes_of_higher_cost_are_made_less_often():
     seen, new = rehearse(false_positive=9, nbytes=20), rehearse(false_negative=45, nbytes=20)
     for wary, bold in zip(seen.curve, new.curve, strict=True):
         assert wary.false_positives < bold.false_positives
@@ -160,7 +160,7 @@ class Mute:
         raise ValueError("knows no probabilities")
 
 
-def test_a_family_that_cannot_is_refused_with_its_reason(monkeypatch):
+def test_an_unsuited_family_is_rejected_with_its_reason(monkeypatch):
     monkeypatch.setitem(FAMILIES, "mute", Family(Mute))
     tuned = rehearse(families=["mute", "time-limited", "counting", "timing"])
     assert {trial.name for trial in tuned.curve} == {"timing"}

@@ -1,4 +1,4 @@
-"""Two filters united: nothing is lost, and filters that cannot be united are refused with the reason."""
+"""Two filters merged: no key is lost, and filters that cannot be merged are rejected with the reason."""
 
 from functools import partial
 
@@ -87,7 +87,7 @@ def test_counts_in_one_generation_lose_no_key_of_either_window(layout):
         union.add(("later", step))
 
 
-def test_counts_in_different_generations_are_refused():
+def test_merging_counts_of_different_generations_is_rejected():
     a, b = counted("plain"), counted("plain")
     a.insert(np.arange(60))
     b.insert(np.arange(61))
@@ -113,11 +113,11 @@ def test_counts_in_different_generations_are_refused():
         (FADING, FADING, "cannot merge these filters"),
     ],
 )
-def test_what_differs_is_named(a, b, words):
+def test_an_error_names_the_difference(a, b, words):
     with pytest.raises(ValueError, match=words):
         a.union(b)
 
 
-def test_only_filters_are_united():
+def test_only_filters_are_merged():
     with pytest.raises(TypeError):
         timed("plain").union([1, 2])

@@ -43,7 +43,7 @@ def test_a_stream_is_what_its_column_is(refresh):
     assert fresh == [event for event, seen in zip(events, mask, strict=True) if not seen]
 
 
-def test_what_is_read_of_an_event():
+def test_a_key_is_read_by_field_names_or_a_function():
     clicks = [{"ip": "a", "url": "/", "t": 0}, {"ip": "a", "url": "/x", "t": 5}, {"ip": "a", "url": "/", "t": 9}]
 
     def kept(**options):

@@ -1,4 +1,4 @@
-"""What crosses the wire: frames, proofs of who one is, lost connections and deadlines."""
+"""The protocol of the ports: frames, proofs of identity, lost connections and deadlines."""
 
 import gc
 import os
@@ -14,8 +14,8 @@ import pytest
 
 import lately
 from lately.distributed._sites import port as _port
-from lately.distributed._sites.errors import SupersededError, raised, refusal
-from lately.distributed._sites.frames import LENGTHS, framed, opened
+from lately.distributed._sites.errors import SupersededError, decode_error, encode_error
+from lately.distributed._sites.frames import LENGTHS, decode_frame, encode_frame
 from lately.distributed._sites.interface import Message
 from lately.distributed._sites.port import (
     GREETING,
@@ -51,14 +51,14 @@ def listen(monkeypatch):
 
 
 def exchanged(address, value, *, key=KEY, seconds=30.0):
-    return LINKS.exchange({0: (address, key, framed(value))}, time.monotonic() + seconds)[0]
+    return LINKS.exchange({0: (address, key, encode_frame(value))}, time.monotonic() + seconds)[0]
 
 
-def unframed(frame):
+def decode(frame):
     whole = b"".join(frame)
     head, arrays = LENGTHS.unpack(whole[: LENGTHS.size])
     assert len(whole) == LENGTHS.size + head + arrays
-    return opened(whole[LENGTHS.size : LENGTHS.size + head], whole[LENGTHS.size + head :])
+    return decode_frame(whole[LENGTHS.size : LENGTHS.size + head], whole[LENGTHS.size + head :])
 
 
 def test_a_message_arrives_as_it_was():
@@ -66,7 +66,7 @@ def test_a_message_arrives_as_it_was():
     request = RequestId("producer é", 2**62, np.arange(1001), lasting=True)
     columns = (hashes, np.arange(1001) % 2 == 0, np.zeros((3, 0), np.int64), hashes[::2].reshape(-1, 3))
     sent = Message(3, "set", columns, {"refresh": True, "newest": -(2**63)}, request, 7).plain()
-    method, there, options, (producer, number, index, lasting), fence = unframed(framed(sent))
+    method, there, options, (producer, number, index, lasting), fence = decode(encode_frame(sent))
     assert (method, options, producer, number, lasting, fence) == ("set", sent[2], "producer é", 2**62, True, 7)
     for before, after in zip((*columns, request.index), (*there, index), strict=True):
         assert (before.dtype, before.shape) == (after.dtype, after.shape)
@@ -75,11 +75,12 @@ def test_a_message_arrives_as_it_was():
 
 
 def test_the_form_is_the_documented_one():
-    """Byte by byte: who changes it changes `PROTOCOL`."""
+    """Byte by byte: a change of the form needs a new `PROTOCOL`."""
     head = b'["a", {"dtype": "<i4", "shape": [3]}, null]'
     head += b" " * (-len(head) % 8)
     arrays = np.array([1, 2, 3], "<i4").tobytes() + bytes(4)
-    assert b"".join(framed(["a", np.array([1, 2, 3], np.int32), None])) == LENGTHS.pack(len(head), 16) + head + arrays
+    frame = b"".join(encode_frame(["a", np.array([1, 2, 3], np.int32), None]))
+    assert frame == LENGTHS.pack(len(head), 16) + head + arrays
     assert GREETING == b"lately 06"
 
 
@@ -97,25 +98,25 @@ def test_the_form_is_the_documented_one():
         pickle.dumps(print),
     ],
 )
-def test_what_is_no_frame_is_refused(head):
+def test_bytes_of_no_frame_are_rejected(head):
     with pytest.raises(ValueError, match=r"."):
-        opened(head, bytes(8))
+        decode_frame(head, bytes(8))
 
 
 def test_objects_do_not_cross():
     for value in (object(), np.array([object()]), np.array(["text"]), b"bytes"):
         with pytest.raises(TypeError, match="does not cross the wire"):
-            framed([value])
+            encode_frame([value])
 
 
 @pytest.mark.parametrize("error", [ValueError("at[3] is late"), SupersededError("lease 1 is over"), MemoryError("no")])
 def test_an_error_stays_what_it_is(error):
-    again = raised(unframed(framed(refusal(error)))["error"])
+    again = decode_error(decode(encode_frame(encode_error(error)))["error"])
     assert (type(again), str(again)) == (type(error), str(error))
 
 
-def test_an_error_of_an_unknown_type_says_its_name():
-    assert str(raised(refusal(FileNotFoundError("gone"))["error"])) == "FileNotFoundError: gone"
+def test_an_error_of_an_unknown_type_has_the_name_of_its_type():
+    assert str(decode_error(encode_error(FileNotFoundError("gone"))["error"])) == "FileNotFoundError: gone"
 
 
 # --- over a port
@@ -133,18 +134,18 @@ def test_answers_come_by_a_port_and_connections_are_kept(listen):
 
 
 def answer_once(server):
-    """Be a site that is gone after its first answer."""
+    """Act as a site that is gone after its first answer."""
     there, _ = server.accept()
     with there, there.makefile("rb") as file:
         there.sendall(GREETING + bytes(NONCE))
         theirs, _ = file.read(NONCE), file.read(NONCE)
         there.sendall(proof(KEY, b"site", theirs, bytes(NONCE)))
         head, arrays = LENGTHS.unpack(file.read(LENGTHS.size))
-        there.sendall(b"".join(framed(opened(file.read(head), file.read(arrays)))))
+        there.sendall(b"".join(encode_frame(decode_frame(file.read(head), file.read(arrays)))))
 
 
 def test_connections_to_sites_that_are_gone_are_closed(listen):
-    """Else Python warns of each, whenever it collects them."""
+    """Otherwise Python warns of each when it collects them."""
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         for _ in range(3):
@@ -161,13 +162,13 @@ def test_connections_to_sites_that_are_gone_are_closed(listen):
 def test_all_sites_have_the_batch_before_any_is_waited_for(listen):
     met = threading.Barrier(4)
     addresses = [listen(lambda request: met.wait(30) >= 0) for _ in range(4)]
-    requests = {i: (address, KEY, framed([np.arange(10**5)])) for i, address in enumerate(addresses)}
+    requests = {i: (address, KEY, encode_frame([np.arange(10**5)])) for i, address in enumerate(addresses)}
     answers = LINKS.exchange(requests, time.monotonic() + 60)
     assert answers == dict.fromkeys(range(4), True)
 
 
 @pytest.mark.parametrize("wrong", [b"x" * 32, key_of(b"secret", 1)])
-def test_who_does_not_know_the_key_learns_and_changes_nothing(listen, wrong):
+def test_a_peer_without_the_key_learns_and_changes_nothing(listen, wrong):
     heard = []
     address = listen(heard.append)
     assert isinstance(exchanged(address, "stranger", key=wrong), UnreachableError)
@@ -176,7 +177,7 @@ def test_who_does_not_know_the_key_learns_and_changes_nothing(listen, wrong):
     assert heard == ["friend"]
 
 
-def test_who_listens_elsewhere_does_not_get_the_keys(listen):
+def test_a_listener_at_another_address_does_not_get_the_keys(listen):
     """A port is taken over by another process when a site is gone."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         got = []
@@ -197,7 +198,7 @@ def test_who_listens_elsewhere_does_not_get_the_keys(listen):
     assert (len(got[0]), got[1]) == (2 * NONCE, b"")
 
 
-def test_strangers_are_not_heard_and_hold_up_nobody(listen, monkeypatch):
+def test_strangers_are_not_answered_and_delay_no_peer(listen, monkeypatch):
     monkeypatch.setattr(_port, "PATIENCE", 1.0)
     heard = []
     address = listen(heard.append)
@@ -306,7 +307,7 @@ def test_a_producer_may_be_silent_between_messages(listen, monkeypatch):
     with known(listen(lambda request: request)) as there:
         for _ in range(2):
             time.sleep(0.6)
-            frame = b"".join(framed("still there"))
+            frame = b"".join(encode_frame("still there"))
             there.sendall(frame)
             assert receive(there, len(frame)) == frame
 
@@ -316,13 +317,13 @@ def test_a_peer_that_does_not_read_its_answer_is_dropped(listen, monkeypatch):
     monkeypatch.setattr(_port, "SLOWEST", 2**40)
     before = set(threading.enumerate())
     with known(listen(lambda request: np.zeros(2**24))) as there:
-        there.sendall(b"".join(framed("everything")))
+        there.sendall(b"".join(encode_frame("everything")))
         (serving,) = (thread for thread in set(threading.enumerate()) - before if thread.name == "connection")
         serving.join(60)
         assert dropped(there)
 
 
-def test_a_thousand_idle_connections_hold_up_nobody(listen):
+def test_a_thousand_idle_connections_delay_no_peer(listen):
     address = listen(lambda request: request)
     before = threading.active_count()
     idle = []
@@ -343,7 +344,7 @@ def test_a_thousand_idle_connections_hold_up_nobody(listen):
 
 
 def test_a_frame_too_large_for_a_port_is_left_to_ray(listen, monkeypatch):
-    """As is all whose connection was lost."""
+    """Messages whose connection was lost are left to Ray too."""
     address = listen(lambda request: request)
     monkeypatch.setattr(_port, "LARGEST", (2**26, 799))
     assert isinstance(exchanged(address, [np.zeros(100)]), LostError)
@@ -363,17 +364,17 @@ def test_a_proof_cannot_be_used_twice(listen):
     assert answer == b""
 
 
-def test_what_is_sent_by_a_friend_but_no_frame_is_an_error(listen):
+def test_bytes_of_a_trusted_peer_that_are_no_frame_are_an_error(listen):
     address = listen(lambda request: request)
-    frame = framed([np.arange(3)])
+    frame = encode_frame([np.arange(3)])
     frame[1] = frame[1].replace(b"<i8", b"|O8")
     answer = LINKS.exchange({0: (address, KEY, frame)}, time.monotonic() + 30)[0]
-    assert isinstance(raised(answer["error"]), ValueError)
+    assert isinstance(decode_error(answer["error"]), ValueError)
     assert exchanged(address, "goes on") == "goes on"
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_connection_that_is_lost_is_told_at_once(listen):
+def test_a_lost_connection_is_reported_at_once(listen):
     dying = []
 
     def dies(request):
@@ -394,7 +395,7 @@ def test_a_connection_that_is_lost_is_told_at_once(listen):
 def test_one_that_is_late_does_not_make_the_others_so(listen):
     go_on = threading.Event()
     late, early = listen(lambda request: go_on.wait() and None), listen(lambda request: request)
-    requests = {i: (address, KEY, framed([i])) for i, address in enumerate([late, early])}
+    requests = {i: (address, KEY, encode_frame([i])) for i, address in enumerate([late, early])}
     for _ in range(2):
         answers = LINKS.exchange(requests, time.monotonic() + 0.5)
         assert isinstance(answers[0], TimeoutError)

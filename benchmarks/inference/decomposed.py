@@ -36,7 +36,7 @@ def generation_known(stream: Stream, generations: int) -> Outcome:
     youngest, oldest = np.where(number > 0, started + (number - 1) * length, 0), started + number * length
     kept, ended, at_window = (surviving(probability, each) for each in (youngest, oldest, window))
     posterior = np.clip((kept - at_window) / np.maximum(kept - ended, 1e-300), 0, 1)
-    return stream.judge(np.ones(age.shape, bool), posterior)
+    return stream.compare(np.ones(age.shape, bool), posterior)
 
 
 def rows(bits: int, queries: int) -> Iterator[str]:

@@ -69,7 +69,7 @@ class TwoFilters(Structure):
         start = 0
         while start < len(keys):
             if self.inserted and self.inserted % self.window == 0:
-                self.turn()
+                self.rotate()
             room = self.window - self.inserted % self.window
             batch = keys[start : start + room]
             yield batch
@@ -86,7 +86,7 @@ class Rotated(TwoFilters):
     def __init__(self, window: int, fpr: float) -> None:
         super().__init__(window, window, fpr / 2)
 
-    def turn(self) -> None:
+    def rotate(self) -> None:
         self.current, self.other = self.other, self.current
         self.current.clear()
 
@@ -110,7 +110,7 @@ class Overlapping(TwoFilters):
     def __init__(self, window: int, fpr: float) -> None:
         super().__init__(window, 2 * window, fpr)
 
-    def turn(self) -> None:
+    def rotate(self) -> None:
         self.current.clear()
         self.current, self.other = self.other, self.current
 

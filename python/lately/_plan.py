@@ -66,7 +66,7 @@ class Choice:
         """Make this filter, empty."""
         return self._family.make(**self._given)
 
-    def outline(self) -> FilterSpec:
+    def spec(self) -> FilterSpec:
         """Return the parameters of this filter as an object without cells, for `lately.distributed`."""
         return FilterSpec(self._family.family, **self._family.given(**self._given))
 

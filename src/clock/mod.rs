@@ -27,7 +27,7 @@ pub const ENDLESS: u32 = 0;
 pub const DAY: u64 = 86_400_000_000_000;
 
 /// Greatest number of insertions: more than any stream has, and too few for the clock's arithmetic to overflow.
-pub(crate) const MOST_INSERTED: u64 = 1 << 62;
+pub(crate) const MAX_INSERTED: u64 = 1 << 62;
 
 /// Length of a generation that never ends.
 const NEVER: u64 = 1 << 63;
@@ -132,7 +132,7 @@ impl Clock {
             (Window::Time { .. }, None) => self.generation == 0,
             (Window::Time { .. }, Some(latest)) => self.generation == self.generation_at(latest),
         };
-        agrees && self.inserted <= MOST_INSERTED
+        agrees && self.inserted <= MAX_INSERTED
     }
 
     /// Returns the window that this clock measures.
@@ -355,13 +355,13 @@ mod tests {
     }
 
     /// Times that stay as they are, or, if `fickle`, differ whenever they are read.
-    struct Lying<'a> {
+    struct FickleTimes<'a> {
         times: &'a [i64],
         fickle: bool,
         reads: AtomicI64,
     }
 
-    impl TimeSource for Lying<'_> {
+    impl TimeSource for FickleTimes<'_> {
         fn moment(&self, i: usize) -> i64 {
             let other = self.reads.fetch_add(0x5851_f42d_4c95_7f2d, Ordering::Relaxed) >> 53;
             self.times[i] + if self.fickle { other } else { 0 }
@@ -381,7 +381,7 @@ mod tests {
     fn a_clock_never_goes_back_if_times_change_while_they_are_read() {
         let window = Window::Time { span: 1000, lateness: 30, capacity: 10 };
         let times: Vec<i64> = (0..3000).map(|i| i * 7).collect();
-        let fickle = Lying { times: &times, fickle: true, reads: AtomicI64::new(3) };
+        let fickle = FickleTimes { times: &times, fickle: true, reads: AtomicI64::new(3) };
         for retained in [3, 10] {
             let (mut clock, mut i, mut generations) = (Clock::new(window, retained), 0, 0);
             let at = Moments::TimeRange(TimeRange::new(&fickle, 0..3000));
@@ -411,7 +411,7 @@ mod tests {
                 moment
             };
             let all: Vec<i64> = (0..300).map(|_| next()).collect();
-            let lying = Lying { times: &all, fickle: false, reads: AtomicI64::new(0) };
+            let lying = FickleTimes { times: &all, fickle: false, reads: AtomicI64::new(0) };
             let (mut read, mut searched) = (Clock::new(window, retained), Clock::new(window, retained));
             for (start, where_it_lies) in [0, 1, 2, 40, 41, 130].into_iter().zip([false, true].into_iter().cycle()) {
                 let end = 300.min(start + 140);

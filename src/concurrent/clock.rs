@@ -1,14 +1,14 @@
-//! The clock that threads share: insertions that each thread counts apart, or the latest step of time.
+//! The clock that threads share: insertions that each thread counts by itself, or the latest step of time.
 //!
 //! # A window of insertions
 //!
-//! A thread takes a *lease* of insertions from one counter and uses them up on a stripe of its own, so that the
+//! A thread takes a *reserve* of insertions from one counter and uses them up on a stripe of its own, so that the
 //! counter's cache line seldom moves between processors. A stripe belongs to one live thread, which needs no atomic
 //! exchange to count there. When the thread ends, the next thread acquires what it stored. Threads without a stripe
 //! take one insertion at a time.
 //!
 //! The counter T is therefore never behind the insertions that returned, and ahead of all insertions by at most
-//! A = [`STRIPES`] (lease - 1). Steps are planned for a window of W + A insertions. Take a key whose call found its
+//! A = [`STRIPES`] (reserve - 1). Steps are planned for a window of W + A insertions. Take a key whose call found its
 //! rotation open when the counter was T₀, and a lookup at T₁ - 1. Calls that had returned before the key's call are all
 //! in T₀. Hence T₁ - T₀ is at most A plus the insertions that overlap or follow the key's call, itself included. With
 //! at most W of these the lookup comes before T₀ + W + A, and finds the key.
@@ -27,11 +27,11 @@ use super::page::Timing;
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};
 
-/// Number of threads that count insertions apart. Further threads take one at a time.
+/// Number of threads that count insertions by themselves. Further threads take one at a time.
 const STRIPES: usize = u32::BITS as usize;
 /// Greatest number of insertions that a thread takes at a time. A window of time always takes as many.
-pub(super) const LONGEST_LEASE: u64 = 64;
-/// Insertions of the window for each one by which the clock may be ahead. Short windows have short leases.
+pub(super) const MAX_RESERVE: u64 = 64;
+/// Insertions of the window for each one by which the clock may be ahead. Short windows have small reserves.
 const AHEAD_SHARE: u64 = 256;
 /// The caller's time of a call that is never too late.
 pub(super) const NEVER_LATE: i64 = i64::MAX;
@@ -43,13 +43,14 @@ const NO_STEP: i64 = i64::MIN;
 struct CachePadded<T>(T);
 
 /// Returns how many insertions a thread takes at a time, for a window of this length.
-pub(super) fn lease(insertions: u64) -> u64 {
-    (insertions / (STRIPES as u64 * AHEAD_SHARE)).clamp(1, LONGEST_LEASE)
+pub(super) fn reserve(insertions: u64) -> u64 {
+    (insertions / (STRIPES as u64 * AHEAD_SHARE)).clamp(1, MAX_RESERVE)
 }
 
-/// Returns the greatest number of insertions by which a clock with this lease may be ahead of those that have returned.
-pub(super) fn most_ahead(lease: u64) -> u64 {
-    STRIPES as u64 * (lease - 1)
+/// Returns the greatest number of insertions by which a clock with reserves of this size may be ahead of those that
+/// have returned.
+pub(super) fn most_ahead(reserve: u64) -> u64 {
+    STRIPES as u64 * (reserve - 1)
 }
 
 /// The clock of a filter, for all of its threads.
@@ -62,7 +63,7 @@ pub(super) struct SharedClock {
     length: i64,
     pages: i64,
     max_ahead: Option<u64>,
-    lease: u64,
+    reserve: u64,
     /// Insertions that threads have taken.
     taken: CachePadded<AtomicU64>,
     /// Insertions taken and not used yet, by threads.
@@ -75,7 +76,7 @@ pub(super) struct SharedClock {
 
 impl SharedClock {
     /// Makes the shared form of a filter's clock, which retains `retained` steps of `pages` pages.
-    pub fn new(clock: &Clock, retained: u32, pages: u64, lease: u64) -> Result<Self, Error> {
+    pub fn new(clock: &Clock, retained: u32, pages: u64, reserve: u64) -> Result<Self, Error> {
         let window = clock.window();
         let length = window.generation(retained) as i64;
         if matches!(window, Window::Time { .. }) && length.saturating_mul(pages as i64) < 2 {
@@ -88,7 +89,7 @@ impl SharedClock {
             length,
             pages: pages as i64,
             max_ahead: clock.max_ahead(),
-            lease,
+            reserve,
             taken: CachePadded(AtomicU64::new(clock.inserted())),
             stripes: Box::new([const { CachePadded(AtomicU64::new(0)) }; STRIPES]),
             step: CachePadded(AtomicI64::new(step)),
@@ -103,7 +104,7 @@ impl SharedClock {
 
     /// Returns the greatest number of insertions by which the clock may be ahead of those that have returned.
     pub fn most_ahead(&self) -> u64 {
-        most_ahead(self.lease)
+        most_ahead(self.reserve)
     }
 
     /// Returns the insertions that threads have taken: those so far, and those by which the clock is ahead.
@@ -147,8 +148,8 @@ impl SharedClock {
         // A load and a store, since no other thread has this stripe: an atomic operation costs 5 ns.
         match stripe.0.load(Relaxed) {
             0 => {
-                self.taken.0.fetch_add(self.lease, AcqRel);
-                stripe.0.store(self.lease - 1, Relaxed);
+                self.taken.0.fetch_add(self.reserve, AcqRel);
+                stripe.0.store(self.reserve - 1, Relaxed);
             }
             left => stripe.0.store(left - 1, Relaxed),
         }
@@ -157,17 +158,17 @@ impl SharedClock {
     /// Advances to the moment of an insertion. Returns when it takes effect: a late one at the moment of the latest
     /// step.
     #[inline(always)]
-    pub fn advance(&self, moment: i64, refusing: bool) -> Result<i64, Error> {
+    pub fn advance(&self, moment: i64, rejecting: bool) -> Result<i64, Error> {
         let step = self.step.0.load(SeqCst);
         if step != NO_STEP && moment < self.begin_of(step.saturating_add(1)) {
             return Ok(moment.max(self.begin_of(step)));
         }
-        self.advance_step(moment, refusing)
+        self.advance_step(moment, rejecting)
     }
 
     #[cold]
-    fn advance_step(&self, moment: i64, refusing: bool) -> Result<i64, Error> {
-        if refusing {
+    fn advance_step(&self, moment: i64, rejecting: bool) -> Result<i64, Error> {
+        if rejecting {
             self.check(Moments::At(moment))?;
         }
         let own = moment.div_euclid(self.length);
@@ -182,7 +183,7 @@ impl SharedClock {
 
     /// Returns the error of a call that passes a time to a window of insertions.
     #[cold]
-    pub fn refuse_times(&self) -> Error {
+    pub fn no_times(&self) -> Error {
         match self.to_core(|_| false).check(Moments::At(0), false) {
             Err(error) => error,
             Ok(()) => Error::value("at is for windows of time"),
@@ -217,7 +218,7 @@ impl SharedClock {
 
     /// Returns the error of a time that lies further back than the lateness.
     #[cold]
-    pub fn refuse_late(&self, _: TooLate, moment: i64) -> Error {
+    pub fn too_late(&self, _: TooLate, moment: i64) -> Error {
         match self.to_core(|_| false).check(Moments::At(moment), false) {
             Err(error) => error,
             Ok(()) => Error::value("at lies before the latest time seen by more than the lateness"),
@@ -276,7 +277,7 @@ impl Call<'_> {
 }
 
 impl Timing for Call<'_> {
-    type Refusal = TooLate;
+    type Rejection = TooLate;
 
     #[inline(always)]
     fn end_of(&self, rotation: i64) -> i64 {

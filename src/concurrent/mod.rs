@@ -38,16 +38,16 @@ impl SharedFilter {
         max_ahead: Option<u64>,
         seed: Seed,
     ) -> Result<Self, Error> {
-        let (lease, planned) = match window.check()? {
+        let (reserve, planned) = match window.check()? {
             Window::Count { insertions } => {
-                let lease = clock::lease(insertions);
-                (lease, Window::Count { insertions: insertions + clock::most_ahead(lease) })
+                let reserve = clock::reserve(insertions);
+                (reserve, Window::Count { insertions: insertions + clock::most_ahead(reserve) })
             }
-            timed => (clock::LONGEST_LEASE, timed),
+            timed => (clock::MAX_RESERVE, timed),
         };
         let shape = line::choose_for_threads(planned, budget, slack)?;
         let clock = Clock::new(planned, shape.retained()).with_max_ahead(max_ahead);
-        let clock = SharedClock::new(&clock, shape.retained(), shape.pages, lease)?;
+        let clock = SharedClock::new(&clock, shape.retained(), shape.pages, reserve)?;
         Ok(Self { shape, seed, clock, cells: cells_of(&shape, None)? })
     }
 
@@ -69,8 +69,8 @@ impl SharedFilter {
         };
         let words = filter.engine().words().as_slice();
         let cells = cells_of(&shape, step.map(|step| (words, step)))?;
-        let lease = if let Window::Count { .. } = clock.window() { 1 } else { clock::LONGEST_LEASE };
-        let clock = SharedClock::new(&clock, shape.retained(), shape.pages, lease)?;
+        let reserve = if let Window::Count { .. } = clock.window() { 1 } else { clock::MAX_RESERVE };
+        let clock = SharedClock::new(&clock, shape.retained(), shape.pages, reserve)?;
         Ok(Self { shape, seed: filter.seed(), clock, cells })
     }
 
@@ -98,28 +98,28 @@ impl SharedFilter {
     #[inline]
     pub fn insert(&self, hash: u64, at: At) -> Result<(), Error> {
         let moment = self.moment_to_write(at)?;
-        self.cells.insert(&self.clock, hash, moment).map_err(|late| self.clock.refuse_late(late, moment.given))
+        self.cells.insert(&self.clock, hash, moment).map_err(|late| self.clock.too_late(late, moment.given))
     }
 
     /// Returns whether a key is there.
     #[inline]
     pub fn contains(&self, hash: u64, at: At) -> Result<bool, Error> {
         let Some(moment) = self.moment_to_read(at)? else { return Ok(false) };
-        self.cells.contains(&self.clock, hash, moment).map_err(|late| self.clock.refuse_late(late, moment.given))
+        self.cells.contains(&self.clock, hash, moment).map_err(|late| self.clock.too_late(late, moment.given))
     }
 
     /// Returns whether a key was there, and inserts it if not.
     #[inline]
     pub fn seen(&self, hash: u64, at: At) -> Result<bool, Error> {
         let moment = self.moment_to_write(at)?;
-        self.cells.seen(&self.clock, hash, moment).map_err(|late| self.clock.refuse_late(late, moment.given))
+        self.cells.seen(&self.clock, hash, moment).map_err(|late| self.clock.too_late(late, moment.given))
     }
 
     /// Writes which keys were there, in order, and inserts those that were not.
     pub fn duplicated(&self, hashes: &[u64], seen: &mut [bool]) -> Result<(), Error> {
         let moment = self.moment_to_write(At::Now)?;
         self.each(hashes, seen, |_, hash| {
-            self.cells.seen(&self.clock, hash, moment).map_err(|late| self.clock.refuse_late(late, moment.given))
+            self.cells.seen(&self.clock, hash, moment).map_err(|late| self.clock.too_late(late, moment.given))
         })
     }
 
@@ -132,7 +132,7 @@ impl SharedFilter {
             return Err(Error::value(format!("at must have a time for each of the {keys} keys, got {times}")));
         }
         match self.clock.window() {
-            Window::Count { .. } => return Err(self.clock.refuse_times()),
+            Window::Count { .. } => return Err(self.clock.no_times()),
             Window::Time { .. } => self.clock.check(Moments::of(moments))?,
         }
         self.each(hashes, seen, |i, hash| self.seen(hash, At::Moment(moments[i])))
@@ -160,7 +160,7 @@ impl SharedFilter {
     fn moment_to_write(&self, at: At) -> Result<Moment, Error> {
         match (self.clock.window(), at) {
             (Window::Count { .. }, At::Now) => Ok(UNTIMED),
-            (Window::Count { .. }, At::Moment(_)) => Err(self.clock.refuse_times()),
+            (Window::Count { .. }, At::Moment(_)) => Err(self.clock.no_times()),
             (Window::Time { .. }, At::Now) => {
                 Ok(Moment { now: self.clock.advance(self.clock.now_to_write(), false)?, given: NEVER_LATE })
             }
@@ -173,7 +173,7 @@ impl SharedFilter {
     fn moment_to_read(&self, at: At) -> Result<Option<Moment>, Error> {
         let (moment, given) = match (self.clock.window(), at) {
             (Window::Count { .. }, At::Now) => return Ok(Some(UNTIMED)),
-            (Window::Count { .. }, At::Moment(_)) => return Err(self.clock.refuse_times()),
+            (Window::Count { .. }, At::Moment(_)) => return Err(self.clock.no_times()),
             (Window::Time { .. }, At::Now) => (self.clock.now_to_read(), NEVER_LATE),
             (Window::Time { .. }, At::Moment(given)) => (given, given),
         };

@@ -71,8 +71,8 @@ type Loaded<const LINES: usize> = [[u64; WORDS]; LINES];
 
 /// When a page rotates, as one call sees it. Methods may read a clock that goes on between two calls.
 pub trait Timing {
-    /// Why a call is refused.
-    type Refusal;
+    /// Why a call is rejected.
+    type Rejection;
 
     /// Returns the end of a rotation of the page, for [`is_due`](Self::is_due).
     fn end_of(&self, rotation: i64) -> i64;
@@ -87,7 +87,7 @@ pub trait Timing {
     fn rotation_to_read(&self) -> i64;
 
     /// Rejects a call that came too late, because what it loaded may lack keys of the window.
-    fn admit(&self) -> Result<(), Self::Refusal>;
+    fn admit(&self) -> Result<(), Self::Rejection>;
 }
 
 /// A page: its state and its lines of `LANES` lanes each. An insertion writes `k` of the lanes.
@@ -111,7 +111,7 @@ impl<const LANES: usize> Page<'_, LANES> {
         &self,
         probe: &Probe<LINES>,
         timing: &T,
-    ) -> Result<bool, T::Refusal> {
+    ) -> Result<bool, T::Rejection> {
         let rotation = self.rotation();
         let complete = Self::complete(probe, &self.load(probe), rotation);
         let due = timing.is_due(timing.end_of(rotation));
@@ -122,7 +122,7 @@ impl<const LANES: usize> Page<'_, LANES> {
 
     /// Returns whether the page held a key; inserts it if not. Of threads racing with a key exactly one gets `false`.
     #[inline(always)]
-    pub fn seen<const LINES: usize, T: Timing>(&self, probe: &Probe<LINES>, timing: &T) -> Result<bool, T::Refusal> {
+    pub fn seen<const LINES: usize, T: Timing>(&self, probe: &Probe<LINES>, timing: &T) -> Result<bool, T::Rejection> {
         let rotation = self.rotation();
         let loaded = self.load(probe);
         let complete = Self::complete(probe, &loaded, rotation);
@@ -153,7 +153,7 @@ impl<const LANES: usize> Page<'_, LANES> {
         mut decided_until: i64,
     ) -> bool {
         loop {
-            let rotation = self.settle(timing);
+            let rotation = self.wait_for_rotation(timing);
             let loaded = self.load(probe);
             let complete = Self::complete(probe, &loaded, rotation);
             if decided_until == NEVER && self.holds(Self::counted(complete, rotation, timing)) {
@@ -170,10 +170,10 @@ impl<const LANES: usize> Page<'_, LANES> {
 
     /// Inserts a key, whether the page holds it or not.
     #[inline(always)]
-    pub fn insert<const LINES: usize, T: Timing>(&self, probe: &Probe<LINES>, timing: &T) -> Result<(), T::Refusal> {
+    pub fn insert<const LINES: usize, T: Timing>(&self, probe: &Probe<LINES>, timing: &T) -> Result<(), T::Rejection> {
         timing.admit()?;
         loop {
-            let rotation = self.settle(timing);
+            let rotation = self.wait_for_rotation(timing);
             self.write(probe, &self.load(probe), rotation, self.k);
             if self.is_open(rotation, timing.end_of(rotation), timing) {
                 return Ok(());
@@ -301,7 +301,7 @@ impl<const LANES: usize> Page<'_, LANES> {
 
     /// Returns the rotation for an insertion, when no thread rotates the page.
     #[inline(always)]
-    fn settle(&self, timing: &impl Timing) -> i64 {
+    fn wait_for_rotation(&self, timing: &impl Timing) -> i64 {
         let mut spins = 0;
         loop {
             let state = self.state.0.load(SeqCst);

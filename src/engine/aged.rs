@@ -31,10 +31,10 @@ impl<L: Occupancy> Aged<L> {
         Box::new(Self { layout, words, clock })
     }
 
-    /// Processes keys in pieces, and resizes the cells after each piece if need be. Queries the keys as `refresh`
-    /// demands, or only inserts them. Only the number of earlier keys decides where pieces end, so batches return what
+    /// Processes keys in parts, and resizes the cells after each part if need be. Queries the keys as `refresh`
+    /// demands, or only inserts them. Only the number of earlier keys decides where parts end, so batches return what
     /// their keys return in single calls.
-    fn in_pieces(
+    fn in_parts(
         &mut self,
         hashes: &[u64],
         at: Moments<'_>,
@@ -46,11 +46,11 @@ impl<L: Occupancy> Aged<L> {
             let (before, interval) =
                 (self.clock.inserted(), self.layout.abilities().resize.map_or(u64::MAX, Resize::resize_interval));
             let room = usize::try_from(interval - before % interval).unwrap_or(usize::MAX);
-            let piece = start..hashes.len().min(start.saturating_add(room));
-            let (keys, at) = (SelectedHashes::all(&hashes[piece.clone()]), at.slice(piece.clone()));
+            let part = start..hashes.len().min(start.saturating_add(room));
+            let (keys, at) = (SelectedHashes::all(&hashes[part.clone()]), at.slice(part.clone()));
             let words = self.words.to_mut()?;
             let mut cells = AgedMut { layout: self.layout, words, clock: &mut self.clock, live: None };
-            let seen = if refresh.is_some() { &mut seen[piece.clone()] } else { &mut [] };
+            let seen = if refresh.is_some() { &mut seen[part.clone()] } else { &mut [] };
             cells.process(keys, at, refresh, seen);
             let after = self.clock.inserted();
             if after > before
@@ -60,7 +60,7 @@ impl<L: Occupancy> Aged<L> {
             {
                 (self.layout, self.words) = resized;
             }
-            start = piece.end;
+            start = part.end;
         }
         Ok(())
     }
@@ -89,7 +89,7 @@ impl<L: Occupancy> Aged<L> {
     fn catch_up_with_others(&mut self) -> Result<(), Error> {
         let Some(live) = self.words.live() else { return Ok(()) };
         let record = live.read();
-        self.take_up(record)?;
+        self.restore(record)?;
         if record[RECORD - 1] > 0 {
             let (words, live) = self.words.to_mut_live()?;
             age(self.layout, words, self.clock.generation(), record[RECORD - 1]);
@@ -115,9 +115,9 @@ impl<L: Occupancy> Engine for Aged<L> {
         self.catch_up()?;
         self.clock.check(at, true)?;
         if self.layout.abilities().resize.is_some() {
-            return self.in_pieces(hashes, at, None, &mut []);
+            return self.in_parts(hashes, at, None, &mut []);
         }
-        // The layout is copied last: within a `Result` it is packed in pieces that wait for each other, and the
+        // The layout is copied last: within a `Result` it is packed in several steps that wait for each other, and the
         // insertion of a single key took a fifth longer.
         let (words, live) = self.words.to_mut_live()?;
         AgedMut { layout: self.layout, words, clock: &mut self.clock, live }.insert(SelectedHashes::all(hashes), at);
@@ -148,7 +148,7 @@ impl<L: Occupancy> Engine for Aged<L> {
         self.catch_up()?;
         self.clock.check(at, true)?;
         if self.layout.abilities().resize.is_some() {
-            return self.in_pieces(hashes, at, Some(refresh), seen);
+            return self.in_parts(hashes, at, Some(refresh), seen);
         }
         let (words, live) = self.words.to_mut_live()?;
         let mut cells = AgedMut { layout: self.layout, words, clock: &mut self.clock, live };
@@ -243,7 +243,7 @@ impl<L: Occupancy> Engine for Aged<L> {
         if self.words.live().is_some() { self.catch_up_with_others() } else { Ok(()) }
     }
 
-    fn take_up(&mut self, [record @ .., pending_rotations]: [u64; RECORD]) -> Result<(), Error> {
+    fn restore(&mut self, [record @ .., pending_rotations]: [u64; RECORD]) -> Result<(), Error> {
         let clock = self.clock.with_record(record);
         if !clock.is_sound() {
             return Err(Error::format("the clock is damaged"));

@@ -134,7 +134,7 @@ pub trait Engine: EvidenceSource + Any + Send + Sync {
     /// Sets the clock to a record from a file that processes share. Words in memory of their own then open the
     /// generations that the record leaves unopened; words in the file wait for [`catch_up`](Self::catch_up), since only
     /// a process that has the lock may write to them.
-    fn take_up(&mut self, record: [u64; RECORD]) -> Result<(), Error> {
+    fn restore(&mut self, record: [u64; RECORD]) -> Result<(), Error> {
         let _ = record;
         Err(Error::format("filters of this family cannot be shared by processes"))
     }

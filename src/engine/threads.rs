@@ -66,12 +66,12 @@ struct Buffers {
 
 /// Number of pieces of a thread that are under way at once: one is being scattered, the keys of another are being
 /// processed, and the answers of a third come back.
-const UNDER_WAY: usize = 3;
+const PIECES_IN_FLIGHT: usize = 3;
 
 impl Buffers {
     fn new(partitions: usize) -> Result<Self, Error> {
         let piece = || Partitioned::with_partitions(partitions);
-        let free = iter::repeat_with(piece).take(UNDER_WAY * partitions).collect::<Result<_, _>>()?;
+        let free = iter::repeat_with(piece).take(PIECES_IN_FLIGHT * partitions).collect::<Result<_, _>>()?;
         Ok(Self { hashes: fallible::zeroed(BLOCK)?, free })
     }
 }

@@ -254,7 +254,7 @@ impl<L: StampLine> Stamped<L> {
             let stamp = now(latest, i);
             let later = latest.max(stamp);
             let [stamp, lately, alive] = [stamp, lately(window, stamp), alive(window, later)].map(L::Stamp::of);
-            seen[i] = keys.unlike != Some(hash) && table.see(Key { hash, stamp, lately, alive, renewed });
+            seen[i] = keys.unlike != Some(hash) && table.seen(Key { hash, stamp, lately, alive, renewed });
             latest = if counts(seen[i]) { later } else { latest };
         };
         in_flight(keys.hashes, keys.run, |hash| homes.prefetch(hash), see);

@@ -91,7 +91,7 @@ impl<L: StampLine> Stamped<L> {
                 }
                 before = key;
                 let stamp = L::Stamp::of(key);
-                table.see(Key { hash, stamp, lately: L::Stamp::of(1), alive: L::Stamp::of(alive), renewed: true });
+                table.seen(Key { hash, stamp, lately: L::Stamp::of(1), alive: L::Stamp::of(alive), renewed: true });
             }
         }
         Ok(())

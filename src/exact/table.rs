@@ -20,7 +20,7 @@ const WORDS: usize = 8;
 /// Number of lines of a new table that grows as keys arrive.
 const FEWEST: usize = 256;
 /// Number of keys up to which a sparse table still fits the caches.
-const FEW: u64 = 1 << 17;
+const MAX_CACHED_KEYS: u64 = 1 << 17;
 
 /// A key to look up and insert. No stamp is 0.
 #[derive(Clone, Copy)]
@@ -49,7 +49,7 @@ impl<L: StampLine> StampTable<L> {
     /// its home full, at five keys to a line. For few keys two thirds stay free, and one in fifty does. Pages of memory
     /// that no key reaches are not used.
     pub fn of(alive: u64) -> Result<Self, Error> {
-        let places = if alive <= FEW { 3 * alive } else { alive.saturating_mul(2) };
+        let places = if alive <= MAX_CACHED_KEYS { 3 * alive } else { alive.saturating_mul(2) };
         Self::of_lines((places / L::KEYS as u64).saturating_add(2), None)
     }
 
@@ -86,7 +86,7 @@ impl<L: StampLine> StampTable<L> {
         let mut more = Self::of_lines(2 * self.lines() as u64, Some(0))?;
         let mut open = more.open()?;
         for (hash, stamp) in self.entries().filter(|&(_, stamp)| stamp >= alive) {
-            open.see(Key { hash, stamp, lately: L::Stamp::of(1), alive, renewed: true });
+            open.seen(Key { hash, stamp, lately: L::Stamp::of(1), alive, renewed: true });
         }
         *self = more;
         Ok(())
@@ -161,12 +161,12 @@ impl<L: StampLine> Open<'_, L> {
     /// Returns whether a key was seen within the window, and stamps it. A later stamp stays, and so does that of a key
     /// that was seen and is not `renewed`. There must be [room](StampTable::room).
     #[inline(always)]
-    pub fn see(&mut self, key: Key<L::Stamp>) -> bool {
+    pub fn seen(&mut self, key: Key<L::Stamp>) -> bool {
         let home = home(key.hash, self.lines.len());
         let line = &self.lines[home];
         let (own, free) = (line.places_of(key.hash), line.places_before(key.alive));
         if own | free == 0 || own == 0 && line.passed() >= key.alive {
-            return self.see_further(key);
+            return self.seen_beyond_home(key);
         }
         let place = if own == 0 { free } else { own };
         self.stamp(key, home, place, own != 0)
@@ -175,7 +175,7 @@ impl<L: StampLine> Open<'_, L> {
     /// Looks up and stamps a key that is not in its home line, which may be full.
     #[cold]
     #[inline(never)]
-    fn see_further(&mut self, key: Key<L::Stamp>) -> bool {
+    fn seen_beyond_home(&mut self, key: Key<L::Stamp>) -> bool {
         let first = home(key.hash, self.lines.len());
         let (mut at, mut found, mut room) = (first, None, None);
         while found.is_none() {

@@ -105,10 +105,10 @@ pub fn compare(window: Window, request: &Request, prefer: Option<Prefer>) -> Res
         if std::ptr::eq(variant, best.variant) {
             return Ok(best.clone());
         }
-        if let Some(reason) = variant.refusal(window, request) {
+        if let Some(reason) = variant.rejection(window, request) {
             return Err(Error::value(reason));
         }
-        let little = least.and_then(|slack| plan_little(variant, window, request, slack).ok());
+        let little = least.and_then(|slack| plan_with_little_slack(variant, window, request, slack).ok());
         little.map_or_else(|| plan(variant, window, request), Ok)
     };
     let rows =
@@ -131,7 +131,7 @@ fn check(window: Window, request: &Request) -> Result<(), Error> {
 }
 
 fn take(window: Window, request: &Request, prefer: Option<Prefer>) -> Result<Choice, Error> {
-    let suited = |variant: &&'static Variant| variant.options.listed && variant.refusal(window, request).is_none();
+    let suited = |variant: &&'static Variant| variant.options.listed && variant.rejection(window, request).is_none();
     let suited: Vec<&'static Variant> = VARIANTS.iter().filter(suited).collect();
     let by_default = prefer.is_none() && request.slack.is_none();
     if by_default
@@ -174,12 +174,17 @@ fn with_slack(suited: &[&'static Variant], window: Window, request: &Request, sl
         LittleSlack::OfTime => timed,
         LittleSlack::Always => true,
     });
-    let choices = little.filter_map(|variant| plan_little(variant, window, request, slack).ok());
+    let choices = little.filter_map(|variant| plan_with_little_slack(variant, window, request, slack).ok());
     least(choices, |choice| choice.size(window, request))
 }
 
 /// Plans a variant with a default slack; an error if it cannot keep that, or if it costs too much.
-fn plan_little(variant: &'static Variant, window: Window, request: &Request, slack: u64) -> Result<Choice, Error> {
+fn plan_with_little_slack(
+    variant: &'static Variant,
+    window: Window,
+    request: &Request,
+    slack: u64,
+) -> Result<Choice, Error> {
     let choice = plan(variant, window, &Request { slack: Some(slack), ..*request })?;
     let keys = request.distinct.unwrap_or(window.capacity());
     let costs_too_much = match request.budget {

@@ -92,11 +92,11 @@ impl AnyFilter {
         let Some(live) = self.engine.words().live() else { return Ok(Some(self.clone())) };
         let (number, record) = live.read_numbered();
         let words = self.engine.words().own()?;
-        if !live.is_still(number) {
+        if !live.is_unchanged(number) {
             return Ok(None);
         }
         let mut engine = self.family().engine(&*self.shape, self.engine.clock(), self.seed, words)?;
-        engine.take_up(record)?;
+        engine.restore(record)?;
         Ok(Some(Self { shape: self.shape.clone(), seed: self.seed, engine }))
     }
 

@@ -135,7 +135,7 @@ impl Variant {
     }
 
     /// Returns why this variant cannot meet a request whatever its size; `None` if it may.
-    pub fn refusal(&self, window: Window, request: &Request) -> Option<&'static str> {
+    pub fn rejection(&self, window: Window, request: &Request) -> Option<&'static str> {
         let (row, options, timed) = (self.family, self.options, matches!(window, Window::Time { .. }));
         let unsuited = match (row.windows, timed) {
             (Windows::Insertions, true) => Some("windows of insertions only"),

@@ -25,7 +25,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::SaveError;
 use super::preamble::fill;
 use crate::Error;
-use crate::clock::{DAY, MOST_INSERTED, Window};
+use crate::clock::{DAY, MAX_INSERTED, Window};
 use crate::exact::{Exact, Record};
 use crate::key::Seed;
 use crate::memory::fallible;
@@ -39,7 +39,7 @@ const WORDS: usize = 16;
 /// Number of bytes before the cells.
 const BEFORE: usize = HEADER + 8 * WORDS;
 /// Number of keys read at a time, so that memory follows the bytes there are, not the number in the header.
-const PIECE: u64 = 1 << 16;
+const KEYS_AT_ONCE: u64 = 1 << 16;
 
 /// An exact window with the settings that its owner stores beside it.
 #[derive(Clone)]
@@ -110,7 +110,7 @@ pub fn read(source: &mut impl Read) -> Result<Saved, SaveError> {
     let mut cells: Vec<[u64; 2]> = Vec::new();
     let keys = word(32) / 16;
     while (cells.len() as u64) < keys {
-        let more = (keys - cells.len() as u64).min(PIECE) as usize;
+        let more = (keys - cells.len() as u64).min(KEYS_AT_ONCE) as usize;
         let start = cells.len();
         fallible::resize(&mut cells, start + more)?;
         fill(source, bytemuck::cast_slice_mut(&mut cells[start..]))?;
@@ -131,7 +131,7 @@ fn saved(parameters: [u64; WORDS], cells: Vec<[u64; 2]>, seed: Seed) -> Result<S
         1 => Window::Time { span: window, lateness, capacity: 1 },
         _ => return Err(Error::format("the parameters are damaged")),
     };
-    if inserted > MOST_INSERTED || timed > unit || by_system > unit || distinct > 1 {
+    if inserted > MAX_INSERTED || timed > unit || by_system > unit || distinct > 1 {
         return Err(Error::format("the parameters are damaged"));
     }
     let latest = (timed == 1).then_some(latest as i64);

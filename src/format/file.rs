@@ -18,7 +18,7 @@ use crate::memory::Words;
 use crate::memory::mapped::{LIVE, Mapped, RECORD, TAIL, is_torn, place_of_record};
 
 /// Number of bytes written between two checks for signals: a third of a second.
-const PIECE: usize = 64 << 20;
+const CHECK_INTERVAL: usize = 64 << 20;
 
 /// Number of attempts to read a file that processes share without its lock, before the lock is taken.
 const ATTEMPTS: usize = 4;
@@ -28,12 +28,16 @@ const ATTEMPTS: usize = 4;
 /// A replaced file keeps its mode and, where that is allowed, its owner. A new file of a filter with a secret can be
 /// read by its owner alone. Anything but a regular file is rejected.
 pub fn save(filter: &AnyFilter, path: &Path) -> Result<(), SaveError> {
-    save_in_pieces(filter, path, || Ok(()))
+    save_interruptibly(filter, path, || Ok(()))
 }
 
-/// Writes a filter like [`save`], and calls `look` between pieces; the first error of `look` ends the call.
-pub fn save_in_pieces(filter: &AnyFilter, path: &Path, look: impl FnMut() -> IoResult<()>) -> Result<(), SaveError> {
-    save_as([preamble(filter), Vec::new()], filter, path, Purpose::Save, look)
+/// Writes a filter like [`save`], and calls `check` every 64 MiB; the first error of `check` ends the call.
+pub fn save_interruptibly(
+    filter: &AnyFilter,
+    path: &Path,
+    check: impl FnMut() -> IoResult<()>,
+) -> Result<(), SaveError> {
+    save_as([preamble(filter), Vec::new()], filter, path, Purpose::Save, check)
 }
 
 /// Writes a filter to a file that processes [share](crate::shared). Users without the right to write to it cannot read
@@ -48,7 +52,7 @@ fn save_as(
     filter: &AnyFilter,
     path: &Path,
     purpose: Purpose,
-    mut look: impl FnMut() -> IoResult<()>,
+    mut check: impl FnMut() -> IoResult<()>,
 ) -> Result<(), SaveError> {
     let secret = matches!(filter.seed(), Seed::Secret(_));
     replace::file(path, secret, purpose, |file| {
@@ -56,16 +60,16 @@ fn save_as(
             replace::for_writers_alone(file)?;
         }
         file.write_all(&first)?;
-        for piece in filter.engine().words().as_ref().chunks(PIECE) {
-            look()?;
-            file.write_all(piece)?;
-            if piece.len() == PIECE {
-                // Synced piece by piece, since one sync at the end could not be interrupted.
+        for part in filter.engine().words().as_ref().chunks(CHECK_INTERVAL) {
+            check()?;
+            file.write_all(part)?;
+            if part.len() == CHECK_INTERVAL {
+                // Synced part by part, since one sync at the end could not be interrupted.
                 file.sync_data()?;
             }
         }
         file.write_all(&last)?;
-        look()
+        check()
     })?;
     Ok(())
 }
@@ -95,14 +99,14 @@ pub fn open(path: &Path) -> Result<AnyFilter, SaveError> {
     open_within(path, TIMEOUT, &mut || Ok(()))
 }
 
-/// Reads a filter like [`open`]. Waits for processes that write to the file for at most `timeout`, and calls `look`
+/// Reads a filter like [`open`]. Waits for processes that write to the file for at most `timeout`, and calls `check`
 /// meanwhile.
 ///
 /// The file is read again if its clock has changed meanwhile. The lock is taken only if that happens repeatedly.
 pub fn open_within(
     path: &Path,
     timeout: Duration,
-    look: &mut dyn FnMut() -> IoResult<()>,
+    check: &mut dyn FnMut() -> IoResult<()>,
 ) -> Result<AnyFilter, SaveError> {
     let mut file = regular(path)?;
     let size = file.metadata()?.len();
@@ -120,7 +124,7 @@ pub fn open_within(
         }
     }
     // Closing the file releases the lock.
-    lock(&file, timeout, look)?;
+    lock(&file, timeout, check)?;
     let (_, record) = clock_in(&file, &preamble)?;
     let words = cells_in(&file, &preamble)?;
     Ok(preamble.filter(words, Some(record))?)
@@ -144,7 +148,7 @@ fn clock_in(mut file: &File, preamble: &Preamble) -> Result<(u64, [u64; RECORD])
         let mut after = [0];
         read(preamble.len, &mut after)?;
         if before == after {
-            refuse_torn(is_torn(before[0], end[0]))?;
+            reject_torn(is_torn(before[0], end[0]))?;
             return Ok((before[0], std::array::from_fn(|word| live[place_of_record(before[0])][word])));
         }
     }
@@ -156,7 +160,7 @@ fn cells_in(mut file: &File, preamble: &Preamble) -> Result<Words, SaveError> {
     preamble.words(&mut file)
 }
 
-fn refuse_torn(torn: bool) -> Result<(), Error> {
+fn reject_torn(torn: bool) -> Result<(), Error> {
     match torn {
         false => Ok(()),
         true => Err(Error::format(
@@ -172,7 +176,7 @@ pub(crate) fn open_shared(file: &File) -> Result<Option<AnyFilter>, SaveError> {
     let preamble = Preamble::read(&mut &*file, Some(file.metadata()?.len()))?;
     let Some(tail) = preamble.tail else { return Ok(None) };
     let mapped = Mapped::new(file, preamble.len, tail)?;
-    refuse_torn(mapped.live().is_torn())?;
+    reject_torn(mapped.live().is_torn())?;
     let record = mapped.live().read();
     Ok(Some(preamble.filter(Words::in_file(mapped), Some(record))?))
 }

@@ -6,7 +6,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::SaveError;
 use crate::Error;
-use crate::clock::{Clock, DAY, MOST_INSERTED, Window};
+use crate::clock::{Clock, DAY, MAX_INSERTED, Window};
 use crate::filter::{AnyFilter, Family};
 use crate::key::Seed;
 use crate::memory::Words;
@@ -17,10 +17,10 @@ const VERSION: u16 = 1;
 /// The version of files that processes share.
 const SHARED: u16 = 3;
 /// The version of files that processes share and that have no tail; it is read and never written.
-const SHARED_TAILLESS: u16 = 2;
+const SHARED_WITHOUT_TAIL: u16 = 2;
 const HEADER: usize = 64;
 /// Greatest number of bytes of parameters that a filter has; a longer block belongs to another version.
-const MOST_PARAMETERS: u64 = 64 * 16;
+const MAX_PARAMETERS: u64 = 64 * 16;
 
 /// Returns header and parameters of a filter: the whole saved form except the cells.
 pub fn preamble(filter: &AnyFilter) -> Vec<u8> {
@@ -101,14 +101,14 @@ impl Preamble {
         let tail = match half(8) {
             VERSION => None,
             SHARED => Some(TAIL),
-            SHARED_TAILLESS => Some(0),
+            SHARED_WITHOUT_TAIL => Some(0),
             version => {
                 let message = format!("saved in format {version}, but this version reads {VERSION} to {SHARED}");
                 return Err(Error::format(message).into());
             }
         };
         let (length, cells) = (word(24), word(32));
-        if length > MOST_PARAMETERS || length % 64 != 0 || cells % 8 != 0 {
+        if length > MAX_PARAMETERS || length % 64 != 0 || cells % 8 != 0 {
             return Err(Error::format("the header is damaged").into());
         }
         let others = HEADER as u64 + length + tail.map_or(0, |tail| 8 * (LIVE + tail) as u64);
@@ -164,7 +164,7 @@ impl Preamble {
             1 => Window::Time { span: window, lateness, capacity },
             _ => return Err(damaged()),
         };
-        if inserted > MOST_INSERTED || timed > unit {
+        if inserted > MAX_INSERTED || timed > unit {
             return Err(damaged());
         }
         let window = window.check().map_err(|error| Error::format(error.to_string()))?;
@@ -184,7 +184,7 @@ impl Preamble {
             filter.engine().verify()?;
         }
         if let Some(record) = record {
-            filter.engine_mut().take_up(record)?;
+            filter.engine_mut().restore(record)?;
         }
         Ok(filter)
     }

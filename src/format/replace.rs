@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use tempfile::{Builder, TempPath};
 
 /// Number of links to follow before they count as a circle, as in Linux.
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 
 /// What a file is replaced for.
 #[derive(Clone, Copy, PartialEq)]
@@ -64,7 +64,7 @@ pub fn file(path: &Path, secret: bool, purpose: Purpose, write: impl FnOnce(&mut
 /// Returns the path that links lead to.
 fn followed(path: &Path) -> Result<PathBuf> {
     let mut path = path.to_owned();
-    for _ in 0..MOST_LINKS {
+    for _ in 0..MAX_LINKS {
         match path.read_link() {
             Ok(target) => path = path.parent().unwrap_or(Path::new("")).join(target),
             // The path is no link, or nothing is there.

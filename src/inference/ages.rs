@@ -28,23 +28,23 @@ impl Hazard {
         self.rate == 0.0
     }
 
-    /// Returns the chance that a stretch of `length` insertions, or seconds, contains the key.
+    /// Returns the chance that a span of `length` insertions, or seconds, contains the key.
     pub fn within(self, length: f64) -> f64 {
         if self.rate == 0.0 || length <= 0.0 { 0.0 } else { -(-self.rate * length).exp_m1() }
     }
 
-    /// Returns the logarithm of the chance that a stretch of this length does not contain the key.
+    /// Returns the logarithm of the chance that a span of this length does not contain the key.
     pub(super) fn log_survival(self, length: f64) -> f64 {
         // Bounded, so that a length of 0 gives 0, not infinity times 0: a key this frequent has come.
         -self.rate.min(1e3) * length
     }
 
-    /// Returns the odds that a stretch of this length contains the key.
+    /// Returns the odds that a span of this length contains the key.
     pub fn odds(self, length: f64) -> f64 {
         if self.rate == 0.0 || length <= 0.0 { 0.0 } else { (self.rate * length).exp_m1() }
     }
 
-    /// Returns the chance that the key comes in the first `part` of a stretch, given that the stretch contains it.
+    /// Returns the chance that the key comes in the first `part` of a span, given that the span contains it.
     pub fn share(self, part: f64, length: f64) -> f64 {
         if part <= 0.0 {
             return 0.0;
@@ -60,7 +60,7 @@ impl Hazard {
         if whole < f64::MIN_POSITIVE { part / length } else { (self.within(part) / whole).min(1.0) }
     }
 
-    /// Returns the chance of the youngest age in a stretch, given that it contains the key: per second on a clock of
+    /// Returns the chance of the youngest age in a span, given that it contains the key: per second on a clock of
     /// time.
     pub fn peak(self, length: f64) -> f64 {
         let first = if self.whole { self.within(1.0) } else { self.rate };
@@ -68,7 +68,7 @@ impl Hazard {
         if whole < f64::MIN_POSITIVE { 1.0 / length } else { first / whole }
     }
 
-    /// Returns the mean age within a stretch that contains the key, counted from the young end of the stretch.
+    /// Returns the mean age within a span that contains the key, counted from the young end of the span.
     pub fn mean(self, length: f64) -> f64 {
         if self.whole {
             // A whole age is the exponential one rounded down; the fraction cut off is independent of the rest.
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_whole_age_is_what_its_terms_sum_to() {
+    fn an_age_is_the_sum_of_its_terms() {
         for p in [1e-9, 1e-4, 0.01, 0.3, 0.9, 1.0f64] {
             let hazard = Hazard::per_insertion(p);
             for length in [1u32, 2, 7, 1000] {

@@ -59,6 +59,6 @@ impl Likelihood for BufferLikelihood {
             return Some(PosteriorCurve::unknown(self.kept, age));
         }
         let last = evidence.as_number() as f64;
-        PosteriorCurve::of_stretch((last, last + 1.0), 1.0, self.explains(last), last + 1.0, age)
+        PosteriorCurve::of_span((last, last + 1.0), 1.0, self.explains(last), last + 1.0, age)
     }
 }

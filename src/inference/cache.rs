@@ -15,7 +15,7 @@ use crate::memory::fallible;
 
 /// Least number of entries, as a power of 2. Larger tables have as many entries as the batch has keys, because a few
 /// keys should not pay for zeroing a whole table.
-const LEAST_LOG2: u32 = 6;
+const MIN_LOG2: u32 = 6;
 /// Greatest number of entries for a shared prior: entries in use stay in the cache, and a larger table loses fewer of
 /// them to collisions.
 const SHARED_LOG2: u32 = 14;
@@ -103,10 +103,10 @@ pub(crate) struct CacheTable<T, const WORDS: usize> {
 impl<T: Copy + Default, const WORDS: usize> CacheTable<T, WORDS> {
     /// Creates an empty table for a batch of `keys` keys, or a small one if there is no memory for a larger one.
     fn new(keys: usize, most: u32) -> Self {
-        let log2 = keys.max(1).ilog2().clamp(LEAST_LOG2, most) - 1;
+        let log2 = keys.max(1).ilog2().clamp(MIN_LOG2, most) - 1;
         let (mut entries, log2) = match fallible::with_room(1 << log2) {
             Ok(entries) => (entries, log2),
-            Err(_) => (Vec::new(), LEAST_LOG2),
+            Err(_) => (Vec::new(), MIN_LOG2),
         };
         // No age has these bits.
         entries.resize(1 << log2, [([u64::MAX; WORDS], T::default()); 2]);
@@ -115,7 +115,7 @@ impl<T: Copy + Default, const WORDS: usize> CacheTable<T, WORDS> {
 
     #[inline(always)]
     fn of(&mut self, words: [u64; WORDS], compute: impl FnOnce([u64; WORDS]) -> T) -> &T {
-        // Rotated, so that a stretch and marks, which lie at the same places of the halves, do not meet.
+        // Rotated, so that a page range and flagged lines, which lie at the same places of the halves, do not meet.
         let halves = words[0] ^ words[1].rotate_left(11);
         let mixed = words[3..]
             .iter()

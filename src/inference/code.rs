@@ -2,14 +2,14 @@
 //! comparison. A code takes 2 bytes a key, evidence 16.
 
 use super::Evidence;
-use super::line::STRETCHES;
+use super::line::PAGE_RANGES;
 
 /// A code of evidence: 14 bits, which each family assigns in its own way.
 ///
 /// | cells | bits | content |
 /// |---|---|---|
 /// | lines of 8 lanes | 0..8 | the generations that are not ruled out |
-/// | | 8..14 | the stretch of pages |
+/// | | 8..14 | the page range |
 /// | timers of few blocks | 0..8 | number of timers that show the oldest block; in two lines, 0..4 and 4..8 for each |
 /// | | 8..14 | the age of that block; all bits if the key is not there |
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -20,7 +20,7 @@ const UPPER: u32 = 8;
 
 impl Code {
     /// Number of different codes.
-    pub const KINDS: usize = (STRETCHES as usize) << UPPER;
+    pub const KINDS: usize = (PAGE_RANGES as usize) << UPPER;
     /// Greatest number of generations that a code can represent.
     pub const GENERATIONS: usize = UPPER as usize;
     /// Greatest number of blocks of timers that a code can represent.
@@ -32,15 +32,15 @@ impl Code {
         self.0.into()
     }
 
-    /// Creates the code of generations, one bit each with the newest lowest, and of a stretch.
+    /// Creates the code of generations, one bit each with the newest lowest, and of a page range.
     #[inline(always)]
-    pub fn of_generations(generations: u32, stretch: u32) -> Self {
-        Self((stretch << UPPER | generations) as u16)
+    pub fn of_generations(generations: u32, range: u32) -> Self {
+        Self((range << UPPER | generations) as u16)
     }
 
     /// Returns the evidence of generations that this code represents.
     pub fn generations(self) -> Evidence {
-        Evidence::generations((self.0 as u8).into()).in_stretch((self.0 >> UPPER).into())
+        Evidence::generations((self.0 as u8).into()).in_page_range((self.0 >> UPPER).into())
     }
 
     /// Creates the code of evidence of timers whose blocks are at most [`BLOCKS`](Self::BLOCKS).
@@ -57,6 +57,6 @@ impl Code {
         let count = |line: u32| if LINES == 1 { counts } else { counts >> (4 * line) & 15 };
         let mut of_lines = [0; LINES];
         (0..).zip(&mut of_lines).for_each(|(line, of_line)| *of_line = count(line));
-        Evidence::oldest(age, of_lines).if_there(age < Self::BLOCKS)
+        Evidence::oldest(age, of_lines).if_present(age < Self::BLOCKS)
     }
 }

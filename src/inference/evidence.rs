@@ -7,11 +7,11 @@
 /// | cannot distinguish generations | 0 | the key is there |
 /// | rings, time-limited slices | j | generation j, the newest first, is [not ruled out](super::ring::not_ruled_out) |
 /// | lines | j | the same for the key's page: fewer than 64 generations |
-/// | | 96.. | the [stretch](super::line) of pages that contains its page |
+/// | | 96.. | the [page range](super::line) that contains its page |
 /// | aged quotient | 0..32 | 1 + the epochs since the key's last occurrence, 0 if it is not there |
 /// | | 32 | whether the key may have been rejected then, and is not there |
 /// | | 33..64 | number of lines of its page that have keys without room; 0 if unknown |
-/// | | 96.. | the stretch of pages |
+/// | | 96.. | the page range |
 /// | timers | 0..8, 8..16, .. | number of timers that show the oldest block; in lines, for each line of the key |
 /// | | 32..96 | the age of that block |
 /// | | 96.. | the [part](super::timing::PartsLikelihood) that contains the key, if parts come and go |
@@ -26,7 +26,7 @@ pub struct Evidence(
     [u64; 2],
 );
 
-/// The lowest bit of a stretch or a part in the upper half.
+/// The lowest bit of a page range or a part in the upper half.
 const UPPER: u32 = 32;
 /// The lowest bit of the age of the oldest block.
 const AGE: u32 = 32;
@@ -39,8 +39,8 @@ impl Evidence {
 
     /// Creates evidence of whether the key is there.
     #[inline(always)]
-    pub fn there(there: bool) -> Self {
-        Self([there.into(), 0])
+    pub fn present(present: bool) -> Self {
+        Self([present.into(), 0])
     }
 
     /// Creates evidence of the generations that are not ruled out, one bit each with the newest lowest.
@@ -55,15 +55,15 @@ impl Evidence {
         u128::from(self.0[1]) << 64 | u128::from(self.0[0])
     }
 
-    /// Adds the stretch of pages that contains the page of the key.
+    /// Adds the page range that contains the page of the key.
     #[inline(always)]
-    pub fn in_stretch(self, stretch: u64) -> Self {
-        Self([self.0[0], stretch << UPPER | self.0[1]])
+    pub fn in_page_range(self, range: u64) -> Self {
+        Self([self.0[0], range << UPPER | self.0[1]])
     }
 
-    /// Returns the stretch of pages, and the evidence without it.
+    /// Returns the page range, and the evidence without it.
     #[inline(always)]
-    pub fn stretch(self) -> (usize, Self) {
+    pub fn page_range(self) -> (usize, Self) {
         ((self.0[1] >> UPPER) as usize, Self([self.0[0], 0]))
     }
 
@@ -76,7 +76,7 @@ impl Evidence {
 
     /// Adds the number of lines of the key's page that have keys without room.
     #[inline(always)]
-    pub fn with_marked(self, lines: Option<u32>) -> Self {
+    pub fn with_flagged(self, lines: Option<u32>) -> Self {
         Self([self.0[0] | u64::from(lines.unwrap_or(0)) << (AGE + 1), self.0[1]])
     }
 
@@ -88,7 +88,7 @@ impl Evidence {
     }
 
     /// Returns how many lines of the page have keys without room, if one of those may be this key.
-    pub fn marked(self) -> Option<u32> {
+    pub fn flagged(self) -> Option<u32> {
         Some((self.0[0] >> (AGE + 1)) as u32).filter(|&lines| lines > 0)
     }
 
@@ -100,11 +100,11 @@ impl Evidence {
         Self([age << AGE | counts, age >> (64 - AGE)])
     }
 
-    /// Returns this evidence if the key is `there`, else [`ABSENT`](Self::ABSENT). There is no branch, because none
+    /// Returns this evidence if the key is `present`, else [`ABSENT`](Self::ABSENT). There is no branch, because none
     /// could be predicted for keys that may be there.
     #[inline(always)]
-    pub fn if_there(self, there: bool) -> Self {
-        Self(self.0.map(|half| half | u64::from(!there).wrapping_neg()))
+    pub fn if_present(self, present: bool) -> Self {
+        Self(self.0.map(|half| half | u64::from(!present).wrapping_neg()))
     }
 
     /// Returns the age of the oldest timers.
@@ -122,13 +122,13 @@ impl Evidence {
     /// Adds the part of a growing timing filter that contains the timers.
     #[inline(always)]
     pub fn in_part(self, part: usize) -> Self {
-        self.in_stretch(part as u64)
+        self.in_page_range(part as u64)
     }
 
     /// Returns the part of a growing timing filter that contains the timers.
     #[inline(always)]
     pub fn part(self) -> usize {
-        self.stretch().0
+        self.page_range().0
     }
 
     /// Creates evidence of one number.

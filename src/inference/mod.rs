@@ -107,9 +107,9 @@ pub struct Question<'a> {
 }
 
 impl Question<'_> {
-    /// Returns whether keys of this stretch of [pages](mod@line) are among those in question.
-    pub fn is_about(&self, stretch: u64) -> bool {
-        self.few.is_none_or(|few| few.iter().any(|evidence| evidence.stretch().0 as u64 == stretch))
+    /// Returns whether keys of this [page range](mod@line) are among those in question.
+    pub fn includes_range(&self, range: u64) -> bool {
+        self.few.is_none_or(|few| few.iter().any(|evidence| evidence.page_range().0 as u64 == range))
     }
 }
 

@@ -34,7 +34,7 @@ impl PerKey<'_> {
             Self::All(number) => (std::slice::from_ref(number), true),
             Self::Each(all) => (*all, false),
         };
-        if Instructions::best().run(Wrong { all, most }) == 0 {
+        if Instructions::best().run(OutOfRange { all, most }) == 0 {
             return Ok(());
         }
         let wrong = |number: &f64| !(0.0..=most).contains(number);
@@ -72,12 +72,12 @@ impl PerKey<'_> {
 }
 
 /// A count of the numbers that are not from 0 to `most`: compilers vectorise it.
-struct Wrong<'a> {
+struct OutOfRange<'a> {
     all: &'a [f64],
     most: f64,
 }
 
-impl<M> Work<M> for Wrong<'_> {
+impl<M> Work<M> for OutOfRange<'_> {
     type Output = u64;
 
     #[inline(always)]

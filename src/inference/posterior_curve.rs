@@ -1,16 +1,16 @@
 //! Posteriors of many keys, each with a prior of its own, by one formula for all of them.
 //!
-//! Most evidence leaves one stretch of time in question. Either the key was inserted in it, for which its cells are e
+//! Most evidence leaves one span of time in question. Either the key was inserted in it, for which its cells are e
 //! times as likely as by chance, or it was not, and then nothing is known of the time before some age. With x the odds
-//! of the prior for the stretch, and y its chance for the window beyond that age, the key came within the window with
+//! of the prior for the span, and y its chance for the window beyond that age, the key came within the window with
 //! probability
 //!
 //! ```text
 //! (e x + y) / (1 + e x)
 //! ```
 //!
-//! or, where the window ends in the stretch and y is the chance for its part of it, y (e x + e) / (1 + e x). A younger
-//! stretch may be in question too, of odds x'. It contains the key with the chance h = e' x' / (1 + e' x'), where e'
+//! or, where the window ends in the span and y is the chance for its part of it, y (e x + e) / (1 + e x). A younger
+//! span may be in question too, of odds x'. It contains the key with the chance h = e' x' / (1 + e' x'), where e'
 //! may depend on whether the older one does, and everything above counts 1 - h times. So a few numbers describe the
 //! posterior for every prior. It takes two exponentials, or three, which are computed for several keys at once, right
 //! to 1e-10, and the same on every processor.
@@ -19,25 +19,25 @@ use crate::instructions::{Instructions, Work};
 
 /// Number of keys at a time.
 pub const KEYS: usize = 64;
-/// Number of keys with a younger stretch at a time: those of a vector.
-const FEW: usize = 8;
+/// Number of keys with a younger span at a time: those of a vector.
+const YOUNGER_KEYS: usize = 8;
 /// Greatest prior per insertion whose logarithm has a shorter series.
 const SMALL: f64 = 1.0 / 64.0;
-/// Greatest exponent: e to this, times what a stretch explains, is finite or infinite, but never NaN.
+/// Greatest exponent: e to this, times what a span explains, is finite or infinite, but never NaN.
 const MOST: f64 = 700.0;
 
 /// The posterior of a key as a function of its prior.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct PosteriorCurve {
-    /// How long the stretch could take keys.
+    /// How long the span could take keys.
     exposure: f64,
-    /// By which factor an insertion in the stretch raises the chance of the evidence.
+    /// By which factor an insertion in the span raises the chance of the evidence.
     explains: f64,
-    /// The length of the window beyond, or of its part of the stretch if the window ends there.
+    /// The length of the window beyond, or of its part of the span if the window ends there.
     rest: f64,
-    /// 1 if the window ends in the stretch, else 0; NaN if two exponentials do not express the posterior.
+    /// 1 if the window ends in the span, else 0; NaN if two exponentials do not express the posterior.
     ends: f64,
-    /// The exposure of a younger stretch, and what that explains if the older one contains the key, and if not.
+    /// The exposure of a younger span, and what that explains if the older one contains the key, and if not.
     younger: [f64; 3],
 }
 
@@ -51,10 +51,10 @@ impl PosteriorCurve {
     }
 
     /// Returns the curve of a key that came in the ages `from..to`, which had `exposure` to take keys, or not below
-    /// `unknown`. `None` if the window ends in a stretch that is longer or shorter than its exposure.
-    pub fn of_stretch((from, to): (f64, f64), exposure: f64, explains: f64, unknown: f64, age: f64) -> Option<Self> {
+    /// `unknown`. `None` if the window ends in a span that is longer or shorter than its exposure.
+    pub fn of_span((from, to): (f64, f64), exposure: f64, explains: f64, unknown: f64, age: f64) -> Option<Self> {
         if age <= from {
-            // The stretch does not count, except for what a younger stretch explains.
+            // The span does not count, except for what a younger span explains.
             Some(Self { exposure, explains, ends: 1.0, ..Self::unknown(from, age) })
         } else if to <= age {
             Some(Self { exposure, explains, ..Self::unknown(unknown, age) })
@@ -63,8 +63,8 @@ impl PosteriorCurve {
         }
     }
 
-    /// Returns this curve with a younger stretch, within the window, that may contain the key too. `with_older` is what
-    /// the stretch explains if the older one contains the key, `alone` what it explains if not.
+    /// Returns this curve with a younger span, within the window, that may contain the key too. `with_older` is what
+    /// the span explains if the older one contains the key, `alone` what it explains if not.
     pub fn after(self, exposure: f64, with_older: f64, alone: f64) -> Self {
         Self { younger: [exposure, with_older, alone], ..self }
     }
@@ -130,12 +130,12 @@ impl<M> Work<M> for Posteriors<'_> {
             held[key] = odds * not_held[key];
             all[key] = (odds * of_odds + of_rest * rest) * not_held[key];
         }
-        // A few keys in a hundred have a younger stretch, if any has: they are brought together.
+        // A few keys in a hundred have a younger span, if any has: they are brought together.
         let mut left = which(&younger, |exposure| exposure > 0.0);
         while left != 0 {
-            let (mut few, mut of) = ([0; FEW], [[0.0; FEW]; 7]);
+            let (mut few, mut of) = ([0; YOUNGER_KEYS], [[0.0; YOUNGER_KEYS]; 7]);
             let mut count = 0;
-            while left != 0 && count < FEW {
+            while left != 0 && count < YOUNGER_KEYS {
                 let key = left.trailing_zeros() as usize;
                 let [exposure, with_older, alone] = curves[numbers[key] as usize].younger;
                 let numbers = [hazards[key], held[key], not_held[key], all[key], exposure, with_older, alone];
@@ -143,8 +143,8 @@ impl<M> Work<M> for Posteriors<'_> {
                 (few[count], left, count) = (key, left & (left - 1), count + 1);
             }
             let [hazards, held, not_held, within, exposures, with_older, alone] = of;
-            let mut posteriors = [0.0; FEW];
-            for i in 0..FEW {
+            let mut posteriors = [0.0; YOUNGER_KEYS];
+            for i in 0..YOUNGER_KEYS {
                 let explains = held[i] * with_older[i] + not_held[i] * alone[i];
                 let odds = odds(hazards[i], exposures[i], explains);
                 posteriors[i] = (odds + within[i]) / (1.0 + odds);
@@ -173,7 +173,7 @@ fn exponent(hazard: f64, length: f64) -> f64 {
     (hazard * length).min(MOST)
 }
 
-/// Returns the odds that a stretch contains a key. They are finite, because infinite odds have no share.
+/// Returns the odds that a span contains a key. They are finite, because infinite odds have no share.
 #[inline(always)]
 fn odds(hazard: f64, exposure: f64, explains: f64) -> f64 {
     (exp_m1(exponent(hazard, exposure)) * explains).min(1e300)
@@ -207,8 +207,8 @@ fn exp_m1(x: f64) -> f64 {
 /// Returns -ln(1 - p) for p from 0 to [`SMALL`], by its series: the next term is below 2^-49 of it.
 #[inline(always)]
 fn minus_ln_1m_small(p: f64) -> f64 {
-    const OF: [f64; 8] = [1.0, 0.5, 1.0 / 3.0, 0.25, 0.2, 1.0 / 6.0, 1.0 / 7.0, 0.125];
-    p * polynomial(OF, p)
+    const RECIPROCALS: [f64; 8] = [1.0, 0.5, 1.0 / 3.0, 0.25, 0.2, 1.0 / 6.0, 1.0 / 7.0, 0.125];
+    p * polynomial(RECIPROCALS, p)
 }
 
 /// Returns -ln(1 - p) for p from 0 to 1, without a branch; at 1 it is 709, for infinity.
@@ -223,11 +223,11 @@ fn minus_ln_1m(p: f64) -> f64 {
     // Exact where the difference to 1 would lose digits.
     let below = if halvings == 0 { p } else { 1.0 - m };
     let z = below / (2.0 - below);
-    const ODD: [f64; 8] = [1.0, 1.0 / 3.0, 0.2, 1.0 / 7.0, 1.0 / 9.0, 1.0 / 11.0, 1.0 / 13.0, 1.0 / 15.0];
+    const ODD_RECIPROCALS: [f64; 8] = [1.0, 1.0 / 3.0, 0.2, 1.0 / 7.0, 1.0 / 9.0, 1.0 / 11.0, 1.0 / 13.0, 1.0 / 15.0];
     /// A number whose lowest bits are those of a whole one.
     const WHOLE: f64 = 1.0 / f64::EPSILON;
     let halvings = f64::from_bits(WHOLE.to_bits() | halvings) - WHOLE;
-    halvings * std::f64::consts::LN_2 + 2.0 * z * polynomial(ODD, z * z)
+    halvings * std::f64::consts::LN_2 + 2.0 * z * polynomial(ODD_RECIPROCALS, z * z)
 }
 
 #[cfg(test)]
@@ -250,7 +250,7 @@ mod tests {
         posteriors
     }
 
-    /// Two stretches, 20 and 90 long from the ages 10 and 100 on, and what is unknown from 200 on, by their odds in
+    /// Two spans, 20 and 90 long from the ages 10 and 100 on, and what is unknown from 200 on, by their odds in
     /// sequence.
     fn by_odds(hazard: Hazard, age: f64, [alone, with_older, older]: [f64; 3]) -> f64 {
         let odds = |exposure: f64, explains: f64| (hazard.odds(exposure).min(1e300) * explains).min(1e300);
@@ -269,7 +269,7 @@ mod tests {
             for explains in [[0.0; 3], [1.0; 3], [3.0, 1.5, 40.0], [1e9, 1e4, 1e6], [1e150, 1e5, 1e150], [1e300; 3]] {
                 for age in [60.0, 100.0, 150.0, 189.5, 190.0, 195.0, 260.0, 1e7] {
                     let [alone, with_older, older] = explains;
-                    let curve = PosteriorCurve::of_stretch((100.0, 190.0), 90.0, older, 200.0, age).unwrap();
+                    let curve = PosteriorCurve::of_span((100.0, 190.0), 90.0, older, 200.0, age).unwrap();
                     let curve = curve.after(20.0, with_older, alone);
                     let portable = evaluated(Instructions::available().next().unwrap(), curve, &priors, by_insertion);
                     for (&p, &got) in priors.iter().zip(&portable) {
@@ -289,7 +289,7 @@ mod tests {
     /// Of kinds of evidence in any order, and any number of keys up to [`KEYS`].
     #[test]
     fn a_key_has_the_same_posterior_among_others_and_alone() {
-        let curve = PosteriorCurve::of_stretch((100.0, 190.0), 90.0, 40.0, 200.0, 260.0).unwrap();
+        let curve = PosteriorCurve::of_span((100.0, 190.0), 90.0, 40.0, 200.0, 260.0).unwrap();
         let kinds = [curve, curve.after(20.0, 1.5, 3.0), PosteriorCurve::unknown(10.0, 260.0), PosteriorCurve::OTHER];
         let number = |key: usize| key * key % 7 % 4;
         let kind = |key: usize| kinds[number(key)];
@@ -313,11 +313,11 @@ mod tests {
 
     #[test]
     fn ages_that_two_exponentials_do_not_express_have_no_curve() {
-        assert_eq!(PosteriorCurve::of_stretch((10.0, 20.0), 9.0, 2.0, 20.0, 15.0), None);
+        assert_eq!(PosteriorCurve::of_span((10.0, 20.0), 9.0, 2.0, 20.0, 15.0), None);
         let other = evaluated(Instructions::best(), PosteriorCurve::OTHER, &priors(), true);
         assert!(other.into_iter().all(f64::is_nan));
-        assert!(PosteriorCurve::of_stretch((10.0, 20.0), 9.0, 2.0, 20.0, 20.0).is_some());
-        assert!(PosteriorCurve::of_stretch((10.0, 20.0), 10.0, 2.0, 20.0, 15.0).is_some());
-        assert!(PosteriorCurve::of_stretch((10.0, 20.0), 9.0, 2.0, 20.0, 10.0).is_some());
+        assert!(PosteriorCurve::of_span((10.0, 20.0), 9.0, 2.0, 20.0, 20.0).is_some());
+        assert!(PosteriorCurve::of_span((10.0, 20.0), 10.0, 2.0, 20.0, 15.0).is_some());
+        assert!(PosteriorCurve::of_span((10.0, 20.0), 9.0, 2.0, 20.0, 10.0).is_some());
     }
 }

@@ -13,17 +13,17 @@
 //! fingerprints in the overflow line. Flags outlast their keys, so the number is too high rather than too low. If
 //! nearly all lines are flagged the number is unbounded.
 //!
-//! Pages rotate at different times. As for [lines](super::line) they are grouped into stretches, whose ages are off by
-//! at most 1/64 of an epoch.
+//! Pages rotate at different times. As for [lines](super::line) they form page ranges, whose ages are off by at most
+//! 1/64 of an epoch.
 
 use super::{Evidence, Hazard, Likelihood, PosteriorCurve, Span, chances};
 use crate::clock::Clock;
 use crate::shape::quotient::OVERFLOW_SLOTS;
 
 /// Least share of locations that other keys may have, if a sample has found none.
-const LEAST_RATE: f64 = 1e-12;
+const MIN_RATE: f64 = 1e-12;
 
-/// An epoch of a stretch of pages.
+/// An epoch of a page range.
 struct Epoch {
     /// The age of the beginning of the epoch.
     began: f64,
@@ -35,19 +35,19 @@ struct Epoch {
 
 /// The epochs of pages that rotated at about the same time, the open one first.
 #[derive(Default)]
-pub struct StretchEpochs {
+pub struct RangeEpochs {
     epochs: Vec<Epoch>,
     /// The share of locations that have an entry.
     taken: f64,
 }
 
-impl StretchEpochs {
+impl RangeEpochs {
     /// Creates the epochs from the beginning of each, and the share of locations with entries of that epoch.
     pub fn new(clock: &Clock, began: &[f64], rates: impl Iterator<Item = f64>) -> Self {
         // The latest insertion stands for the time it takes: see `Clock::exposure`.
         let (mut next, mut younger) = (-clock.gap(), 0.0);
         let epoch = |(&began, rate): (&f64, f64)| {
-            let explains = (1.0 - f64::min(younger, 1.0)) / rate.max(LEAST_RATE);
+            let explains = (1.0 - f64::min(younger, 1.0)) / rate.max(MIN_RATE);
             let epoch = Epoch { began, exposure: began - next, explains };
             (next, younger) = (began, younger + rate);
             epoch
@@ -64,10 +64,10 @@ impl StretchEpochs {
 
 /// The likelihood of lines of entries in one state.
 pub struct QuotientLikelihood {
-    /// The epochs by stretches of pages: those that have rotated last come first.
-    pub stretches: Vec<StretchEpochs>,
+    /// The epochs by page ranges: those that have rotated last come first.
+    pub ranges: Vec<RangeEpochs>,
     /// Number of locations of a page.
-    pub places: f64,
+    pub locations: f64,
     /// Number of lines of a page.
     pub lines: f64,
 }
@@ -83,21 +83,21 @@ enum Match {
 
 impl QuotientLikelihood {
     fn match_of(&self, evidence: Evidence) -> Match {
-        let (stretch, evidence) = evidence.stretch();
-        let stretch = &self.stretches[stretch];
-        let gone = stretch.from(stretch.epochs.len());
-        match (evidence.as_epochs(), evidence.marked()) {
+        let (range, evidence) = evidence.page_range();
+        let range = &self.ranges[range];
+        let gone = range.from(range.epochs.len());
+        match (evidence.as_epochs(), evidence.flagged()) {
             (None, _) => Match::NotBelow(gone),
             (Some((number, true)), _) => {
-                let epoch = &stretch.epochs[number];
-                Match::Within((stretch.from(number), epoch.began), epoch.exposure, epoch.explains)
+                let epoch = &range.epochs[number];
+                Match::Within((range.from(number), epoch.began), epoch.exposure, epoch.explains)
             }
-            (Some((number, false)), None) => Match::NotBelow(stretch.from(number)),
+            (Some((number, false)), None) => Match::NotBelow(range.from(number)),
             (Some((number, false)), Some(lines)) => {
-                let (from, share) = (stretch.from(number), f64::from(lines) / self.lines);
+                let (from, share) = (range.from(number), f64::from(lines) / self.lines);
                 let without_room = -self.lines * (-share).ln_1p();
                 let away = (without_room - f64::from(OVERFLOW_SLOTS)).max(1.0);
-                let others = share * stretch.taken * self.places;
+                let others = share * range.taken * self.locations;
                 Match::Within((from, gone), gone - from, away / (away + others))
             }
         }
@@ -120,9 +120,7 @@ impl Likelihood for QuotientLikelihood {
     fn posterior_curve(&self, evidence: Evidence, age: f64) -> Option<PosteriorCurve> {
         match self.match_of(evidence) {
             Match::NotBelow(from) => Some(PosteriorCurve::unknown(from, age)),
-            Match::Within(ages, exposure, explains) => {
-                PosteriorCurve::of_stretch(ages, exposure, explains, ages.1, age)
-            }
+            Match::Within(ages, exposure, explains) => PosteriorCurve::of_span(ages, exposure, explains, ages.1, age),
         }
     }
 }

@@ -31,7 +31,7 @@ use crate::memory::bits::ones;
 use crate::shape::ring::MAX_SLICES;
 
 /// Least match rate: smaller ones come from samples in which hardly a bit was set.
-const LEAST_RATE: f64 = 1e-30;
+const MIN_RATE: f64 = 1e-30;
 /// Most that a run of slices can explain, so that products stay finite.
 const MOST: f64 = 1e300;
 
@@ -77,7 +77,7 @@ impl RingLikelihood {
     /// Creates the likelihood of a ring in which every insertion writes the `k` newest slices. Each slice, the newest
     /// first, has the generation whose newest slice it is, and the chance that a fresh key matches.
     pub fn new(k: u32, generations: Vec<Generation>, match_rates: &[f64]) -> Self {
-        let rate = |slice| match_rates.get(slice).map_or(1.0, |rate: &f64| rate.max(LEAST_RATE));
+        let rate = |slice| match_rates.get(slice).map_or(1.0, |rate: &f64| rate.max(MIN_RATE));
         let runs = (0..match_rates.len()).flat_map(|j| {
             (j..j + k as usize).scan(1.0, move |run, slice| {
                 *run *= rate(slice);
@@ -190,7 +190,7 @@ impl Likelihood for RingLikelihood {
         }
         let (i, j) = (possible.trailing_zeros() as usize, possible.ilog2() as usize);
         let (ages, exposure) = ((self.from(j), self.generations[j].began), self.generations[j].exposure);
-        let curve = PosteriorCurve::of_stretch(ages, exposure, self.explains(j)[self.k - 1], self.gone(), age)?;
+        let curve = PosteriorCurve::of_span(ages, exposure, self.explains(j)[self.k - 1], self.gone(), age)?;
         let younger = &self.generations[i];
         let both = possible.count_ones() == 2 && younger.began <= age;
         match self.explains(i) {

@@ -20,7 +20,7 @@ use crate::shape::stable::StableShape;
 const LEAST: f64 = 1e-300;
 
 /// Number of keys to a cell from which on all cells are set about equally often.
-const MANY: f64 = 30.0;
+const MIN_KEYS_PER_CELL: f64 = 30.0;
 
 /// Shares of the cells, and how often cells of each are set relative to the mean of all.
 type Kinds = Vec<(f64, f64)>;
@@ -86,7 +86,7 @@ fn shared_by(keys: f64) -> Kinds {
 /// Returns the kinds of `cells` cells with a share of `zeros` zeros according to `expected`: by bisection of the
 /// logarithm of the keys to a cell. All cells are of one kind if that is about as many zeros as different keys leave.
 fn fitting(cells: f64, zeros: f64, expected: impl Fn(&Kinds) -> f64) -> Kinds {
-    let (mut few, mut many) = ((1.0 / cells).min(1.0), MANY);
+    let (mut few, mut many) = ((1.0 / cells).min(1.0), MIN_KEYS_PER_CELL);
     if zeros <= expected(&shared_by(many)) {
         return vec![(1.0, 1.0)];
     }

@@ -4,7 +4,7 @@
 use super::ring::Generation;
 
 /// Greatest number of slices whose matches are evidence: the bits of a `u128`. Only a burst makes more.
-pub const MOST_SLICES: usize = u128::BITS as usize;
+pub const MAX_SLICES: usize = u128::BITS as usize;
 
 /// A row of the table of slices.
 #[derive(Debug, Clone, Copy)]

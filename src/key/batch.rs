@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_together_is_an_error() {
+    fn parameters_that_do_not_fit_together_are_an_error() {
         assert!(matches!(counting(0..6).masked(5, 9, |_| true), Err(Error::Value(_))));
         assert!(matches!(Keys::rows(3, vec![counting(0..3), counting(0..2)], hasher()), Err(Error::Value(_))));
         assert!(matches!(Keys::chained(vec![counting(0..1), Keys::each(usize::MAX, |_| 0)]), Err(Error::Value(_))));

@@ -8,11 +8,11 @@ const SECRET: u64 = 0xc73a_b174_c5ec_d5a2;
 const FACTOR: u64 = 0x9fb2_1c65_1e98_df25;
 
 /// Least number of words for which it pays to choose instructions, which takes as long as hashing some forty.
-const MANY: usize = 64;
+const MIN_WORDS: usize = 64;
 
 /// Replaces each of these words by the XXH3-64 of its eight bytes.
 pub(super) fn hash_words(seed: u64, words: &mut [u64]) {
-    match words.len() < MANY {
+    match words.len() < MIN_WORDS {
         true => Portable.run(HashWords { seed, words }),
         false => Instructions::best().run(HashWords { seed, words }),
     }

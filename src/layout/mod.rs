@@ -157,6 +157,6 @@ pub(crate) fn presence_run<L: Layout>(
     hashes: &[u64],
     evidence: &mut [Evidence],
 ) {
-    let presence = |hash| Evidence::there(layout.contains(words, rotation, hash));
+    let presence = |hash| Evidence::present(layout.contains(words, rotation, hash));
     evidence_each(layout, words, hashes, evidence, presence);
 }

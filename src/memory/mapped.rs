@@ -135,14 +135,14 @@ impl Live<'_> {
             let number = self.words[0].load(Acquire);
             let record = &self.words[place_of_record(number)];
             let read = std::array::from_fn(|word| record[word].load(Relaxed));
-            if self.is_still(number) {
+            if self.is_unchanged(number) {
                 return (number, read);
             }
         }
     }
 
     /// Returns whether nothing was written to the clock since `number` was read.
-    pub fn is_still(self, number: u64) -> bool {
+    pub fn is_unchanged(self, number: u64) -> bool {
         fence(Acquire);
         self.words[0].load(Relaxed) == number
     }

@@ -54,10 +54,10 @@ impl BloomShape {
 
     /// Reads a shape from parameters: with `slice_bits` partitioned, else classical.
     pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
-        let k = parameters.narrow("k")?;
+        let k = parameters.read_u32("k")?;
         match parameters.get("slice_bits") {
             Some(bits) => Self::partitioned(k, bits),
-            None => Self::classical(k, parameters.wide("bits")?),
+            None => Self::classical(k, parameters.read_u64("bits")?),
         }
     }
 

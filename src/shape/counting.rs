@@ -37,7 +37,7 @@ pub struct CountingShape {
 impl CountingShape {
     /// Reads a shape from parameters.
     pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
-        Ok(Self { slices: Slices::new(parameters.narrow("k")?, parameters.wide("slice_cells")?)? })
+        Ok(Self { slices: Slices::new(parameters.read_u32("k")?, parameters.read_u64("slice_cells")?)? })
     }
 }
 

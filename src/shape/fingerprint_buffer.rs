@@ -41,7 +41,7 @@ impl BufferShape {
 
     /// Reads a shape from parameters.
     pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
-        Self::new(parameters.narrow("fingerprint_bits")?)
+        Self::new(parameters.read_u32("fingerprint_bits")?)
     }
 
     /// Returns R, the number of different fingerprints: 2^bph - 1, since 0 is an empty place.

@@ -33,7 +33,7 @@ use crate::clock::Window;
 const MAX_HASHES: u32 = 64;
 
 /// Greatest number of hashes of each kind that [`choose`] considers: 32 and 32 reach the chance of equal 64-bit hashes.
-const MOST_CHOSEN: u32 = 32;
+const MAX_CHOSEN: u32 = 32;
 
 /// Greatest number of bits of a filter: far above any machine, far enough below 2^64 that no size can overflow.
 const MAX_BITS: u64 = 1 << 60;
@@ -65,7 +65,7 @@ impl GeneralizedShape {
 
     /// Reads a shape from parameters.
     pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
-        Self::new(parameters.wide("bits")?, parameters.narrow("k1")?, parameters.narrow("k0")?)
+        Self::new(parameters.read_u64("bits")?, parameters.read_u32("k1")?, parameters.read_u32("k0")?)
     }
 
     /// Returns the bytes of the cells, in whole words.
@@ -224,11 +224,11 @@ impl Memory {
 pub fn choose(window: Window, budget: Budget) -> Result<GeneralizedShape, Error> {
     budget.check()?;
     let window = insertions(window)?;
-    let kinds = (1..=MOST_CHOSEN).flat_map(|k1| (1..=MOST_CHOSEN).map(move |k0| HashCounts { k1, k0, window }));
+    let kinds = (1..=MAX_CHOSEN).flat_map(|k1| (1..=MAX_CHOSEN).map(move |k0| HashCounts { k1, k0, window }));
     let kinds: Vec<HashCounts> = kinds.collect();
     match budget {
         Budget::Rate(fpr) => search::for_rate(&kinds, fpr, MAX_BITS, |least| least)
-            .ok_or_else(|| Error::value(format!("fpr={fpr} takes more than {MOST_CHOSEN} hashes or 2**60 bits"))),
+            .ok_or_else(|| Error::value(format!("fpr={fpr} takes more than {MAX_CHOSEN} hashes or 2**60 bits"))),
         Budget::Bytes(bytes) => {
             let bits = (bytes / 8).saturating_mul(64).min(MAX_BITS);
             let keeping = search::for_memory(&kinds, bits, |least| least);

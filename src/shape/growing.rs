@@ -46,7 +46,7 @@ impl Limit {
 
     /// Rejects filters that cannot grow: windows of insertions, equal timers, a limit that one key exceeds.
     pub fn check(self, shape: timing::TimingShape, window: Window) -> Result<Self, Error> {
-        const MOST_KEYS: u64 = 1 << 62;
+        const MAX_KEYS: u64 = 1 << 62;
         if let Window::Count { .. } = window {
             return Err(Error::value(
                 "grow is for windows of time: a window of insertions never holds more keys than its length; leave \
@@ -57,7 +57,7 @@ impl Limit {
             return Err(Error::value(format!("grow takes equal_timers=1, got {}", shape.equal_timers)));
         }
         match self {
-            Self::Keys(keys) if !(1..=MOST_KEYS).contains(&keys) => {
+            Self::Keys(keys) if !(1..=MAX_KEYS).contains(&keys) => {
                 Err(Error::value(format!("part_keys must lie in 1..=2**62, got {keys}")))
             }
             Self::Timers(set) if set < shape.k.into() || set as f64 > timers(shape) => Err(Error::value(format!(

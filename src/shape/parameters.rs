@@ -12,13 +12,13 @@ impl Parameters<'_> {
     }
 
     /// Returns a required parameter.
-    pub fn wide(&self, name: &str) -> Result<u64, Error> {
+    pub fn read_u64(&self, name: &str) -> Result<u64, Error> {
         self.get(name).ok_or_else(|| Error::value(format!("{name} is missing")))
     }
 
     /// Returns a required parameter of 32 bits.
-    pub fn narrow(&self, name: &str) -> Result<u32, Error> {
-        let value = self.wide(name)?;
+    pub fn read_u32(&self, name: &str) -> Result<u32, Error> {
+        let value = self.read_u64(name)?;
         u32::try_from(value).map_err(|_| Error::value(format!("{name} must lie in 0 .. 2**32 - 1, got {value}")))
     }
 }

@@ -32,10 +32,10 @@ pub const FORGOTTEN: f64 = 0.1;
 const WIDTHS: [u32; 4] = [1, 2, 4, 8];
 
 /// Greatest number of slices that [`choose`] considers: 32 at 2^-32 would be half full.
-const MOST_SLICES: u32 = 32;
+const MAX_SLICES: u32 = 32;
 
 /// Greatest number of cells, and most bytes, that [`choose`] considers.
-const MOST_CELLS: u64 = 1 << 56;
+const MAX_CELLS: u64 = 1 << 56;
 
 /// The shape of a stable filter: everything that determines its size and its errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,8 +65,8 @@ impl StableShape {
 
     /// Reads a shape from parameters.
     pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
-        let slices = Slices::new(parameters.narrow("k")?, parameters.wide("slice_cells")?)?;
-        Self::new(slices, parameters.narrow("bits")?, parameters.wide("decrements")?)
+        let slices = Slices::new(parameters.read_u32("k")?, parameters.read_u64("slice_cells")?)?;
+        Self::new(slices, parameters.read_u32("bits")?, parameters.read_u64("decrements")?)
     }
 
     /// Returns the bytes of the cells, in whole words.
@@ -178,7 +178,7 @@ impl StableShape {
             let shape = Self::for_rate(Slices { k, cells }, bits, fpr)?;
             (shape.false_negative_rate(window as f64) <= FORGOTTEN).then_some(shape)
         };
-        let most = MOST_CELLS / u64::from(k);
+        let most = MAX_CELLS / u64::from(k);
         made(most)?;
         made(bisection(1, most, |cells| made(cells).is_some()))
     }
@@ -239,7 +239,7 @@ impl super::Shape for StableShape {
 ///   choice is the same.
 pub fn choose(window: Window, budget: Budget) -> Result<StableShape, Error> {
     let window = window.by_insertion()?;
-    let kinds = (1..=MOST_SLICES).flat_map(|k| WIDTHS.map(|bits| (k, bits)));
+    let kinds = (1..=MAX_SLICES).flat_map(|k| WIDTHS.map(|bits| (k, bits)));
     let touched = |shape: &StableShape| (shape.slices.k, shape.decrements * u64::from(shape.bits));
     match budget {
         Budget::Rate(fpr) => {
@@ -250,7 +250,7 @@ pub fn choose(window: Window, budget: Budget) -> Result<StableShape, Error> {
                 .ok_or_else(|| too_much_memory(fpr, "2**56 cells"))
         }
         Budget::Bytes(bytes) => {
-            if bytes > MOST_CELLS {
+            if bytes > MAX_CELLS {
                 return Err(Error::value(format!("nbytes must be at most 2**56, got {bytes}")));
             }
             let slices = |(k, bits)| Slices { k, cells: bytes / 8 * u64::from(64 / bits) / u64::from(k) };

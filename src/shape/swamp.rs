@@ -18,7 +18,7 @@ use crate::clock::{BY_INSERTION, Window};
 
 /// Greatest share of slots in use, when the fingerprints of a window are all different. Of 100 blocks of 64 slots 4
 /// then pass entries on to the next, since they are full; at 7/8 it would be 16, for one bit per key less.
-const MOST_LOADED: (u64, u64) = (4, 5);
+const MAX_LOADED: (u64, u64) = (4, 5);
 
 /// The shape of a SWAMP: everything but the window that determines its size and its error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl SwampShape {
 
     /// Reads a shape from parameters.
     pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
-        Self::new(parameters.wide("slots")?, parameters.narrow("remainder_bits")?)
+        Self::new(parameters.read_u64("slots")?, parameters.read_u32("remainder_bits")?)
     }
 
     /// Returns R, the number of different fingerprints: S * 2^r.
@@ -150,7 +150,7 @@ impl super::Shape for SwampShape {
 /// Every bit of the remainder is tried, each with the fewest (or most) slots that do.
 pub fn choose(window: Window, budget: Budget) -> Result<SwampShape, Error> {
     let insertions = window.by_insertion()?;
-    let least_slots = (insertions * MOST_LOADED.1).div_ceil(MOST_LOADED.0).max(insertions + 1).next_multiple_of(64);
+    let least_slots = (insertions * MAX_LOADED.1).div_ceil(MAX_LOADED.0).max(insertions + 1).next_multiple_of(64);
     let shapes = |slots: &dyn Fn(u32) -> Option<u64>| -> Vec<SwampShape> {
         (1..=57).filter_map(|bits| SwampShape::new(slots(bits)?, bits).ok()).collect()
     };

@@ -35,10 +35,10 @@ use crate::Error;
 use crate::clock::Window;
 
 /// Least number of bits of a slice, a cache line: smaller ones save nothing and lose accuracy to rounding.
-pub const LEAST_BITS: u64 = 512;
+pub const MIN_BITS: u64 = 512;
 
 /// Greatest number of bits of a slice, so that no size can overflow.
-pub const MOST_BITS: u64 = 1 << 60;
+pub const MAX_BITS: u64 = 1 << 60;
 
 /// The shape of a time-limited filter: the slices that must match, and the generations retained at a steady rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,9 +55,9 @@ impl TimeLimitedShape {
     /// Creates a shape in range: k and l at least 1, k + l at most [`MAX_SLICES`], the first slices of whole words.
     pub fn new(k: u32, l: u32, first_bits: u64) -> Result<Self, Error> {
         check_slices(k, l)?;
-        if !(LEAST_BITS..=MOST_BITS).contains(&first_bits) || !first_bits.is_multiple_of(64) {
+        if !(MIN_BITS..=MAX_BITS).contains(&first_bits) || !first_bits.is_multiple_of(64) {
             return Err(Error::value(format!(
-                "slice_bits must be a multiple of 64 in {LEAST_BITS} .. 2**60, got {first_bits}"
+                "slice_bits must be a multiple of 64 in {MIN_BITS} .. 2**60, got {first_bits}"
             )));
         }
         Ok(Self { k, l, first_bits })
@@ -65,7 +65,7 @@ impl TimeLimitedShape {
 
     /// Reads a shape from parameters.
     pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
-        Self::new(parameters.narrow("k")?, parameters.narrow("l")?, parameters.wide("slice_bits")?)
+        Self::new(parameters.read_u32("k")?, parameters.read_u32("l")?, parameters.read_u64("slice_bits")?)
     }
 
     /// Returns the shape of k and l whose first slices are for a steady rate of as many keys per window as the window's
@@ -81,7 +81,7 @@ impl TimeLimitedShape {
     /// and whatever the sizes of the others; and n keys fill it to at most 1 - 2^(-n/c). Rounding counts most in the
     /// smallest slice.
     pub fn fills(self) -> Vec<f64> {
-        let (k, c) = (f64::from(self.k), capacity(LEAST_BITS) as f64);
+        let (k, c) = (f64::from(self.k), capacity(MIN_BITS) as f64);
         let taken = |i: u32| (f64::from(i + 1) * (c + k - 1.0) / (k * c)).min(1.0);
         (0..self.k + self.l).map(|i| -(-LN_2 * taken(i.min(self.k - 1))).exp_m1()).collect()
     }
@@ -175,7 +175,7 @@ pub fn capacity(bits: u64) -> u64 {
 /// few).
 pub fn bits(capacity: u64) -> u64 {
     let exact = -1.0 / (-LN_2 / capacity as f64).exp_m1();
-    ((exact as u64).saturating_add(1).clamp(LEAST_BITS, MOST_BITS)).next_multiple_of(64)
+    ((exact as u64).saturating_add(1).clamp(MIN_BITS, MAX_BITS)).next_multiple_of(64)
 }
 
 /// The load of a slice that is still being filled: capacity and count.

@@ -45,7 +45,7 @@ impl Transposed {
 
     /// Reads a shape from parameters.
     pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
-        Self::new(parameters.narrow("r")?, parameters.narrow("k")?, parameters.wide("positions")?)
+        Self::new(parameters.read_u32("r")?, parameters.read_u32("k")?, parameters.read_u64("positions")?)
     }
 
     /// Returns plain segments of the same sizes and rates.

@@ -1,7 +1,7 @@
 //! Decides keys by the sites' answers for their cells, in order, as if the sites had received them key by key.
 //!
 //! One message to each site for a whole batch would give other verdicts: a key that comes twice would find its cells
-//! empty twice. So sites set the cells of each key before they read those of the next, or [`Sightings`] stores what
+//! empty twice. So sites set the cells of each key before they read those of the next, or [`SeenCells`] stores what
 //! earlier keys of the batch set.
 
 use super::ages::{Ages, FOREVER};
@@ -41,7 +41,7 @@ pub struct Rule {
     /// The latest generation seen before the batch, or [`NEVER`].
     pub newest: i64,
     /// Full generations for which a cell counts after the one it was set in.
-    pub kept: i64,
+    pub retained: i64,
     pub earlier: Earlier,
     /// How many cells of a duplicate must have an answer (x of paper 4's fault tolerance heuristic, as erratum OIE-2
     /// reads it): with 0, a failed site counts as set; with k, as empty.
@@ -94,13 +94,13 @@ impl Answered {
     #[inline(always)]
     pub(super) fn oldest(&mut self, newest: i64, rule: Rule) -> (i64, bool) {
         self.there.clear();
-        let live = |&last: &i64| last != NEVER && newest.saturating_sub(last) <= rule.kept;
+        let live = |&last: &i64| last != NEVER && newest.saturating_sub(last) <= rule.retained;
         let answered = self.cells.iter().flatten().filter(|(last, missed)| live(last) || !live(missed));
         self.there.extend(answered.map(|&(last, _)| last));
         let open = self.there.iter().all(live);
         let doubted = (open && self.there.len() < self.cells.len()) || self.cells.iter().any(Option::is_none);
         // Without an answer, as old as it can be.
-        let horizon = if rule.kept >= FOREVER { 0 } else { newest.saturating_sub(rule.kept) };
+        let horizon = if rule.retained >= FOREVER { 0 } else { newest.saturating_sub(rule.retained) };
         let oldest = self.there.iter().copied().min().unwrap_or(horizon);
         let seen = open && self.there.len() >= rule.least && (rule.equal <= 1 || alike(&mut self.there, rule.equal));
         (if seen { oldest } else { NEVER }, doubted)
@@ -115,9 +115,9 @@ fn alike(generations: &mut [i64], equal: usize) -> bool {
 
 /// The latest generation in which each cell was set: an open-addressed table with room for a third more cells than
 /// there are. A slot has the cell, and the generation counted from [`NEVER`], so that fresh memory is an empty table.
-pub(super) struct Sightings<'a>(pub(super) &'a mut [[u64; 2]]);
+pub(super) struct SeenCells<'a>(pub(super) &'a mut [[u64; 2]]);
 
-impl Sightings<'_> {
+impl SeenCells<'_> {
     /// Returns the words of a table for this many cells.
     pub(super) fn room(cells: usize) -> Result<Words, Error> {
         Words::zeroed(2 * (cells + cells / 3 + 1))

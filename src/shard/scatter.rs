@@ -1,6 +1,6 @@
 //! Scatters the cells of a batch to the sites that hold them, and gathers the sites' answers.
 
-use super::resolve::{Answer, Answered, Earlier, Rule, Sightings};
+use super::resolve::{Answer, Answered, Earlier, Rule, SeenCells};
 use super::{NEVER, Row, SILENT};
 use crate::Error;
 use crate::memory::fallible;
@@ -9,7 +9,7 @@ use crate::memory::fallible;
 const REPEAT: u32 = 1 << 31;
 
 /// Greatest number of sites: they are numbered in 16 bits.
-pub const MOST_SITES: u64 = 1 << 16;
+pub const MAX_SITES: u64 = 1 << 16;
 
 /// Chooses one of `parts` for a hash, independently of its places in any filter. Places are high bits of the hash times
 /// odd constants. Two rounds of shift and multiplication, with other constants, share no bits with them: a slice then
@@ -37,8 +37,8 @@ pub struct Ranges {
 impl Ranges {
     /// Creates the ranges of a filter with this row: `parts` ranges, and `replicas` such filters.
     pub fn new(row: Row, parts: u64, replicas: u64, each: bool) -> Result<Self, Error> {
-        if replicas == 0 || parts.checked_mul(replicas).is_none_or(|sites| sites > MOST_SITES) {
-            return Err(Error::value(format!("there must be from 1 to {MOST_SITES} sites, not {parts} x {replicas}")));
+        if replicas == 0 || parts.checked_mul(replicas).is_none_or(|sites| sites > MAX_SITES) {
+            return Err(Error::value(format!("there must be from 1 to {MAX_SITES} sites, not {parts} x {replicas}")));
         }
         Ok(Self { row, bounds: row.bounds(parts)?, replicas, each })
     }
@@ -151,8 +151,8 @@ impl Scattered {
     ) -> Result<(), Error> {
         self.check(answers, generations, known, rule)?;
         let (k, remembers) = (self.k, matches!(rule.earlier, Earlier::New | Earlier::All));
-        let mut room = Sightings::room(if remembers { self.cells.len() } else { 0 })?;
-        let mut set = Sightings(room.to_mut()?.as_chunks_mut().0);
+        let mut room = SeenCells::room(if remembers { self.cells.len() } else { 0 })?;
+        let mut set = SeenCells(room.to_mut()?.as_chunks_mut().0);
         let (mut next, mut newest) = (vec![0; self.sites], rule.newest);
         let mut row = Answered::new(k.min(self.cells.len()));
         for (i, &generation) in generations.iter().enumerate() {

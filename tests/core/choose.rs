@@ -57,7 +57,7 @@ fn a_preference_is_met() {
 }
 
 #[test]
-fn a_slack_is_kept_by_whatever_is_chosen() {
+fn every_choice_keeps_the_requested_slack() {
     for slack in [0, 1000, 100_000, 900_000] {
         for prefer in [None, Some(Prefer::Speed), Some(Prefer::Memory)] {
             let request = Request { slack: Some(slack), ..rate(0.001) };

@@ -186,8 +186,8 @@ fn promise(filter: &SharedFilter, window: i64, threads: u64, keys: u64, now: imp
                     }
                     let hash = mix(i as u64);
                     let at = now(started);
-                    // A thread that slept longer than the lateness is refused, and nothing is promised of its key. Of
-                    // one that is reported by chance neither, since it is not inserted.
+                    // The call of a thread that slept longer than the lateness is rejected, and nothing is promised of
+                    // its key, nor of one that is reported by chance, because it is not inserted.
                     if filter.seen(hash, at_moment(at)) == Ok(false) {
                         own.push((hash, at));
                     }

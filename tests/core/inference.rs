@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use crate::support::tally::Tally;
+use crate::support::calibration::Calibration;
 use crate::support::{insert, key, trials};
 use lately::clock::{Moments, Window};
 use lately::filter::AnyFilter;
@@ -88,7 +88,7 @@ fn check_against_streams(
     streams: u64,
     window: u64,
 ) -> Result<(), String> {
-    let mut tallies: HashMap<(Evidence, u64, &str), Tally> = HashMap::new();
+    let mut calibrations: HashMap<(Evidence, u64, &str), Calibration> = HashMap::new();
     for stream in 0..streams {
         // Another seed in each: random decay is equal in stable filters of one seed.
         let queried = key(1 << 20, stream);
@@ -104,19 +104,25 @@ fn check_against_streams(
         let inference = Inference::about(filter.engine(), &question).unwrap();
         let each = |_, posterior: &Posterior<'_>| {
             let predicted = posterior.within(window as f64);
-            tallies.entry((evidence[0], 0, "window")).or_default().note(predicted, age < window);
+            calibrations.entry((evidence[0], 0, "window")).or_default().note(predicted, age < window);
             for (from, to) in [(0, 5), (5, 20), (20, 41), (41, 70), (70, length)] {
                 let predicted = posterior.within(to as f64) - posterior.within(from as f64);
-                tallies.entry((Evidence::ABSENT, from, "age")).or_default().note(predicted, (from..to).contains(&age));
+                calibrations
+                    .entry((Evidence::ABSENT, from, "age"))
+                    .or_default()
+                    .note(predicted, (from..to).contains(&age));
             }
-            tallies.entry((Evidence::ABSENT, 0, "never")).or_default().note(1.0 - posterior.ever(), age == u64::MAX);
+            calibrations
+                .entry((Evidence::ABSENT, 0, "never"))
+                .or_default()
+                .note(1.0 - posterior.ever(), age == u64::MAX);
         };
         inference.each(&[queried], Moments::Untimed, PerKey::All(assumed), length as f64, each).unwrap();
     }
-    let wrong: Vec<String> = tallies
+    let wrong: Vec<String> = calibrations
         .iter()
-        .filter(|(_, tally)| !tally.holds())
-        .map(|((evidence, from, what), Tally { trials, predicted, happened })| {
+        .filter(|(_, calibration)| !calibration.holds())
+        .map(|((evidence, from, what), Calibration { trials, predicted, happened })| {
             format!(
                 "{name}, p {p}, evidence {evidence:?}, {what} {from}: {happened} of {trials}, predicted {predicted:.1}"
             )
@@ -146,7 +152,7 @@ fn check_against_timed_streams(
     (p, assumed): (f64, f64),
     streams: u64,
 ) -> Result<(), String> {
-    let mut tallies: HashMap<(u64, u64), Tally> = HashMap::new();
+    let mut calibrations: HashMap<(u64, u64), Calibration> = HashMap::new();
     let queried = key(1 << 20, 0);
     for stream in 0..streams {
         let (mut filter, mut uniform) = (empty.clone(), uniform(stream + 8));
@@ -165,7 +171,7 @@ fn check_against_timed_streams(
         let each = |_, posterior: &Posterior<'_>| {
             for window in [15u32, 30, 41, 55] {
                 let predicted = posterior.within(f64::from(window));
-                tallies
+                calibrations
                     .entry((window.into(), (predicted * 10.0) as u64))
                     .or_default()
                     .note(predicted, at - last < window.into());
@@ -174,10 +180,10 @@ fn check_against_timed_streams(
         let moment = Moments::At((at * SECOND) as i64);
         inference.each(&[queried], moment, PerKey::All(assumed), f64::INFINITY, each).unwrap();
     }
-    let wrong: Vec<String> = tallies
+    let wrong: Vec<String> = calibrations
         .iter()
-        .filter(|(_, tally)| !tally.holds())
-        .map(|((window, tenth), Tally { trials, predicted, happened })| {
+        .filter(|(_, calibration)| !calibration.holds())
+        .map(|((window, tenth), Calibration { trials, predicted, happened })| {
             format!("{name}, rate {p}, {window} s, tenth {tenth}: {happened} of {trials}, predicted {predicted:.1}")
         })
         .collect();

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::support::tally::Tally;
+use crate::support::calibration::Calibration;
 use crate::support::{insert, key, trials};
 use lately::clock::{Moments, Window};
 use lately::filter::AnyFilter;
@@ -65,7 +65,7 @@ fn check_against_streams(
         Window::Count { insertions } => (insertions, false),
         Window::Time { capacity, .. } => (capacity, true),
     };
-    let mut tallies: HashMap<(u64, &str), Tally> = HashMap::new();
+    let mut calibrations: HashMap<(u64, &str), Calibration> = HashMap::new();
     for stream in 0..streams {
         let mut filter = empty.clone();
         // On a clock of time a filter does not store its beginning: it must lie beyond all ages in question.
@@ -101,12 +101,12 @@ fn check_against_streams(
             for (share, window) in [(0.3, "short window"), (1.0, "window"), (1.15, "longer window")] {
                 let ages = share * length as f64;
                 let predicted = posterior.within(ages);
-                tallies.entry(((predicted * 10.0) as u64, window)).or_default().note(predicted, age < ages);
+                calibrations.entry(((predicted * 10.0) as u64, window)).or_default().note(predicted, age < ages);
             }
             for tenth in 0..13 {
                 let [from, to] = [tenth, tenth + 1].map(|edge| edge as f64 * 0.1 * length as f64);
                 let predicted = posterior.within(to) - posterior.within(from);
-                tallies.entry((tenth, "age")).or_default().note(predicted, (from..to).contains(&age));
+                calibrations.entry((tenth, "age")).or_default().note(predicted, (from..to).contains(&age));
             }
         };
         let queried: Vec<u64> = (0..queried).map(queried_key).collect();
@@ -115,10 +115,10 @@ fn check_against_streams(
         let inference = Inference::new(filter.engine()).unwrap();
         inference.each(&queried, at, PerKey::All(assumed), end, each).unwrap();
     }
-    let wrong: Vec<String> = tallies
+    let wrong: Vec<String> = calibrations
         .iter()
-        .filter(|(_, tally)| !tally.holds())
-        .map(|((tenth, what), Tally { trials, predicted, happened })| {
+        .filter(|(_, calibration)| !calibration.holds())
+        .map(|((tenth, what), Calibration { trials, predicted, happened })| {
             format!("{name}, p {p}, {what}, tenth {tenth}: {happened} of {trials}, predicted {predicted:.1}")
         })
         .collect();
@@ -143,7 +143,7 @@ fn posteriors_are_the_shares_of_streams() {
     }
 }
 
-/// Stretches of two pages.
+/// Page ranges of two pages.
 #[test]
 fn posteriors_of_many_pages_are_the_shares_of_streams() {
     let named = ("100 pages", filter(2, 6, 1, 100, 60_000, false));
@@ -174,7 +174,7 @@ fn a_key_lies_in_its_generation() {
             let window = u64::from(l - 1) * keys;
             let recent = &hashes[(inserted - window) as usize..];
             let inference = Inference::new(filter.engine()).unwrap();
-            // Pages of a stretch have one age, that of the middle one; one insertion is for rounding.
+            // Pages of a range have one age, that of the middle one; one insertion is for rounding.
             let off = if pages <= 64 { 0.0 } else { keys as f64 / 64.0 + 1.0 };
             let step = (keys / pages) as f64;
             let mut right = 0;

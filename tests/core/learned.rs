@@ -57,7 +57,7 @@ fn a_saved_prior_reads_as_it_was() {
 }
 
 #[test]
-fn parameters_out_of_range_are_refused() {
+fn parameters_out_of_range_are_rejected() {
     let field = |i: usize| HEADER + 8 * i;
     let (nan, negative) = (f64::NAN.to_bits(), (-1.0f64).to_bits());
     for (i, value) in [
@@ -82,7 +82,7 @@ fn parameters_out_of_range_are_refused() {
 }
 
 #[test]
-fn a_table_without_room_or_from_the_future_is_refused() {
+fn a_table_without_room_or_from_the_future_is_rejected() {
     // Probing would not end.
     let full: Vec<u64> = (0..256).map(|i| if i % 2 == 0 { i * 77 } else { 1 }).collect();
     assert!(forged(SIGHTINGS, &full).is_err());

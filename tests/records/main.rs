@@ -1,4 +1,4 @@
-//! Which records of a block are read, and with which keys. `tests/test_cli_at_once.py` compares them with those of
+//! Which records of a block are read, and with which keys. `tests/test_cli_fast_path.py` compares them with those of
 //! Python.
 
 #[allow(dead_code, reason = "the command uses the rest")]
@@ -8,7 +8,7 @@ mod reader;
 mod fuzzed;
 
 use lately::key::{KeyHasher, Seed};
-use reader::{CsvReader, Encoding, JsonReader, LineReader, MOST_FIELDS, Reader, RecordBatch, read_shared};
+use reader::{CsvReader, Encoding, JsonReader, LineReader, MAX_FIELDS, Reader, RecordBatch, read_shared};
 
 fn hasher() -> KeyHasher {
     KeyHasher::new(1)
@@ -199,7 +199,7 @@ fn a_name_with_dots_is_a_path() {
     let line = r#"{"j": 0, "n": {"x": {"y": 1, "n": {"x": 9}}}}"#;
     assert_eq!(read(&reader("n.x.y"), line).0, [row(&[hasher().integer(1), hasher().integer(0)])]);
     assert_eq!(read(&reader("n.x"), line), (vec![], line));
-    let many: Vec<_> = (0..MOST_FIELDS as u32).map(|i| i.to_string()).collect();
+    let many: Vec<_> = (0..MAX_FIELDS as u32).map(|i| i.to_string()).collect();
     assert!(JsonReader::new(&many, None, Encoding::StrictUtf8, 1).is_some());
     assert!(JsonReader::new(&many, Some("t"), Encoding::StrictUtf8, 1).is_none());
 }

@@ -24,7 +24,7 @@ def integers_with(hashes: np.ndarray, seed: int = 0) -> np.ndarray:
     def shift(x: np.ndarray, bits: int) -> np.ndarray:
         return x >> np.uint64(bits)
 
-    def turn(x: np.ndarray, bits: int) -> np.ndarray:
+    def rotate(x: np.ndarray, bits: int) -> np.ndarray:
         return x << np.uint64(bits) | shift(x, 64 - bits)
 
     kind = seed_of_integers(seed)
@@ -34,6 +34,6 @@ def integers_with(hashes: np.ndarray, seed: int = 0) -> np.ndarray:
     h = (h ^ (shift(h, 35) + np.uint64(8))) * UNFACTOR
     # 1 + x^24 + x^49 over bits in a ring of 64 is 1 when taken to the power of 64.
     for _ in range(63):
-        h = h ^ turn(h, 49) ^ turn(h, 24)
+        h = h ^ rotate(h, 49) ^ rotate(h, 24)
     h ^= flip
-    return turn(h, 32).view(np.int64)
+    return rotate(h, 32).view(np.int64)

@@ -118,7 +118,7 @@ class Stream:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Comparison:
     """A filter's reports on a stream, compared with the exact answer; an array has one value per event."""
 
     reported: NDArray[np.bool_]
@@ -159,7 +159,7 @@ class Verdict:
         return float(self.reported[events][self.fresh[events]].mean())
 
 
-def judge(f: lately.Filter, stream: Stream) -> Verdict:
+def compare(f: lately.Filter, stream: Stream) -> Comparison:
     """Run the filter over the stream, batch by batch."""
     reported, nbytes, rates = [], [f.nbytes], [f.false_positive_rate()]
     for start in range(0, len(stream.times), BATCH):
@@ -169,7 +169,7 @@ def judge(f: lately.Filter, stream: Stream) -> Verdict:
         rates.append(f.false_positive_rate())
     within = stream.ages <= f.window
     fresh = ~within & (stream.held > f.window + f.slack)
-    return Verdict(np.concatenate(reported), within, fresh, np.array(nbytes), np.array(rates))
+    return Comparison(np.concatenate(reported), within, fresh, np.array(nbytes), np.array(rates))
 
 
 def new_filter(family: str, window: Window, capacity: int) -> lately.Filter:

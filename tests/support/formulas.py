@@ -118,9 +118,9 @@ def home_buckets(fingerprint_bits: int, tag_bits: int, lines: int) -> int:
 
 
 def aged_quotient(f: lately.Filter, counts: Generations, ago: Generations) -> tuple[float, Chances]:
-    """`docs/aged-quotient.md`: a key is kept until its page, one of P that turn in P generations, has turned 2^T times.
+    """Follow `docs/aged-quotient.md`: a key is retained until its page has rotated 2^T times.
 
-    Of the pages a generation was r P + j turns ago for, j have turned once more than that.
+    P pages rotate in P generations. Of the pages for which a generation was r P + j steps ago, j rotated once more.
     """
     p = f.parameters
     pages, epochs = p["pages"], 2 ** p["tag_bits"] - 1

@@ -82,7 +82,7 @@ def present(keys: NDArray[np.int64], window: int, batch: int) -> NDArray[np.bool
 
 
 def run(keys: NDArray[np.int64], window: int, bits: float, prior: Prior, batch: int) -> Result:
-    """Send a stream through a filter; judge the answers after the first quarter, when filter and prior are warm."""
+    """Send a stream through a filter; compare the answers after the first quarter, when filter and prior are warm."""
     made = lately.AgePartitionedBloomFilter(window, nbytes=round(bits * window / 8), layout="sliced")
     rng = np.random.default_rng(1)
     false_positive, false_negative = rng.uniform(1, 10, (2, len(keys)))

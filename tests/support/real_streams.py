@@ -120,7 +120,7 @@ def new_filter(times: Sequence[int] | None, block_bits: int | None) -> lately.Fi
 
 
 @dataclass
-class Tally:
+class Counts:
     """How often each kind of key was queried, and how often it was reported a duplicate."""
 
     queried: int = 0
@@ -139,12 +139,12 @@ class Tally:
 class Comparison:
     """Events by when their key was last inserted: within the window, within the slack behind it, or not at all."""
 
-    window: Tally
-    slack: Tally
-    fresh: Tally
+    window: Counts
+    slack: Counts
+    fresh: Counts
     # Without refresh a false positive is not inserted, so a later query of the same key repeats the mistake. Such
     # queries are no new trials of the error rate.
-    again: Tally
+    again: Counts
     nbytes: int
     mask: list[bool]
 
@@ -155,11 +155,11 @@ class Comparison:
 
 
 def compare(keys: Sequence[Key], times: Sequence[int] | None, block_bits: int | None, refresh: bool) -> Comparison:
-    """Run the filter over the stream; judge each answer by the keys queried, and let through, until then."""
+    """Run the filter over the stream; compare each answer with the keys queried, and let through, until then."""
     made = new_filter(times, block_bits)
     mask = made.duplicated(keys, at=times, refresh=refresh).tolist()
     latest = accumulate(times, max) if times else None
-    result = Comparison(Tally(), Tally(), Tally(), Tally(), made.nbytes, mask)
+    result = Comparison(Counts(), Counts(), Counts(), Counts(), made.nbytes, mask)
     stamps: dict[Key, int] = {}
     mistaken = set()
     for queried, (key, reported) in enumerate(zip(keys, mask, strict=True)):

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import lately
-from lately.distributed._contents.whole import Whole
+from lately.distributed._contents.whole_filter import WholeFilter
 
 HASHES = lately.hash_keys(np.arange(1000))
 
 
 def bloom():
-    return Whole(lately.BloomFilter(1000, fpr=1e-9))
+    return WholeFilter(lately.BloomFilter(1000, fpr=1e-9))
 
 
 class Counted:
@@ -42,7 +42,7 @@ class Counted:
     def overfull(self):
         return None
 
-    def again(self, columns):
+    def repeatable(self, columns):
         return columns
 
     def load(self, state):

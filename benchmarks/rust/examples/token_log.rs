@@ -1,6 +1,6 @@
 //! A log of QUIC's address validation tokens: each is accepted once, in 16 bytes per token or fewer.
 //!
-//! It implements `TokenLog` of quinn-proto. A token that is refused by chance (here one in a million) costs its client
+//! It implements `TokenLog` of quinn-proto. A token that is rejected by chance (here one in a million) costs its client
 //! a round trip. No token is accepted twice within its lifetime.
 
 use std::time::{Duration, SystemTime};
@@ -22,7 +22,7 @@ impl SeenTokens {
 
 impl TokenLog for SeenTokens {
     fn check_and_insert(&self, nonce: u128, issued: SystemTime, lifetime: Duration) -> Result<(), TokenReuseError> {
-        // A token that expired by a clock that steps, or outlives the window, is refused.
+        // A token that expired by a clock that steps, or outlives the window, is rejected.
         let expired = issued.checked_add(lifetime).is_none_or(|end| end < SystemTime::now());
         if expired || lifetime > self.lifetime || self.seen.seen(nonce) { Err(TokenReuseError) } else { Ok(()) }
     }

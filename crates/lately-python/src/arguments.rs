@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyFloat, PyString};
 
 use super::keys::{Hashes, read_keys};
-use super::whole::Whole;
+use super::whole::WholeNumber;
 use lately::engine::Refresh;
 use lately::key::{KeyHasher, Keys, Seed};
 
@@ -41,7 +41,7 @@ impl FromPyObject<'_, '_> for SeedArgument {
                 false => Err(refuse(format!("got {}", text.repr()?))),
             };
         }
-        let whole = value.extract::<Whole>()?;
+        let whole = value.extract::<WholeNumber>()?;
         if !whole.is_number() || value.is_instance_of::<PyFloat>() {
             return Err(refuse(format!("not {}", value.get_type().name()?)));
         }

@@ -20,7 +20,7 @@ use lately::parallel::share;
 /// Number of keys that are hashed at a time. Their hashes take 32 KiB, two thirds of a first-level cache.
 const BLOCK: usize = 4096;
 /// Greatest number of keys of a short batch, which runs attached to the interpreter as a single key does.
-const FEW: usize = 64;
+const MAX_SHORT: usize = 64;
 /// Number of keys between two checks for signals such as Ctrl-C, some 20 ms. Threads that work in order are started as
 /// often. With a fourth of the keys, masks and insertions of integers by two threads took 6 to 10 % more CPU time.
 const SIGNAL_INTERVAL: usize = 1 << 20;
@@ -113,7 +113,7 @@ impl Batch {
 
     /// Returns whether [`run_short`](Self::run_short) accepts the batch.
     pub fn is_short(&self) -> bool {
-        self.keys.len() <= FEW
+        self.keys.len() <= MAX_SHORT
     }
 
     /// Runs `act` on a short batch, and returns its answers, one for each key. Its arguments are all hashes, their
@@ -122,7 +122,7 @@ impl Batch {
         &self,
         act: impl FnOnce(&[u64], Moments<'_>, &mut [T]) -> Result<(), Error>,
     ) -> Result<Vec<T>, Error> {
-        let mut hashes = [0; FEW];
+        let mut hashes = [0; MAX_SHORT];
         let hashes = &mut hashes[..self.keys.len()];
         self.keys.fill(0, hashes);
         let mut answers = fallible::zeroed(hashes.len())?;

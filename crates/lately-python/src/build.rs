@@ -15,7 +15,7 @@ use super::figures::{accesses, cache_lines, parameters, slack};
 use super::filter::state::FilterState;
 use super::time::span::read_span;
 use super::time::window;
-use super::whole::Whole;
+use super::whole::WholeNumber;
 use crate::errors::raise;
 use lately::clock::Window;
 use lately::filter::{AnyFilter, Family, Layout, Request, Variant, Windows};
@@ -140,7 +140,7 @@ impl<'py> Keywords<'py> {
 
     /// Reads a required whole number.
     fn number<T: TryFrom<i128>>(&self, name: &str) -> PyResult<T> {
-        self.needed::<Whole>(name)?.within(name)
+        self.needed::<WholeNumber>(name)?.within(name)
     }
 
     /// Reads a flag: a bool, or the number that `parameters` contain.
@@ -153,7 +153,7 @@ impl<'py> Keywords<'py> {
 
     /// Reads a whole number that may be missing or None.
     fn optional_number<T: TryFrom<i128>>(&self, name: &str) -> PyResult<Option<T>> {
-        self.optional::<Whole>(name)?.map(|value| value.within(name)).transpose()
+        self.optional::<WholeNumber>(name)?.map(|value| value.within(name)).transpose()
     }
 
     /// Reads the window, in a unit that the family supports.
@@ -169,7 +169,7 @@ impl<'py> Keywords<'py> {
         let (capacity, lateness) = (self.optional("capacity")?, self.optional::<Bound<'py, PyAny>>("lateness")?);
         let window = match windows {
             Windows::Time => {
-                let capacity = capacity.or(Some(Whole::new(DEFAULT_CAPACITY)));
+                let capacity = capacity.or(Some(WholeNumber::new(DEFAULT_CAPACITY)));
                 window::of_time(&window, capacity, lateness.as_ref())
             }
             _ => window::read(&window, capacity, lateness.as_ref()),
@@ -233,7 +233,7 @@ impl<'py> Keywords<'py> {
                 "a window of time without capacity needs fpr, and no nbytes: its memory follows the rate of keys",
             ));
         }
-        let capacity = if unknown_rate { Some(Whole::new(DEFAULT_CAPACITY)) } else { capacity };
+        let capacity = if unknown_rate { Some(WholeNumber::new(DEFAULT_CAPACITY)) } else { capacity };
         let window = window::read(&given, capacity, lateness.as_ref())?.check().map_err(raise)?;
         let (slack, budget) = (self.slack(window)?, self.budget()?);
         Ok((
@@ -249,7 +249,7 @@ impl<'py> Keywords<'py> {
 
     /// Reads `fpr` or `nbytes`.
     fn budget(&self) -> PyResult<Budget> {
-        match (self.rate()?, self.optional::<Whole>("nbytes")?) {
+        match (self.rate()?, self.optional::<WholeNumber>("nbytes")?) {
             (Some(fpr), None) => Ok(Budget::Rate(fpr)),
             (None, Some(nbytes)) => Ok(Budget::Bytes(nbytes.within("nbytes")?)),
             // A class without `nbytes` needs `fpr`.

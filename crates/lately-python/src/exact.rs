@@ -18,7 +18,7 @@ use super::keys::{Hashes, hash_key};
 use super::time::moments::{OwnedMoments, present};
 use super::time::span::read_span;
 use super::time::window;
-use super::whole::{Threads, Whole};
+use super::whole::{Threads, WholeNumber};
 use crate::arrays::{array_of, import_numpy};
 use crate::errors::raise;
 use lately::Error;
@@ -122,7 +122,7 @@ impl PyExactFilter {
     }
 
     /// Runs short work on the window. If another thread has the lock, this one waits detached from the interpreter.
-    fn write_few<T: Send>(
+    fn write_short<T: Send>(
         &self,
         py: Python<'_>,
         work: impl Fn(&mut exact::Exact) -> Result<T, Error> + Sync,
@@ -154,7 +154,7 @@ impl PyExactFilter {
             let owned = || PyValueError::new_err("another object owns this exact window already; copy() that one");
             return state.map(Self::of).ok_or_else(owned);
         }
-        let capacity = if window::is_count(window)? { None } else { Some(Whole::new(1)) };
+        let capacity = if window::is_count(window)? { None } else { Some(WholeNumber::new(1)) };
         let window = window::read(window, capacity, lateness)?;
         let max_ahead = max_ahead.map(|ahead| read_span(ahead, "max_ahead")).transpose()?;
         let exact = exact::Exact::new(window).map_err(raise)?;
@@ -176,7 +176,7 @@ impl PyExactFilter {
         if at.is_some() {
             moments.check(py, &self.clock(py)?, true)?;
         }
-        self.write_few(py, |exact| {
+        self.write_short(py, |exact| {
             let mut seen = [false];
             self.duplicated_in(exact, &[hash], moments.of(0..1), refresh, &mut seen)?;
             Ok(seen[0])
@@ -233,7 +233,7 @@ impl PyExactFilter {
 
     fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let hash = hash_key(key, &self.hasher)?;
-        self.write_few(py, |exact| {
+        self.write_short(py, |exact| {
             let mut seen = [false];
             exact.query(&[hash], present(self.window), self.unequal, &mut seen)?;
             Ok(seen[0])

@@ -12,7 +12,7 @@ use crate::errors::raise;
 use lately::format::SaveError;
 
 /// Greatest number of bytes that are read or written in one call of Python. Signals are handled between two calls.
-const PIECE: usize = 1 << 20;
+const MAX_TRANSFER: usize = 1 << 20;
 
 /// The argument `file`: where a filter is saved, or opened from.
 pub enum FileArgument {
@@ -57,11 +57,11 @@ impl PythonFile {
         }
     }
 
-    /// Calls `piece`, which reads or writes at most `most` bytes, and returns their number.
-    fn transfer(&mut self, most: usize, piece: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<usize>) -> Result<usize> {
+    /// Calls `part`, which reads or writes at most `most` bytes, and returns their number.
+    fn transfer(&mut self, most: usize, part: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<usize>) -> Result<usize> {
         let moved = Python::attach(|py| {
             py.check_signals()?;
-            piece(self.file.bind(py))
+            part(self.file.bind(py))
         })?;
         if moved > most {
             return Err(PyOSError::new_err(format!("the file returned {moved} bytes for a request of {most}")).into());
@@ -78,7 +78,7 @@ fn would_block() -> PyErr {
 
 impl Read for PythonFile {
     fn read(&mut self, bytes: &mut [u8]) -> Result<usize> {
-        let most = bytes.len().min(PIECE);
+        let most = bytes.len().min(MAX_TRANSFER);
         self.transfer(most, |file| {
             let given = file.call_method1(intern!(file.py(), "read"), (most,))?;
             if given.is_none() {
@@ -95,16 +95,16 @@ impl Read for PythonFile {
 
 impl Write for PythonFile {
     fn write(&mut self, bytes: &[u8]) -> Result<usize> {
-        let piece = &bytes[..bytes.len().min(PIECE)];
-        self.transfer(piece.len(), |file| {
+        let part = &bytes[..bytes.len().min(MAX_TRANSFER)];
+        self.transfer(part.len(), |file| {
             let py = file.py();
-            let taken = file.call_method1(intern!(py, "write"), (PyBytes::new(py, piece),))?;
+            let taken = file.call_method1(intern!(py, "write"), (PyBytes::new(py, part),))?;
             if !taken.is_none() {
                 return taken.extract();
             }
             // A raw file returns None if it wrote nothing; for other files None has no meaning.
             let raw = file.is_instance(&py.import("io")?.getattr("RawIOBase")?)?;
-            if raw { Err(would_block()) } else { Ok(piece.len()) }
+            if raw { Err(would_block()) } else { Ok(part.len()) }
         })
     }
 

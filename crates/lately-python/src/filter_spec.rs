@@ -12,7 +12,7 @@ use super::build::Keywords;
 use super::calls::detached;
 use super::figures::{self, ReprFields};
 use super::time::moments::{OwnedMoments, now};
-use super::whole::Whole;
+use super::whole::WholeNumber;
 use crate::errors::raise;
 use lately::clock::{Clock, Moments};
 use lately::filter::Family;
@@ -140,7 +140,7 @@ impl FilterSpec {
         &self,
         py: Python<'py>,
         moments: Option<&Bound<'_, PyAny>>,
-        n: Whole,
+        n: WholeNumber,
     ) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let (row, n) = (self.row()?, n.within("n")?);
         let moments = moments.map(|moments| Values::read("moments", moments)?.shaped("moments", &[n])).transpose()?;
@@ -159,7 +159,7 @@ impl FilterSpec {
         &self,
         py: Python<'py>,
         at: Option<&Bound<'_, PyAny>>,
-        n: Whole,
+        n: WholeNumber,
         latest: Option<i64>,
         new: bool,
     ) -> PyResult<Option<Bound<'py, PyArray1<i64>>>> {

@@ -11,7 +11,7 @@ use super::batch::Batch;
 use super::calls::{Lock, detached};
 use super::keys::read_keys;
 use super::time::moments::OwnedMoments;
-use super::whole::Whole;
+use super::whole::WholeNumber;
 use crate::arrays::array_of;
 use crate::errors::raise;
 use lately::clock::Window;
@@ -120,9 +120,9 @@ impl Learned {
 #[pymethods]
 impl Learned {
     #[new]
-    #[pyo3(signature = (half_life, *, nbytes=Whole::new(1 << 20), seed=Whole::new(0)),
+    #[pyo3(signature = (half_life, *, nbytes=WholeNumber::new(1 << 20), seed=WholeNumber::new(0)),
         text_signature = "(half_life, *, nbytes=1048576, seed=0)")]
-    fn new(py: Python<'_>, half_life: Whole, nbytes: Whole, seed: Whole) -> PyResult<Self> {
+    fn new(py: Python<'_>, half_life: WholeNumber, nbytes: WholeNumber, seed: WholeNumber) -> PyResult<Self> {
         let (half_life, nbytes, seed) =
             (half_life.within("half_life")?, nbytes.within("nbytes")?, seed.within("seed")?);
         Ok(Self::wrap(detached(py, || learned::Learned::new(nbytes, half_life, seed))?.map_err(raise)?))

@@ -8,7 +8,7 @@ use pyo3::types::PyList;
 use super::arrays::{Values, array_of};
 use super::calls::detached;
 use super::slice::row_like;
-use super::whole::Whole;
+use super::whole::WholeNumber;
 use crate::errors::raise;
 use lately::memory::fallible;
 use lately::shard::{self, Ages, Answer, Earlier, Rule};
@@ -20,7 +20,11 @@ use lately::shard::{self, Ages, Answer, Earlier, Rule};
 /// >>> lately._core.part_of(np.arange(6, dtype=np.uint64), 1)
 /// array([0, 0, 0, 0, 0, 0], dtype=uint16)
 #[pyfunction]
-pub fn part_of<'py>(py: Python<'py>, hashes: &Bound<'_, PyAny>, parts: Whole) -> PyResult<Bound<'py, PyArray1<u16>>> {
+pub fn part_of<'py>(
+    py: Python<'py>,
+    hashes: &Bound<'_, PyAny>,
+    parts: WholeNumber,
+) -> PyResult<Bound<'py, PyArray1<u16>>> {
     let (Values { values: hashes, .. }, parts) = (Values::read("hashes", hashes)?, parts.within("parts")?);
     let of_each = detached(py, || fallible::collected(hashes.iter().map(|&hash| shard::part_of(hash, parts) as u16)))?
         .map_err(raise)?;
@@ -40,9 +44,9 @@ pub struct Ranges {
 #[pymethods]
 impl Ranges {
     #[new]
-    #[pyo3(signature = (like, parts, replicas=Whole::new(1), *, each=false),
+    #[pyo3(signature = (like, parts, replicas=WholeNumber::new(1), *, each=false),
         text_signature = "(like, parts, replicas=1, *, each=False)")]
-    fn new(like: &Bound<'_, PyAny>, parts: Whole, replicas: Whole, each: bool) -> PyResult<Self> {
+    fn new(like: &Bound<'_, PyAny>, parts: WholeNumber, replicas: WholeNumber, each: bool) -> PyResult<Self> {
         let (parts, replicas) = (parts.within("parts")?, replicas.within("replicas")?);
         Ok(Self { inner: shard::Ranges::new(row_like(like)?, parts, replicas, each).map_err(raise)? })
     }
@@ -66,7 +70,7 @@ impl Ranges {
 /// >>> scattered = lately._core.Ranges(f, 2).scatter(lately.hash_keys(["a", "b", "a"], seed=1))
 /// >>> answers = [(*slices[site].touch(cells, 0), -(2**63)) for site, cells in scattered.shares()]
 /// >>> now = np.zeros(3, dtype=np.int64)
-/// >>> oldest, unanswered = scattered.decide(answers, now, "answered", newest=0, kept=f.kept)
+/// >>> oldest, unanswered = scattered.decide(answers, now, "answered", newest=0, kept=f.retained)
 /// >>> oldest >= 0
 /// array([False, False,  True])
 #[pyclass(frozen, module = "lately._core")]
@@ -117,7 +121,8 @@ impl Scattered {
     ///
     /// Returns when the oldest cell of each key that was seen was set, or the least int64 for a new key; and the keys
     /// for which a site had no answer, or only one that proves nothing.
-    #[pyo3(signature = (answers, generations, earlier, *, newest, kept, least=Whole::new(0), equal=Whole::new(1), known=None),
+    #[pyo3(signature = (answers, generations, earlier, *, newest, kept, least=WholeNumber::new(0),
+        equal=WholeNumber::new(1), known=None),
         text_signature = "($self, answers, generations, earlier, *, newest, kept, least=0, equal=1, known=None)")]
     #[allow(clippy::too_many_arguments, reason = "keywords")]
     #[allow(clippy::type_complexity, reason = "two arrays")]
@@ -129,8 +134,8 @@ impl Scattered {
         earlier: &str,
         newest: i64,
         kept: i64,
-        least: Whole,
-        equal: Whole,
+        least: WholeNumber,
+        equal: WholeNumber,
         known: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<(Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<bool>>)> {
         let n = self.inner.keys();
@@ -143,7 +148,8 @@ impl Scattered {
             "all" => Earlier::All,
             _ => return Err(PyValueError::new_err(format!("earlier is none of its words, got {earlier:?}"))),
         };
-        let rule = Rule { newest, kept, earlier, least: least.within("least")?, equal: equal.within("equal")? };
+        let rule =
+            Rule { newest, retained: kept, earlier, least: least.within("least")?, equal: equal.within("equal")? };
         let holders: Vec<usize> = (0..self.inner.sites()).filter(|&site| self.inner.counts()[site] > 0).collect();
         if answers.len() != holders.len() {
             let message = format!("there are {} answers of {} sites", answers.len(), holders.len());

@@ -9,7 +9,7 @@ use super::arrays::{Values, array_of, widened};
 use super::calls::{Lock, detached};
 use super::filter::PyFilter;
 use super::filter_spec::FilterSpec;
-use super::whole::Whole;
+use super::whole::WholeNumber;
 use crate::errors::raise;
 use lately::clock::Moments;
 use lately::memory::fallible;
@@ -87,7 +87,7 @@ pub fn cells<'py>(filter: &Bound<'py, PyFilter>, keys: &Bound<'_, PyAny>) -> PyR
 pub fn generations<'py>(
     filter: &Bound<'py, PyFilter>,
     at: Option<&Bound<'_, PyAny>>,
-    n: Whole,
+    n: WholeNumber,
 ) -> PyResult<Bound<'py, PyArray1<i64>>> {
     let (py, n) = (filter.py(), n.within("n")?);
     let (row, moments) = (row(filter)?, filter.get().moments(at, n)?);
@@ -102,24 +102,24 @@ fn read_keys(hashes: &Bound<'_, PyAny>, generations: &Bound<'_, PyAny>) -> PyRes
 #[pymethods]
 impl Slice {
     #[new]
-    #[pyo3(signature = (like, *, part=Whole::new(0), parts=Whole::new(1)),
+    #[pyo3(signature = (like, *, part=WholeNumber::new(0), parts=WholeNumber::new(1)),
         text_signature = "(like, *, part=0, parts=1)")]
-    fn new(py: Python<'_>, like: &Bound<'_, PyAny>, part: Whole, parts: Whole) -> PyResult<Self> {
+    fn new(py: Python<'_>, like: &Bound<'_, PyAny>, part: WholeNumber, parts: WholeNumber) -> PyResult<Self> {
         let (row, part, parts) = (row_like(like)?, part.within("part")?, parts.within("parts")?);
         Ok(Self::new_from(detached(py, || shard::Shard::new(row, part, parts))?.map_err(raise)?))
     }
 
     /// Make a slice from a copy of `words`, which `Slice.words` returned when `newest` was the newest generation.
     #[staticmethod]
-    #[pyo3(signature = (like, words, *, newest, part=Whole::new(0), parts=Whole::new(1)),
+    #[pyo3(signature = (like, words, *, newest, part=WholeNumber::new(0), parts=WholeNumber::new(1)),
         text_signature = "(like, words, *, newest, part=0, parts=1)")]
     fn from_words(
         py: Python<'_>,
         like: &Bound<'_, PyAny>,
         words: &Bound<'_, PyAny>,
         newest: i64,
-        part: Whole,
-        parts: Whole,
+        part: WholeNumber,
+        parts: WholeNumber,
     ) -> PyResult<Self> {
         let (row, part, parts) = (row_like(like)?, part.within("part")?, parts.within("parts")?);
         let words = Values::read("words", words)?.flat("words")?;
@@ -134,7 +134,11 @@ impl Slice {
     /// array([   0,  384,  704, 1000], dtype=uint64)
     #[staticmethod]
     #[pyo3(signature = (like, parts), text_signature = "(like, parts)")]
-    fn bounds<'py>(py: Python<'py>, like: &Bound<'_, PyAny>, parts: Whole) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    fn bounds<'py>(
+        py: Python<'py>,
+        like: &Bound<'_, PyAny>,
+        parts: WholeNumber,
+    ) -> PyResult<Bound<'py, PyArray1<u64>>> {
         array_of(py, row_like(like)?.bounds(parts.within("parts")?).map_err(raise)?)
     }
 

@@ -4,7 +4,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use super::calls::detached;
-use super::whole::Whole;
+use super::whole::WholeNumber;
 use crate::errors::raise;
 use lately::Error;
 use lately::shape::slicing::{self, Sites};
@@ -61,9 +61,9 @@ pub struct SlicedShape {
 #[pymethods]
 impl SlicedShape {
     #[new]
-    #[pyo3(signature = (kind, k, sites, *, inner=Whole::new(1), partitioned=false),
+    #[pyo3(signature = (kind, k, sites, *, inner=WholeNumber::new(1), partitioned=false),
         text_signature = "(kind, k, sites, *, inner=1, partitioned=False)")]
-    fn new(kind: String, k: Whole, sites: Whole, inner: Whole, partitioned: bool) -> PyResult<Self> {
+    fn new(kind: String, k: WholeNumber, sites: WholeNumber, inner: WholeNumber, partitioned: bool) -> PyResult<Self> {
         let (k, sites, inner) = (k.within("k")?, sites.within("sites")?, inner.within("inner")?);
         let sites = arranged(&kind, sites, inner, k, partitioned).map_err(raise)?;
         Ok(Self { kind, sites })
@@ -89,7 +89,7 @@ impl SlicedShape {
     /// >>> from lately.distributed import SlicedShape
     /// >>> [round(SlicedShape(kind, 4, 20).fpr(1000, 8000), 4) for kind in ("vertical", "horizontal")]
     /// [0.024, 0.0255]
-    fn fpr(&self, py: Python<'_>, keys: Whole, cells: Whole) -> PyResult<f64> {
+    fn fpr(&self, py: Python<'_>, keys: WholeNumber, cells: WholeNumber) -> PyResult<f64> {
         let (keys, cells) = (keys.within("keys")?, cells.within("cells")?);
         detached(py, || self.sites.false_positive_rate(keys, cells))?.map_err(raise)
     }
@@ -126,7 +126,7 @@ impl SlicedShape {
     fn failure_rates(
         &self,
         py: Python<'_>,
-        failed: Whole,
+        failed: WholeNumber,
         density: f64,
         on_failure: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<(f64, f64)> {
@@ -165,7 +165,7 @@ impl SlicedShape {
     fn least_sites(
         &self,
         py: Python<'_>,
-        failed: Whole,
+        failed: WholeNumber,
         density: f64,
         fpr: Option<f64>,
         fnr: Option<f64>,
@@ -223,7 +223,7 @@ impl SlicedShape {
             Ok(other) => Err(PyValueError::new_err(format!(
                 "on_failure must be 'duplicate', 'distinct' or a number of cells, got {other:?}"
             ))),
-            Err(_) => Whole::read(on_failure)?.within("on_failure"),
+            Err(_) => WholeNumber::read(on_failure)?.within("on_failure"),
         }
     }
 }
@@ -250,7 +250,7 @@ impl SlicedShape {
 /// 101117
 #[pyfunction]
 #[pyo3(signature = (keys, slices, *, overfull=0.001))]
-pub fn slice_capacity(py: Python<'_>, keys: Whole, slices: Whole, overfull: f64) -> PyResult<u64> {
+pub fn slice_capacity(py: Python<'_>, keys: WholeNumber, slices: WholeNumber, overfull: f64) -> PyResult<u64> {
     let (keys, slices) = (keys.within("keys")?, slices.within("slices")?);
     detached(py, || slicing::capacity(keys, slices, overfull))?.map_err(raise)
 }

@@ -1,11 +1,11 @@
-//! Whole numbers of any size and sign, as users pass them, before a parameter's range is checked.
+//! WholeNumber numbers of any size and sign, as users pass them, before a parameter's range is checked.
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyString};
 
 /// An int, or a float that is whole, such as 1e6. Another value is rejected later, when the parameter's name is known.
-pub struct Whole(Given);
+pub struct WholeNumber(Given);
 
 enum Given {
     Number(i128),
@@ -15,7 +15,7 @@ enum Given {
     Other(String),
 }
 
-impl Whole {
+impl WholeNumber {
     /// Returns a default.
     pub fn new(value: i128) -> Self {
         Self(Given::Number(value))
@@ -60,7 +60,7 @@ impl Whole {
     }
 }
 
-impl FromPyObject<'_, '_> for Whole {
+impl FromPyObject<'_, '_> for WholeNumber {
     type Error = PyErr;
 
     fn extract(value: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
@@ -82,7 +82,7 @@ impl FromPyObject<'_, '_> for Threads {
     type Error = PyErr;
 
     fn extract(value: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
-        match value.extract::<Whole>()?.within("threads")? {
+        match value.extract::<WholeNumber>()?.within("threads")? {
             0 => Err(PyValueError::new_err("threads must be at least 1, got 0")),
             threads => Ok(Self(threads)),
         }

@@ -133,7 +133,7 @@ class State:
             run = {"inputs": inputs, "outputs": outputs, "state": _digest(made)}
             note = self._beside(self._note)
             with note.open("x", encoding="utf-8") as file:
-                json.dump({"asked": options, "runs": [*self._runs, run][-_RUNS:]}, file)
+                json.dump({"options": options, "runs": [*self._runs, run][-_RUNS:]}, file)
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
@@ -175,7 +175,7 @@ def note_of(path: Path) -> Path:
 
 def recorded(note: Any) -> dict[str, Any]:
     """Return the options of the runs in a note; `ValueError` if there are none, or others than a run records."""
-    options = note.get("asked") if isinstance(note, dict) else None
+    options = note.get("options") if isinstance(note, dict) else None
     if not (
         isinstance(options, dict)
         and all(value is None or isinstance(value, _OPTIONS.get(name, ())) for name, value in options.items())

@@ -111,7 +111,8 @@ class AgePartitionedBloomFilter(Filter):
             What "lately" means: a number of insertions, or a span of time such as ``"10min"``. A generation is
             ceil((window - 1) / l) insertions, or the l-th part of a window of time.
         k, l : int
-            Number of consecutive slices that must match, and of full generations that are kept; k + l is at most 128.
+            Number of consecutive slices that must match, and of full generations that are retained; k + l is at most
+            128.
         slice_bits : int
             m: bits of each slice.
         capacity, lateness, max_ahead, seed
@@ -194,8 +195,8 @@ class AgePartitionedBloomFilter(Filter):
         window
             As in `AgePartitionedBloomFilter.from_parameters`.
         k, l : int
-            Number of consecutive slices that must match, at most 4, and of full generations that are kept; k + l is 8,
-            16 or 32.
+            Number of consecutive slices that must match, at most 4, and of full generations that are retained; k + l is
+            8, 16 or 32.
         pages : int
             Number of pages of 4 KiB.
         lines : {1, 2, 3, 4}, default 1
@@ -229,7 +230,7 @@ class GuardedEpochBloomFilter(Filter):
     window, fpr
         As in `Filter`.
     nbytes : int
-        Most bytes to use. The filter then has the lowest rate that fits, to within a 64th of it.
+        Greatest number of bytes to use. The filter then has the lowest rate that fits, to within a 64th of it.
     slack : int or span of time, optional
         Longest time for which a key may still be reported after it has left the window, in the unit of `window`. The
         default is half the window, and at least 64 insertions. A shorter slack takes more segments.
@@ -317,7 +318,7 @@ class GuardedEpochBloomFilter(Filter):
             What "lately" means: a number of insertions, or a span of time such as ``"10min"``. An epoch is
             ceil((window - 1) / r) insertions, or the r-th part of a window of time.
         r : int
-            Number of full epochs that are kept; the filter has r + 1 segments, at most 128.
+            Number of full epochs that are retained; the filter has r + 1 segments, at most 128.
         k : int
             Bits that a key sets in a segment, each in its own part: 1 to 64.
         segment_bits : int
@@ -398,7 +399,7 @@ class GuardedEpochBloomFilter(Filter):
         window
             As in `GuardedEpochBloomFilter.from_parameters`.
         r : int
-            Number of full epochs that are kept: 7, 15 or 31.
+            Number of full epochs that are retained: 7, 15 or 31.
         pages, lines
             As in `AgePartitionedBloomFilter.from_line_parameters`.
         capacity, lateness, max_ahead, seed
@@ -437,7 +438,7 @@ class GuardedEpochBloomFilter(Filter):
         window
             As in `GuardedEpochBloomFilter.from_parameters`.
         r : int
-            Number of full epochs that are kept: 7, 15, 31 or 63.
+            Number of full epochs that are retained: 7, 15, 31 or 63.
         k
             As in `GuardedEpochBloomFilter.from_parameters`.
         positions : int

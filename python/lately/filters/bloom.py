@@ -32,7 +32,7 @@ class BloomFilter(Filter):
         Highest chance of reporting a key that was never inserted, with `capacity` different keys, in (0, 1). Give this
         or `nbytes`.
     nbytes : int
-        Most bytes to use. The rate is then at most twice the lowest that is possible in them.
+        Greatest number of bytes to use. The rate is then at most twice the lowest that is possible in them.
     partitioned : bool, default False
         Whether each of the k bits of a key has a slice of its own, which takes slightly more memory. The default is one
         array for all.
@@ -134,7 +134,7 @@ class BloomFilter(Filter):
         return cls._of("bloom", **locals())
 
     @property
-    def kept(self) -> int:
+    def retained(self) -> int:
         """int: number of generations that a cell distinguishes beside its own; 2**62, since nothing is forgotten."""
         return _core.retained(self)
 

@@ -31,7 +31,7 @@ class AgedQuotientFilter(Filter):
         Highest chance of reporting a key that was never inserted, in (0, 1); it is the same at all phases. Give this or
         `nbytes`.
     nbytes : int
-        Most bytes to use. The filter then has about the lowest rate that fits.
+        Greatest number of bytes to use. The filter then has about the lowest rate that fits.
     slack : int or span of time, optional
         Longest time for which a key may still be reported after it has left the window, in the unit of `window`. The
         default is a seventh of the window. Half or a quarter of that takes hardly more memory, and makes insertions
@@ -134,8 +134,8 @@ class AgedQuotientFilter(Filter):
         count_bits : int, optional
             Bits of a count, 1 to 8, for a filter that counts; with fingerprint and tag at most 32.
         epochs : int, optional
-            Number of full epochs that are kept, less than ``2**tag_bits``. Tags are then finer than the rotations of
-            pages: a page rotates once in as many epochs as there are tags left over, at most an eighth of the tags.
+            Number of full epochs that are retained, less than ``2**tag_bits``. Tags are then finer than the rotations
+            of pages: a page rotates once in as many epochs as there are tags left over, at most an eighth of the tags.
         distinct, capacity, grow
             As in `AgedQuotientFilter`.
         lateness, max_ahead, seed

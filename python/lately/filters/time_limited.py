@@ -100,7 +100,8 @@ class TimeLimitedBloomFilter(Filter):
         window : span of time
             What "lately" means, such as ``"10min"``. A generation lasts at most the l-th part of window and lateness.
         k, l : int
-            Number of consecutive slices that must match, and of full generations that are kept; k + l is at most 128.
+            Number of consecutive slices that must match, and of full generations that are retained; k + l is at most
+            128.
         slice_bits : int
             Bits of each of the first k slices: a multiple of 64, at least 512.
         capacity : int, optional

@@ -143,7 +143,7 @@ class TimingBloomFilter(Filter):
         bpt : int
             Bits per timer, 2 to 32; a 64-bit word holds 64 // bpt timers.
         blocks : int
-            Number of full blocks that are kept, at most 2**bpt - 2 and 2**24 (2**14 with equal timers). A block is
+            Number of full blocks that are retained, at most 2**bpt - 2 and 2**24 (2**14 with equal timers). A block is
             B = ceil((window - 1) / blocks) insertions, or that part of a window of time. ``window - 1`` blocks make
             B = 1, the plain timing Bloom filter. The values of a timer that are left over are padding: the sweep of
             expired timers is spread over that many blocks.
@@ -244,7 +244,7 @@ class TimingBloomFilter(Filter):
         return _core.parts(self)
 
     @property
-    def kept(self) -> int:
+    def retained(self) -> int:
         """int: number of blocks that a timer distinguishes beside its own, for `lately.distributed`."""
         return _core.retained(self)
 
@@ -301,7 +301,7 @@ class TimingBloomFilter(Filter):
         --------
         >>> sizes = {"k": 7, "bpt": 4, "blocks": 10, "slice_timers": 1600}
         >>> f = lately.TimingBloomFilter.from_parameters("10min", **sizes, capacity=500)
-        >>> f.generations([0, 59, 60, -1], 4), f.kept
+        >>> f.generations([0, 59, 60, -1], 4), f.retained
         (array([ 0,  0,  1, -1]), 10)
         """
         return _core.generations(self, at, n)

@@ -117,7 +117,7 @@ fn posterior_curve(
         return Some(PosteriorCurve::unknown(clock.began(blocks - 1), age));
     }
     let (block, ages) = (evidence.age(), ages_of(clock, evidence.age()));
-    PosteriorCurve::of_stretch(ages, clock.exposure(block), explains(evidence), ages.1, age)
+    PosteriorCurve::of_span(ages, clock.exposure(block), explains(evidence), ages.1, age)
 }
 
 /// The likelihood of timers in parts that come and go. Every insertion wrote the newest part of its time, and a part

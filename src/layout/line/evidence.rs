@@ -13,13 +13,13 @@
 use super::{LaneRotation, LanesInLines, Pages};
 use crate::clock::Clock;
 use crate::inference::Question;
-use crate::inference::line::{STRETCHES, Stretches};
+use crate::inference::line::{PAGE_RANGES, RingLikelihoods};
 use crate::inference::ring::{Generation, RingLikelihood};
 use crate::layout::Layout;
 use crate::shape::line::SUBLANE_BITS;
 
-/// Number of lines of a stretch of pages whose bits are counted, if it has more. The loads of lines deviate by a third
-/// and more, so the rates of a stretch are right to 4 %, without bias.
+/// Number of lines of a page range whose bits are counted, if it has more. The loads of lines deviate by a third
+/// and more, so the rates of a page range are right to 4 %, without bias.
 const SAMPLE: u64 = 256;
 
 impl<const LANES: usize, const LINES: usize> LanesInLines<LANES, LINES> {
@@ -30,16 +30,16 @@ impl<const LANES: usize, const LINES: usize> LanesInLines<LANES, LINES> {
         if page > rotation.rotated { behind.wrapping_add(self.pages.count as u32) } else { behind }
     }
 
-    /// Returns the binary logarithm of the number of pages in a stretch.
+    /// Returns the binary logarithm of the number of pages in a range.
     #[inline(always)]
-    fn stretch_log2(&self) -> u32 {
-        (self.pages.count - 1).checked_ilog2().map_or(0, |log2| (log2 + 1).saturating_sub(STRETCHES.ilog2()))
+    fn range_log2(&self) -> u32 {
+        (self.pages.count - 1).checked_ilog2().map_or(0, |log2| (log2 + 1).saturating_sub(PAGE_RANGES.ilog2()))
     }
 
-    /// Returns the stretch of a page.
+    /// Returns the page range of a page.
     #[inline(always)]
-    pub(super) fn stretch(&self, rotation: LaneRotation, page: u32) -> u32 {
-        self.behind(rotation, page) >> self.stretch_log2()
+    pub(super) fn page_range(&self, rotation: LaneRotation, page: u32) -> u32 {
+        self.behind(rotation, page) >> self.range_log2()
     }
 
     /// Returns the generations that are not ruled out for a key of this page, a bit for each. `lanes` are the lanes, by
@@ -52,11 +52,11 @@ impl<const LANES: usize, const LINES: usize> LanesInLines<LANES, LINES> {
         and_older(and_older(self.by_age(rotation, page, lanes), first), self.k - 1 - first)
     }
 
-    /// Returns how full the lines are, stretch by stretch.
-    pub(super) fn rings(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Stretches {
-        let (rotation, length) = (self.rotation(clock.generation(), 0), 1 << self.stretch_log2());
-        let stretch = |first: u64| {
-            if !question.is_about(first / length) {
+    /// Returns how full the lines are, for each page range.
+    pub(super) fn rings(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> RingLikelihoods {
+        let (rotation, length) = (self.rotation(clock.generation(), 0), 1 << self.range_log2());
+        let range = |first: u64| {
+            if !question.includes_range(first / length) {
                 return RingLikelihood::default();
             }
             let pages = length.min(self.pages.count - first);
@@ -66,7 +66,7 @@ impl<const LANES: usize, const LINES: usize> LanesInLines<LANES, LINES> {
             let chances = sample.flat_map(|page| self.chances_of(words, rotation, page));
             RingLikelihood::of_runs(self.k, self.generations_of(clock, first + pages / 2), self.run_rates(chances))
         };
-        Stretches((0..self.pages.count).step_by(length as usize).map(stretch).collect())
+        RingLikelihoods((0..self.pages.count).step_by(length as usize).map(range).collect())
     }
 
     /// Returns the generations of a page after which `behind` pages have rotated.

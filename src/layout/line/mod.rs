@@ -264,7 +264,7 @@ impl<const LANES: usize, const LINES: usize> LineKernel<LINES> for LanesInLines<
     #[inline(always)]
     fn evidence_at(&self, rotation: LaneRotation, page: u32, lanes: u32) -> Evidence {
         Evidence::generations(self.possible(rotation, page, lanes).into())
-            .in_stretch(self.stretch(rotation, page).into())
+            .in_page_range(self.page_range(rotation, page).into())
     }
 
     #[inline(always)]
@@ -286,6 +286,6 @@ impl<const LANES: usize, const LINES: usize> LineKernel<LINES> for LanesInLines<
 impl<const LANES: usize, const LINES: usize> Encode<LanesInLines<LANES, LINES>, LINES> for Code {
     #[inline(always)]
     fn encode(cells: &LanesInLines<LANES, LINES>, rotation: LaneRotation, page: u32, lanes: u32) -> Self {
-        Self::of_generations(cells.possible(rotation, page, lanes), cells.stretch(rotation, page))
+        Self::of_generations(cells.possible(rotation, page, lanes), cells.page_range(rotation, page))
     }
 }

@@ -6,13 +6,13 @@ use super::pages::Pages;
 use super::slots::Slots;
 use super::{EpochRotation, Quotient};
 use crate::clock::{Clock, Window};
-use crate::inference::line::STRETCHES;
-use crate::inference::quotient::{QuotientLikelihood, StretchEpochs};
+use crate::inference::line::PAGE_RANGES;
+use crate::inference::quotient::{QuotientLikelihood, RangeEpochs};
 use crate::inference::{Evidence, Question};
 use crate::instructions::{Portable, Work};
 use crate::layout::Layout;
 
-/// Number of lines of a stretch of pages whose entries are counted, in whole pages, if it has more. They have 10,000
+/// Number of lines of a page range whose entries are counted, in whole pages, if it has more. They have 10,000
 /// entries, an eighth of them of each epoch.
 const SAMPLE: usize = 256;
 /// Number of lines of a page whose flags are read first.
@@ -20,7 +20,7 @@ const FIRST: usize = 16;
 /// The length in bits of the longest tags that are counted tag by tag, each in all slots of a line at once. Longer tags
 /// are counted slot by slot.
 const SLICED: u32 = 4;
-/// The number of counts of a stretch. If there are more epochs, adjacent epochs are counted together.
+/// The number of counts of a page range. If there are more epochs, adjacent epochs are counted together.
 const COUNTS: usize = 64;
 
 impl EpochRotation {
@@ -38,15 +38,15 @@ impl EpochRotation {
     /// Returns the evidence of a key of this page, from its [age](Pages::age).
     #[inline(always)]
     pub fn evidence_at(self, pages: &Pages, page: u32, age: Option<(u32, bool)>) -> Evidence {
-        Evidence::epochs(age).in_stretch(self.behind(pages, page) >> pages.stretch_log2())
+        Evidence::epochs(age).in_page_range(self.behind(pages, page) >> pages.range_log2())
     }
 }
 
 impl Pages {
-    /// Returns the binary logarithm of the number of groups in a stretch.
+    /// Returns the binary logarithm of the number of groups in a page range.
     #[inline(always)]
-    fn stretch_log2(&self) -> u32 {
-        (self.steps() - 1).checked_ilog2().map_or(0, |log2| (log2 + 1).saturating_sub(STRETCHES.ilog2()))
+    fn range_log2(&self) -> u32 {
+        (self.steps() - 1).checked_ilog2().map_or(0, |log2| (log2 + 1).saturating_sub(PAGE_RANGES.ilog2()))
     }
 
     /// Returns the number of locations in all pages, which growth does not change.
@@ -201,15 +201,15 @@ impl Quotient {
         -locations * (-(entries / locations).min(0.999)).ln_1p()
     }
 
-    /// Returns how full the lines are, stretch by stretch.
+    /// Returns how full the lines are, for each page range.
     pub fn epochs(&self, lines: &[Line], clock: &Clock, question: &Question<'_>) -> QuotientLikelihood {
-        let (rotation, length) = (self.rotation(clock.generation(), 0), 1 << self.pages.stretch_log2());
+        let (rotation, length) = (self.rotation(clock.generation(), 0), 1 << self.pages.range_log2());
         let (count, steps) = (self.pages.count, self.pages.steps());
-        let stretch = |first: u64| {
-            if !question.is_about(first / length) {
-                return StretchEpochs::default();
+        let range = |first: u64| {
+            if !question.includes_range(first / length) {
+                return RangeEpochs::default();
             }
-            // With fine tags all pages are one stretch.
+            // With fine tags all pages are one page range.
             let behind = length.min(steps - first);
             let pages = if self.pages.fine() { count } else { behind };
             let sampled = pages.min(SAMPLE.div_ceil(self.pages.stride()) as u64);
@@ -224,11 +224,11 @@ impl Quotient {
             let epochs = 0..entries.len() as u64;
             let began: Vec<f64> = epochs.map(|epoch| clock.began(epoch * steps + first + behind / 2)).collect();
             let shares = shares(&entries, &began).into_iter().map(|entries| entries / locations);
-            StretchEpochs::new(clock, &began, shares)
+            RangeEpochs::new(clock, &began, shares)
         };
         QuotientLikelihood {
-            stretches: (0..steps).step_by(length as usize).map(stretch).collect(),
-            places: self.pages.locations() as f64,
+            ranges: (0..steps).step_by(length as usize).map(range).collect(),
+            locations: self.pages.locations() as f64,
             lines: self.pages.lines.into(),
         }
     }

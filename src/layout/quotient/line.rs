@@ -4,7 +4,7 @@ use super::format::{EVICTED, Format, Line, LineField, OCCUPIED, OVERFLOW_FLAG};
 use super::slots::Slots;
 use crate::shape::quotient::FINE_TAG_BITS;
 
-const MOST_TAG_BITS: usize = *FINE_TAG_BITS.end() as usize;
+const MAX_TAG_BITS: usize = *FINE_TAG_BITS.end() as usize;
 
 impl Format {
     /// Returns which buckets of a line have a run, a bit for each.
@@ -93,7 +93,7 @@ impl Format {
     /// Returns the tags of all slots in use, in order, as [`tag_in`](Self::tag_in) returns each.
     #[inline(always)]
     pub fn tags(&self, line: &Line) -> impl Iterator<Item = u32> {
-        let mut planes = [0; MOST_TAG_BITS];
+        let mut planes = [0; MAX_TAG_BITS];
         let own = &self.planes[self.fingerprint_planes..];
         planes.iter_mut().zip(own).for_each(|(bits, plane)| *bits = plane.get(line));
         let planes = (planes, own.len());
@@ -242,7 +242,7 @@ impl Format {
 
     /// Returns whether insertions could have left these bits: as many runs end as there are, and all bits beyond the
     /// last run are zero.
-    pub fn sound(&self, line: &Line) -> bool {
+    pub fn is_sound(&self, line: &Line) -> bool {
         let beyond = !u64::MAX.checked_shr(self.ends.get(line).leading_zeros()).unwrap_or(0);
         self.evicted_buckets(line) <= self.shape.eviction_buckets
             && self.occupied(line).count_ones() == self.ends.get(line).count_ones()

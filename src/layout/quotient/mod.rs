@@ -371,7 +371,7 @@ impl Merge<EpochRotation> for Quotient {
 impl Check for Quotient {
     /// Rejects bits with which operations could leave the line or the page.
     fn check(&self, words: &[u64], _: &Clock) -> Result<(), Error> {
-        let sound = |page: &[Line]| page[1..].iter().all(|line| self.pages.format.sound(line));
+        let sound = |page: &[Line]| page[1..].iter().all(|line| self.pages.format.is_sound(line));
         match self.pages.all(words.as_chunks().0).all(|(_, page)| sound(page)) {
             true => Ok(()),
             false => Err(Error::format("the cells are damaged: the runs of a line do not end where they should")),

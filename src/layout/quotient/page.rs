@@ -56,12 +56,12 @@ impl Pages {
         if format.is_complete(home, location.bucket) {
             return found != 0;
         }
-        found != 0 || self.is_elsewhere(machine, page, location)
+        found != 0 || self.is_outside_home(machine, page, location)
     }
 
     /// Returns whether the page contains a key that is not in its home line.
     #[inline(always)]
-    pub fn is_elsewhere<M: Slots>(&self, machine: M, page: &[Line], location: &Location) -> bool {
+    pub fn is_outside_home<M: Slots>(&self, machine: M, page: &[Line], location: &Location) -> bool {
         let (format, home) = (self.format, &page[location.line as usize + 1]);
         if let Some(evictable) = self.evicted(home, location.bucket) {
             let alternate = self.alternate_line(location.line, evictable, location.fingerprint) as usize + 1;

@@ -56,7 +56,7 @@ impl Pages {
             level: 0,
             fingerprint_bits: shape.fingerprint_bits,
             retained: shape.full_epochs() + 1,
-            epochs_per_rotation_log2: shape.epochs_per_turn_log2(),
+            epochs_per_rotation_log2: shape.epochs_per_rotation_log2(),
             fine: if shape.epochs.is_some() { u32::MAX } else { 0 },
         }
     }

@@ -48,10 +48,10 @@ impl<M: Slots> Work<M> for QueryBlocks<'_> {
             for &key in deferred.keys() {
                 prefetch_alternate_line(pages, address, lines, &pages.location(hashes[usize::from(key)]));
             }
-            query_elsewhere(machine, pages, lines, before);
+            query_outside_home(machine, pages, lines, before);
             before = (hashes, present, deferred);
         }
-        query_elsewhere(machine, pages, lines, before);
+        query_outside_home(machine, pages, lines, before);
     }
 }
 
@@ -86,7 +86,7 @@ fn query_home_lines<M: Slots>(
 
 /// Writes which of the deferred keys of a block lie outside their home lines.
 #[inline(always)]
-fn query_elsewhere<M: Slots>(
+fn query_outside_home<M: Slots>(
     machine: M,
     pages: &Pages,
     lines: &[Line],
@@ -95,6 +95,6 @@ fn query_elsewhere<M: Slots>(
     for &key in deferred.keys() {
         let location = pages.location(hashes[usize::from(key)]);
         let page = pages.page(lines, location.page);
-        present[usize::from(key)] = pages.is_elsewhere(machine, page, &location);
+        present[usize::from(key)] = pages.is_outside_home(machine, page, &location);
     }
 }

@@ -14,7 +14,7 @@ use crate::memory::prefetch::Address;
 /// and show which other lines it needs, and the home lines of the block after that are on their way.
 pub const BLOCK: usize = 32;
 /// The greatest number of lines, 4 MiB, for which it is enough to prefetch home lines.
-const NEAR: usize = 1 << 16;
+const MAX_CACHED_LINES: usize = 1 << 16;
 
 /// Keys of a block that are processed later, by their numbers in the block.
 #[derive(Clone, Copy, Default)]
@@ -105,7 +105,7 @@ impl<M: Slots, L: Deref<Target = [Line]>, O: Operation<L>> Work<M> for ForEach<'
         let address = Address::of(cells.lines.as_flattened());
         // Includes keys of the next run: a page rotates after some hundred keys, which must not wait for memory.
         let end = hashes.len().min(run.end + run.len().min(2 * BLOCK));
-        let far = cells.lines.len() > NEAR;
+        let far = cells.lines.len() > MAX_CACHED_LINES;
         let (mut blocks, mut rings) = (hashes[run.start..end].chunks(BLOCK), [[Location::default(); BLOCK]; 3]);
         let [mut now, mut next, mut later] = rings.each_mut();
         prefetch_home_lines(pages, address, blocks.next(), now);
@@ -264,7 +264,7 @@ impl Operation<&[Line]> for ReadEvidence<'_> {
         let age = pages.age(machine, page, location, cells.tag(location));
         self.evidence[i] = cells.rotation.evidence_at(pages, location.page, age);
         if age.is_some_and(|(_, certain)| !certain) {
-            self.evidence[i] = self.evidence[i].with_marked(pages.flagged_lines(page));
+            self.evidence[i] = self.evidence[i].with_flagged(pages.flagged_lines(page));
         }
     }
 }

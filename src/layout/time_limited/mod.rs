@@ -4,13 +4,11 @@ pub(crate) mod slicewise;
 
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};
-use crate::inference::time_limited::MOST_SLICES;
+use crate::inference::time_limited::MAX_SLICES;
 use crate::layout::cells::{OneBit, SliceCells};
 use crate::layout::segments::{self, Segment};
 use crate::memory::Words;
-use crate::shape::time_limited::{
-    LEAST_BITS, Load, TimeLimitedShape, bits, capacity, generation, new_capacity, target,
-};
+use crate::shape::time_limited::{Load, MIN_BITS, TimeLimitedShape, bits, capacity, generation, new_capacity, target};
 
 /// Words before the table of slices: the number of slices, the moment at which the open generation began, and the
 /// number of the newest slice's hash function.
@@ -130,7 +128,7 @@ impl Slices {
 
     /// Returns the slices whose matches are evidence.
     pub(crate) fn in_evidence(&self) -> &[Slice] {
-        &self.table[..self.table.len().min(MOST_SLICES)]
+        &self.table[..self.table.len().min(MAX_SLICES)]
     }
 
     /// Returns the number of bits of each slice, the newest first, expired slices included.
@@ -194,7 +192,7 @@ impl Slices {
     pub(crate) fn shift(&mut self, now: i64) -> Result<(), Error> {
         let (k, live) = (self.k(), self.live(now));
         if live == 0 {
-            let largest = self.table.iter().map(|slice| slice.bits.bits()).max().unwrap_or(LEAST_BITS);
+            let largest = self.table.iter().map(|slice| slice.bits.bits()).max().unwrap_or(MIN_BITS);
             return self.lay_out(self.empty_slices(largest.min(self.shape.first_bits), now), now);
         }
         // At least k, because the last insertion updated the newest k.

@@ -17,7 +17,7 @@ use crate::memory::prefetch::in_flight;
 /// The number of keys that are processed together. Their counts take 16 KiB.
 const CHUNK: usize = 2048;
 /// The greatest number of keys that are processed singly, because that is faster for so few.
-const FEW: usize = 12;
+const MAX_SINGLE_KEYS: usize = 12;
 /// Words of slices, 1 MiB, that stay in a second-level cache. If a batch reads more, bits are prefetched, which takes a
 /// third longer within the cache and a third less outside it.
 const CACHED: usize = 1 << 17;
@@ -130,7 +130,7 @@ pub(crate) fn set_one(newest: &[Slice], words: &mut [u64], hash: u64) {
 /// Writes to `present` which keys have their bits set in k consecutive live slices.
 pub(crate) fn query(live: &[Slice], k: usize, words: &[u64], hashes: &[u64], present: &mut [bool]) {
     for (hashes, present) in hashes.chunks(CHUNK).zip(present.chunks_mut(CHUNK)) {
-        if hashes.len() <= FEW {
+        if hashes.len() <= MAX_SINGLE_KEYS {
             present.iter_mut().zip(hashes).for_each(|(present, &hash)| *present = contains(live, k, words, hash));
             continue;
         }
@@ -151,7 +151,7 @@ pub(crate) fn duplicated(
 ) {
     let (newest, older) = live.split_at(k);
     for (hashes, seen) in hashes.chunks(CHUNK).zip(seen.chunks_mut(CHUNK)) {
-        if hashes.len() <= FEW {
+        if hashes.len() <= MAX_SINGLE_KEYS {
             for (&hash, seen) in hashes.iter().zip(seen) {
                 *seen = contains(live, k, words, hash);
                 if refresh || !*seen {

@@ -189,7 +189,7 @@ impl TimersInSlices {
             let age = (self.timers.age(timer, newest) | u64::from(timer == 0).wrapping_neg()) << 8;
             oldest = u64::max(oldest + u64::from(oldest & !0xff == age), age | 1);
         }
-        Evidence::oldest(oldest >> 8, [oldest & 0xff]).if_there(oldest >> 8 < retained)
+        Evidence::oldest(oldest >> 8, [oldest & 0xff]).if_present(oldest >> 8 < retained)
     }
 }
 

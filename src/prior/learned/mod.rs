@@ -40,11 +40,11 @@ const MAGIC: [u8; 8] = *b"LATPRI\x01\x00";
 /// Bytes of magic, header and checksum.
 const FRAME: usize = 8 + size_of::<Header>() + 8;
 /// Least size: a smaller sample would have too few keys to learn from.
-const LEAST_BYTES: u64 = 1 << 13;
+const MIN_BYTES: u64 = 1 << 13;
 /// Greatest size: more than any machine has, and small enough that no arithmetic overflows.
-const MOST_BYTES: u64 = 1 << 48;
+const MAX_BYTES: u64 = 1 << 48;
 /// Greatest number of insertions, as for a filter: more than any stream has.
-const MOST_INSERTED: u64 = 1 << 62;
+const MAX_INSERTED: u64 = 1 << 62;
 /// Number of insertions after which ages by class are forgotten, or one half-life if that is longer: with fewer, a
 /// class would hold too few of them to be informative.
 const STATISTICS: u64 = 1 << 16;
@@ -100,10 +100,10 @@ impl Learned {
     /// Creates an empty prior of `nbytes`, rounded down to whole cache lines. A sighting counts half after `half_life`
     /// insertions, and p is fitted at that age.
     pub fn new(nbytes: u64, half_life: u64, seed: u64) -> Result<Self, Error> {
-        if !(LEAST_BYTES..=MOST_BYTES).contains(&nbytes) {
-            return Err(Error::value(format!("nbytes must lie in {LEAST_BYTES} .. 2**48, got {nbytes}")));
+        if !(MIN_BYTES..=MAX_BYTES).contains(&nbytes) {
+            return Err(Error::value(format!("nbytes must lie in {MIN_BYTES} .. 2**48, got {nbytes}")));
         }
-        if !(1..=MOST_INSERTED).contains(&half_life) {
+        if !(1..=MAX_INSERTED).contains(&half_life) {
             return Err(Error::value(format!("half_life must lie in 1 .. 2**62 insertions, got {half_life}")));
         }
         let nbytes = nbytes & !63;
@@ -149,7 +149,7 @@ impl Learned {
                 cells.fetch(self.sketch.line(mix(later)));
             }
             if !matches!(at, Moments::Untimed) {
-                self.see_time(at.moment(i));
+                self.count_time(at.moment(i));
             }
             self.insert_one(mix(hash));
         }
@@ -182,7 +182,7 @@ impl Learned {
     }
 
     /// Counts the time since the last insertion, which never runs backwards.
-    fn see_time(&mut self, moment: i64) {
+    fn count_time(&mut self, moment: i64) {
         let header = &mut self.header;
         if header.has_latest == 1 {
             header.timed += 1.0;
@@ -278,13 +278,13 @@ impl Learned {
         }
         let fine = |value: f64| value.is_finite() && value >= 0.0;
         let legal = prior.header.nbytes == header.nbytes
-            && header.inserted <= MOST_INSERTED
+            && header.inserted <= MAX_INSERTED
             && header.level <= 63
             && header.has_latest <= 1
             && fine(header.timed)
             && fine(header.seconds)
             && prior.recency.is_legal()
-            && prior.sample.count_again(header.inserted);
+            && prior.sample.recount(header.inserted);
         prior.header = header;
         legal.then_some(prior).ok_or_else(damaged)
     }

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_nothing_is_known_of_follows_the_independent_law() {
+    fn a_class_without_observations_follows_the_independent_law() {
         for (class, hazard) in Recency::default().hazards(1.0).into_iter().enumerate() {
             let expected = sightings(class) * LN_2;
             assert!((hazard / expected - 1.0).abs() < 1e-12, "{class}: {hazard} {expected}");

@@ -31,13 +31,13 @@ impl Sample {
         &self.slots
     }
 
-    /// Returns the table, to load a saved one into; [`count_again`](Self::count_again) then validates it.
+    /// Returns the table, to load a saved one into; [`recount`](Self::recount) then validates it.
     pub fn slots_mut(&mut self) -> &mut [[u64; 2]] {
         &mut self.slots
     }
 
     /// Returns whether a loaded table has room left, so that probing ends, and contains no insertion after the last.
-    pub fn count_again(&mut self, inserted: u64) -> bool {
+    pub fn recount(&mut self, inserted: u64) -> bool {
         self.kept = self.slots.iter().filter(|[_, last]| *last > 0).count();
         self.kept <= self.most() && self.slots.iter().all(|[_, last]| *last <= inserted)
     }

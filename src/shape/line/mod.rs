@@ -87,10 +87,10 @@ impl LineShape {
 
     /// Reads a shape from parameters: r of a guarded-epoch filter, or k and l.
     pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
-        let (pages, lines) = (parameters.wide("pages")?, parameters.narrow("lines")?);
+        let (pages, lines) = (parameters.read_u64("pages")?, parameters.read_u32("lines")?);
         match parameters.get("r") {
-            Some(_) => Self::guarded_epoch(parameters.narrow("r")?, pages, lines),
-            None => Self::age_partitioned(parameters.narrow("k")?, parameters.narrow("l")?, pages, lines),
+            Some(_) => Self::guarded_epoch(parameters.read_u32("r")?, pages, lines),
+            None => Self::age_partitioned(parameters.read_u32("k")?, parameters.read_u32("l")?, pages, lines),
         }
     }
 

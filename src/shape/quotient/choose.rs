@@ -17,13 +17,13 @@ const LEAST: u64 = MIN_LINES as u64 + 1;
 const PAGE: u64 = MAX_LINES as u64 + 1;
 const SMALL: u64 = LINES_OF_SMALL as u64 + 1;
 /// Number of lines up to which pages may have fewer than 127: beyond that, one page more or less is a smaller step.
-const FEW: u64 = PAGE * PAGE;
+const MAX_LINES_OF_SHORT_PAGES: u64 = PAGE * PAGE;
 /// Greatest number of lines that are considered: half a tebibyte.
 const MOST: u64 = 1 << 33;
 /// Least number of bits of a tag with which rotating all pages in every epoch takes too long, at 4 microseconds each.
 const FINE: u32 = 6;
 /// Rotations of a page until a tag is used again, as a power of two, if tags are finer.
-const TURNS_LOG2: u32 = 4;
+const ROTATIONS_LOG2: u32 = 4;
 /// Number of lengths of an epoch that are considered, if tags are finer.
 const LENGTHS: u64 = 64;
 
@@ -100,7 +100,7 @@ fn shapes(window: Window, distinct: Option<u64>, count_bits: u32, fine: bool) ->
 /// Returns the number of epochs retained with fine tags: all but those of one rotation, or a few less if the slack is
 /// then smaller, because epochs have whole lengths.
 pub fn fine_epochs(window: Window, tag_bits: u32) -> u32 {
-    let most = (1 << tag_bits) - (1 << (tag_bits - TURNS_LOG2));
+    let most = (1 << tag_bits) - (1 << (tag_bits - ROTATIONS_LOG2));
     let shortest = window.generation(most);
     let lengths = shortest..=shortest.saturating_add((shortest / 16).min(LENGTHS));
     let epochs = lengths.map(|length| window.generations(length).clamp(1, most.into()) as u32);
@@ -135,7 +135,7 @@ impl Candidate for QuotientCandidate {
     /// or, for many lines, whole pages.
     fn shape(&self, lines: u64) -> QuotientShape {
         let lines = lines.max(LEAST);
-        let pages = if lines <= FEW { lines.div_ceil(PAGE) } else { lines / PAGE };
+        let pages = if lines <= MAX_LINES_OF_SHORT_PAGES { lines.div_ceil(PAGE) } else { lines / PAGE };
         QuotientShape { pages, lines: ((lines / pages).min(PAGE) - 1) as u32, ..self.shape }
     }
 
@@ -150,7 +150,7 @@ impl Candidate for QuotientCandidate {
     /// Steps are whole insertions, and a few pages more may make a difference to the slack, and to the rate.
     ///
     /// The rate of whole pages falls with their number. One page more, of fewer lines each, may have a higher rate, and
-    /// so may the smallest of the large pages, which have fewer places in a line.
+    /// so may the smallest of the large pages, which have fewer locations in a line.
     fn fewest_units(&self, fpr: f64, most: u64) -> Option<u64> {
         let holds = |lines| self.rate_at_most(&self.shape(lines), fpr).is_some();
         let holds_in = |pages| holds(pages * PAGE);
@@ -162,10 +162,13 @@ impl Candidate for QuotientCandidate {
         let too_few = (pages - 1) * PAGE / pages;
         let (too_few, enough) =
             if too_few < SMALL && holds(pages * SMALL) { (too_few, SMALL) } else { (too_few.max(SMALL), PAGE) };
-        let of_page =
-            if pages * PAGE > FEW { PAGE } else { bisection(too_few, enough, |of_page| holds(pages * of_page)) };
+        let of_page = if pages * PAGE > MAX_LINES_OF_SHORT_PAGES {
+            PAGE
+        } else {
+            bisection(too_few, enough, |of_page| holds(pages * of_page))
+        };
         let enough = (pages * of_page).max(LEAST);
-        let step = if enough < FEW { pages } else { PAGE };
+        let step = if enough < MAX_LINES_OF_SHORT_PAGES { pages } else { PAGE };
         let slightly_more = (enough..=most.min(enough + enough / 64 + PAGE)).step_by(step as usize);
         slightly_more.into_iter().find(|&lines| self.slack_holds(lines) && holds(lines))
     }

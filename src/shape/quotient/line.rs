@@ -34,7 +34,7 @@ pub const fn line_of(fingerprint_bits: u32, tag_bits: u32, count_bits: u32, larg
 /// sqrt(33 + F) / 2 of their standard deviations, 3.2 to 3.6: the longer the fingerprints, the more rarely may an
 /// overflow line overflow. In simulations of 240,000 rotations of pages for 1e-4 and 1e-5 at most 13 and 8 of its
 /// 15 fingerprints were in use, and of 45,000 with the least sufficient numbers for shorter fingerprints less than 1 %
-/// of the rate came from lines that rejected keys. One more eviction bucket costs 3 % of the places, and so .05 bits
+/// of the rate came from lines that rejected keys. One more eviction bucket costs 3 % of the locations, and so .05 bits
 /// per key.
 const fn eviction_buckets_of_large(fingerprint_bits: u32, slots: u32, buckets: u32) -> u32 {
     let mut few = 1;

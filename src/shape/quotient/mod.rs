@@ -49,18 +49,18 @@ pub const FINGERPRINT_BITS: RangeInclusive<u32> = 5..=20;
 /// Numbers of bits that a tag may have, if every epoch begins with a rotation.
 pub const TAG_BITS: RangeInclusive<u32> = 3..=8;
 /// Greatest number of bits of a fingerprint and a tag together.
-pub const MOST_BITS: u32 = 24;
+pub const MAX_BITS: u32 = 24;
 /// Numbers of bits that a tag may have, if it is finer than rotations.
 pub const FINE_TAG_BITS: RangeInclusive<u32> = 4..=12;
 /// Greatest number of bits of a fingerprint and a fine tag together.
-pub const MOST_FINE_BITS: u32 = 28;
+pub const MAX_FINE_BITS: u32 = 28;
 /// Greatest number of bits of a fingerprint, a tag and a count together.
-pub const MOST_VALUE_BITS: u32 = 32;
+pub const MAX_VALUE_BITS: u32 = 32;
 /// Numbers of bits that a count may have.
 pub const COUNT_BITS: RangeInclusive<u32> = 1..=8;
 /// Largest mean share of its slots that a page is planned to use just before a rotation. Fuller pages move more
 /// entries, and insertions take several times as long.
-pub const MOST_LOAD: f64 = 0.95;
+pub const MAX_LOAD: f64 = 0.95;
 /// The greatest share of filters whose rate exceeds twice [the planned one](QuotientShape::planned_rate) at some moment
 /// of a window.
 pub const EXCEPTIONS: f64 = 1e-6;
@@ -106,11 +106,11 @@ impl QuotientShape {
         };
         let Self { fingerprint_bits: f, tag_bits: t, pages, lines, .. } = self;
         let (tags, most_bits) =
-            if self.epochs.is_some() { (FINE_TAG_BITS, MOST_FINE_BITS) } else { (TAG_BITS, MOST_BITS) };
+            if self.epochs.is_some() { (FINE_TAG_BITS, MAX_FINE_BITS) } else { (TAG_BITS, MAX_BITS) };
         if !tags.contains(&t) {
             return out_of_range("tag_bits", (*tags.start()).into(), (*tags.end()).into(), t.into());
         }
-        let most_bits = most_bits.min(MOST_VALUE_BITS - self.count_bits);
+        let most_bits = most_bits.min(MAX_VALUE_BITS - self.count_bits);
         if !FINGERPRINT_BITS.contains(&f) || f + t > most_bits {
             let most = u32::min(*FINGERPRINT_BITS.end(), most_bits - t);
             return out_of_range("fingerprint_bits", (*FINGERPRINT_BITS.start()).into(), most.into(), f.into());
@@ -146,9 +146,9 @@ impl QuotientShape {
 
     /// Reads a shape from parameters; one of fine tags if `epochs` is given.
     pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
-        let given = |name| parameters.get(name).map(|_| parameters.narrow(name)).transpose();
-        let (fingerprint_bits, tag_bits) = (parameters.narrow("fingerprint_bits")?, parameters.narrow("tag_bits")?);
-        let (pages, lines) = (parameters.wide("pages")?, parameters.narrow("lines")?);
+        let given = |name| parameters.get(name).map(|_| parameters.read_u32(name)).transpose();
+        let (fingerprint_bits, tag_bits) = (parameters.read_u32("fingerprint_bits")?, parameters.read_u32("tag_bits")?);
+        let (pages, lines) = (parameters.read_u64("pages")?, parameters.read_u32("lines")?);
         let (distinct, epochs) = (parameters.get("distinct"), given("epochs")?);
         let shape = Self { fingerprint_bits, tag_bits, pages, lines, distinct, grow: false, count_bits: 0, epochs }
             .checked()?;
@@ -183,13 +183,13 @@ impl QuotientShape {
 
     /// Returns m as a power of two, where m is the epochs from one rotation of a page to the next. It is the largest
     /// that is an eighth of the retained epochs at most, and for which there are tags enough.
-    pub fn epochs_per_turn_log2(&self) -> u32 {
+    pub fn epochs_per_rotation_log2(&self) -> u32 {
         self.epochs.map_or(0, |epochs| u32::min(epochs / 8, (1 << self.tag_bits) - epochs).max(1).ilog2())
     }
 
     /// Returns m, the number of epochs from one rotation of a page to the next.
-    fn epochs_per_turn(&self) -> u32 {
-        1 << self.epochs_per_turn_log2()
+    fn epochs_per_rotation(&self) -> u32 {
+        1 << self.epochs_per_rotation_log2()
     }
 
     /// Returns the generations of the clock in an epoch: one, or a step for each page to rotate in.
@@ -238,12 +238,12 @@ impl QuotientShape {
     /// Returns the mean number of distinct keys that have entries, over the pages: also those that the next rotation
     /// removes.
     pub fn stored(&self, keys_per_epoch: f64) -> f64 {
-        self.remembered(keys_per_epoch) + 0.5 * keys_per_epoch * f64::from(self.epochs_per_turn() - 1)
+        self.remembered(keys_per_epoch) + 0.5 * keys_per_epoch * f64::from(self.epochs_per_rotation() - 1)
     }
 
     /// Returns the number of distinct keys that have entries in a page just before it rotates, over all pages.
     fn most_stored(&self, keys_per_epoch: f64) -> f64 {
-        keys_per_epoch * f64::from(self.full_epochs() + self.epochs_per_turn())
+        keys_per_epoch * f64::from(self.full_epochs() + self.epochs_per_rotation())
     }
 
     /// Returns the number of slots of a page.
@@ -272,9 +272,9 @@ impl QuotientShape {
 
     /// Returns the probability that a key never inserted has the location of an entry.
     fn of_entries(&self, keys_per_epoch: f64) -> f64 {
-        let places =
+        let locations =
             self.pages as f64 * f64::from(self.lines * self.line().buckets) * 2_f64.powi(self.fingerprint_bits as i32);
-        self.remembered(keys_per_epoch) / places
+        self.remembered(keys_per_epoch) / locations
     }
 
     /// Returns how many pages at once, of a window, reject keys: only [one filter in a million](EXCEPTIONS) has more.
@@ -285,7 +285,7 @@ impl QuotientShape {
     /// two windows of peaks count. A whole page is then taken to report every key. In simulations two fifths of its
     /// lines did, nine tenths at most.
     fn most_crowded(&self, keys_per_epoch: f64) -> u64 {
-        if self.load(keys_per_epoch) > MOST_LOAD {
+        if self.load(keys_per_epoch) > MAX_LOAD {
             return self.pages;
         }
         let peak = more_than(self.slots().into(), self.most_stored(keys_per_epoch), 1.0 / self.pages as f64);
@@ -296,13 +296,13 @@ impl QuotientShape {
 
     /// Returns how often a page is at its fullest while a key is remembered.
     fn peaks(&self) -> f64 {
-        f64::from(self.full_epochs()) / f64::from(self.epochs_per_turn()) + 1.0
+        f64::from(self.full_epochs()) / f64::from(self.epochs_per_rotation()) + 1.0
     }
 
     /// Returns a bound for the share of lines that may have rejected keys within the retained epochs: the keys of a
     /// page are binomial.
     fn rejected_rate(&self, keys_per_epoch: f64) -> f64 {
-        if self.load(keys_per_epoch) > MOST_LOAD {
+        if self.load(keys_per_epoch) > MAX_LOAD {
             return 1.0;
         }
         let room = f64::from(self.slots() + OVERFLOW_SLOTS);
@@ -367,8 +367,8 @@ impl super::Shape for QuotientShape {
     /// measured); for an insertion also its share of the pages that rotate.
     fn cache_lines(&self, window: Window) -> CacheLines {
         let (read, lines) = (1.0 + 1.0 / 12.0, (self.nbytes() / LINE_BYTES) as f64);
-        let of_turn = self.keys_per_epoch(window) * f64::from(self.epochs_per_turn());
-        CacheLines { insert: read + lines / of_turn, hit: read, miss: read }
+        let of_rotation = self.keys_per_epoch(window) * f64::from(self.epochs_per_rotation());
+        CacheLines { insert: read + lines / of_rotation, hit: read, miss: read }
     }
 }
 

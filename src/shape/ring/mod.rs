@@ -109,16 +109,16 @@ impl RingShape {
             Some(bits) => Segment::Bits { bits, parts: 1 },
             None => Segment::read_blocks(parameters)?,
         };
-        Self::age_partitioned(parameters.narrow("k")?, parameters.narrow("l")?, segment)
+        Self::age_partitioned(parameters.read_u32("k")?, parameters.read_u32("l")?, segment)
     }
 
     /// Reads guarded epochs from parameters: with `k` plain, else of blocks.
     pub fn read_guarded_epoch(parameters: &Parameters<'_>) -> Result<Self, Error> {
         let segment = match parameters.get("k") {
-            Some(_) => Segment::Bits { bits: parameters.wide("segment_bits")?, parts: parameters.narrow("k")? },
+            Some(_) => Segment::Bits { bits: parameters.read_u64("segment_bits")?, parts: parameters.read_u32("k")? },
             None => Segment::read_blocks(parameters)?,
         };
-        Self::guarded_epoch(parameters.narrow("r")?, segment)
+        Self::guarded_epoch(parameters.read_u32("r")?, segment)
     }
 
     fn within_memory(self) -> Result<Self, Error> {

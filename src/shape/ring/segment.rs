@@ -28,8 +28,8 @@ pub enum Segment {
 impl Segment {
     /// Reads blocks from parameters.
     pub(super) fn read_blocks(parameters: &Parameters<'_>) -> Result<Self, Error> {
-        let (blocks, block_bits) = (parameters.wide("blocks")?, parameters.narrow("block_bits")?);
-        Ok(Self::Blocks { blocks, block_bits, parts: parameters.narrow("parts")? })
+        let (blocks, block_bits) = (parameters.read_u64("blocks")?, parameters.read_u32("block_bits")?);
+        Ok(Self::Blocks { blocks, block_bits, parts: parameters.read_u32("parts")? })
     }
 
     /// Returns blocks, bits of a block and parts, as parameters: zero if there are no blocks.

@@ -21,28 +21,28 @@ impl Sites {
             }
             return lost;
         }
-        // From site to site along the row, in units of which a site has k and a stretch `sites`: by how many sites have
-        // failed, how much of the stretch so far lies on them, and how many cells of the stretches before.
-        let (failed, stretch, cells) = (failed as usize, sites as usize, self.k as usize);
-        let at = |sites: usize, on: usize, lost: usize| (sites * (stretch + 1) + on) * (cells + 1) + lost;
-        let mut chances = vec![0.0; at(failed, stretch, cells) + 1];
+        // From site to site along the row, in units of which a site has k and a section `sites`: by how many sites have
+        // failed, how much of the section so far lies on them, and how many cells of the sections before.
+        let (failed, section, cells) = (failed as usize, sites as usize, self.k as usize);
+        let at = |sites: usize, on: usize, lost: usize| (sites * (section + 1) + on) * (cells + 1) + lost;
+        let mut chances = vec![0.0; at(failed, section, cells) + 1];
         chances[0] = 1.0;
-        for site in 0..stretch {
+        for site in 0..section {
             let mut next = vec![0.0; chances.len()];
             for so_far in 0..=failed.min(site) {
-                let fails = (failed - so_far) as f64 / (stretch - site) as f64;
+                let fails = (failed - so_far) as f64 / (section - site) as f64;
                 for (fails, chance) in [(true, fails), (false, 1.0 - fails)] {
                     if chance <= 0.0 {
                         continue;
                     }
-                    for on in 0..=stretch {
+                    for on in 0..=section {
                         for lost in 0..=cells {
                             let chance = chance * chances[at(so_far, on, lost)];
                             if chance > 0.0 {
                                 let mut follow = |on, lost, chance: f64| {
                                     next[at(so_far + usize::from(fails), on, lost)] += chance;
                                 };
-                                walk(site, cells, stretch, fails, (on, lost, chance), &mut follow);
+                                walk(site, cells, section, fails, (on, lost, chance), &mut follow);
                             }
                         }
                     }
@@ -54,26 +54,26 @@ impl Sites {
     }
 }
 
-/// Follows the row through one site: from `on` of the stretch and `lost` cells so far to what they are at its end.
+/// Follows the row through one site: from `on` of the section and `lost` cells so far to what they are at its end.
 fn walk(
     site: usize,
     k: usize,
-    stretch: usize,
+    section: usize,
     fails: bool,
     (on, lost, chance): (usize, usize, f64),
     follow: &mut impl FnMut(usize, usize, f64),
 ) {
     let (start, end) = (site * k, (site + 1) * k);
-    // Chances by cells lost within this site, whose stretches end here one after the other.
+    // Chances by cells lost within this site, whose sections end here one after the other.
     let (mut from, mut on, mut lost_here) = (start, on, vec![chance]);
     loop {
-        let stretch_end = (from / stretch + 1) * stretch;
-        let to = stretch_end.min(end);
+        let section_end = (from / section + 1) * section;
+        let to = section_end.min(end);
         on += if fails { to - from } else { 0 };
-        if to < stretch_end {
+        if to < section_end {
             break;
         }
-        let lose = on as f64 / stretch as f64;
+        let lose = on as f64 / section as f64;
         let mut next = vec![0.0; lost_here.len() + 1];
         for (n, chance) in lost_here.into_iter().enumerate() {
             next[n] += chance * (1.0 - lose);

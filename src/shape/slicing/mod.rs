@@ -11,7 +11,7 @@
 //!   likelier to come together than by eq. 7 (with erratum OIE-3): its f/(G V) for each cell on its own is too low.
 //!   With V = 1 that is eq. 5, with G = 1 eq. 6.
 //! - Cells anywhere in one array, as in the paper, lie on sites of their own choice. A partitioned or timing filter has
-//!   a stretch of the row for each of the k, and its cells lie on different sites where there are k or more: with half
+//!   a section of the row for each of the k, and its cells lie on different sites where there are k or more: with half
 //!   of many sites failed that changes little, with one of two everything.
 
 mod loads;
@@ -38,7 +38,7 @@ pub struct Sites {
     pub spread: u64,
     /// k: number of cells of a key.
     pub k: u32,
-    /// Whether each of the k cells has a stretch of its own (a partitioned or a timing filter).
+    /// Whether each of the k cells has a section of its own (a partitioned or a timing filter).
     pub partitioned: bool,
 }
 

@@ -79,11 +79,11 @@ impl TimingShape {
     /// Reads a shape of one size from parameters.
     pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
         Self::new(
-            parameters.narrow("k")?,
-            parameters.narrow("bpt")?,
-            parameters.narrow("blocks")?,
-            parameters.wide("slice_timers")?,
-            parameters.narrow("equal_timers")?,
+            parameters.read_u32("k")?,
+            parameters.read_u32("bpt")?,
+            parameters.read_u32("blocks")?,
+            parameters.read_u64("slice_timers")?,
+            parameters.read_u32("equal_timers")?,
         )
     }
 

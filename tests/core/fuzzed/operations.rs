@@ -17,7 +17,7 @@ use lately::shape::{Budget, Parameters, Shape};
 use super::mix;
 use super::saved::{bytes_of, reread};
 
-/// Most bytes of a filter: few, so that a case takes microseconds in runs of millions.
+/// Greatest number of bytes of a filter: few, so that a case takes microseconds in runs of millions.
 const BYTES: u64 = if cfg!(fuzzing) { 1 << 11 } else { 1 << 14 };
 /// Number of keys of a batch that threads share: two pieces and a little.
 const MANY: usize = 2 * PIECE + PIECE / 64;
@@ -210,12 +210,12 @@ impl Pair {
         let each = self.moments(when, keys.len());
         let mut seen = vec![false; keys.len()];
         let batch = Keys::made(keys.to_vec());
-        let mut stretch = Chunk::new(threads, &batch);
+        let mut chunk = Chunk::new(threads, &batch);
         let (at, engine) = (each.all(), self.filter.engine_mut());
-        let stretch = stretch.at(0..keys.len());
+        let chunk = chunk.at(0..keys.len());
         let done = match how {
-            None => engine.insert_shared(stretch, at),
-            Some(how) => engine.duplicated_shared(stretch, at, how.refresh(), &mut seen),
+            None => engine.insert_shared(chunk, at),
+            Some(how) => engine.duplicated_shared(chunk, at, how.refresh(), &mut seen),
         };
         self.follow(keys, &each, how, &seen, done);
     }

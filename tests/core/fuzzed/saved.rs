@@ -242,7 +242,7 @@ fn cut(filter: &AnyFilter) {
             answers.push(Some(Answer { ages, base, missed: NEVER }));
         }
         for earlier in [Earlier::Apart, Earlier::Answered, Earlier::New, Earlier::All] {
-            let rule = Rule { newest: NEVER, kept: row.retained(), earlier, least: 0, equal: 1 };
+            let rule = Rule { newest: NEVER, retained: row.retained(), earlier, least: 0, equal: 1 };
             had(scattered.decide(&answers, &generations, None, rule, |_, _, unsure| assert!(!unsure)));
         }
     }

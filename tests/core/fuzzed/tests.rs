@@ -1,6 +1,6 @@
 //! A few bytes, equal in each run. Both outcomes are tried: legal bytes are used, others are rejected.
 
-use super::{face, learned, mix, operations, saved};
+use super::{learned, mix, operations, public_api, saved};
 
 /// Returns this many bytes, drawn by the number.
 fn random(number: u64, len: usize) -> Vec<u8> {
@@ -14,14 +14,15 @@ fn calls_in_any_order_keep_the_promise() {
 }
 
 #[test]
-fn no_call_of_the_face_panics() {
+fn no_call_of_the_public_api_panics() {
     let cases = if std::env::var_os("LATELY_CAMPAIGN").is_some() { 20_000 } else { 600 };
-    let built = (0..cases).filter(|&case| face::run(&random(1 << 20 | case, 60 + case as usize % 400))).count() as u64;
+    let built =
+        (0..cases).filter(|&case| public_api::run(&random(1 << 20 | case, 60 + case as usize % 400))).count() as u64;
     assert!((cases / 20..cases * 19 / 20).contains(&built), "{built} of {cases} were filters");
 }
 
 #[test]
-fn saved_filters_of_any_bytes_are_refused_or_used() {
+fn saved_filters_of_any_bytes_are_rejected_or_used() {
     let folder = format!("{}/tests/golden", env!("CARGO_MANIFEST_DIR"));
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
     files.retain(|file| file.extension().is_some_and(|kind| kind == "lately"));
@@ -45,7 +46,7 @@ fn saved_filters_of_any_bytes_are_refused_or_used() {
 
 #[test]
 fn bytes_that_once_broke_a_saved_filter_are_handled() {
-    for (folder, used) in [("used", true), ("refused", false)] {
+    for (folder, used) in [("used", true), ("rejected", false)] {
         let folder = format!("{}/tests/core/fuzzed/found/{folder}", env!("CARGO_MANIFEST_DIR"));
         let files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
         assert!(!files.is_empty());
@@ -57,7 +58,7 @@ fn bytes_that_once_broke_a_saved_filter_are_handled() {
 }
 
 #[test]
-fn priors_of_any_bytes_are_refused_or_used() {
+fn priors_of_any_bytes_are_rejected_or_used() {
     let mut done = 0;
     for number in 0..200u64 {
         let mut bytes = vec![0; 8192 + 80];

@@ -99,7 +99,7 @@ fn the_documented_choices() {
 }
 
 #[test]
-fn the_default_slack_can_be_had_and_is_kept() {
+fn the_default_slack_is_possible_and_kept() {
     let time = |span, lateness| Window::Time { span, lateness, capacity: 1000 };
     let windows = [1, 2, 7, 127, 128, 129, 130, 1000, 100_003].map(count).into_iter();
     for window in windows.chain([(1, 0), (129, 0), (1_000_000_007, 0), (1000, 5000), (1, 99)].map(|(s, l)| time(s, l)))

@@ -85,7 +85,7 @@ fn a_choice_keeps_rate_and_bytes_and_one_bit_fewer_would_not() {
 }
 
 #[test]
-fn what_cannot_be_had_is_error() {
+fn impossible_requests_are_errors() {
     let error = |made: Result<BloomShape, Error>, words: &str| {
         let error = made.unwrap_err().to_string();
         assert!(error.contains(words), "{error}");

@@ -32,7 +32,7 @@ fn the_rates_of_parts_add_up_as_in_oie_10() {
 }
 
 #[test]
-fn what_cannot_grow_is_refused() {
+fn shapes_that_cannot_grow_are_rejected() {
     let shape = TimingShape::new(3, 4, 5, 160, 1).unwrap();
     let equal = TimingShape { equal_timers: 2, ..shape };
     let keys = Limit::Keys(5);

@@ -10,13 +10,13 @@ const fn count(insertions: u64) -> Window {
 }
 
 fn formats() -> impl Iterator<Item = (u32, u32)> {
-    TAG_BITS.flat_map(|t| FINGERPRINT_BITS.map(move |f| (f, t))).filter(|(f, t)| f + t <= MOST_BITS)
+    TAG_BITS.flat_map(|t| FINGERPRINT_BITS.map(move |f| (f, t))).filter(|(f, t)| f + t <= MAX_BITS)
 }
 
 #[test]
 fn a_line_has_512_bits() {
     let fine = FINE_TAG_BITS.flat_map(|t| FINGERPRINT_BITS.map(move |f| (f, t)));
-    let all = formats().chain(fine.filter(|(f, t)| f + t <= MOST_FINE_BITS));
+    let all = formats().chain(fine.filter(|(f, t)| f + t <= MAX_FINE_BITS));
     let all = all.flat_map(|format| (0..=*COUNT_BITS.end()).map(move |c| (format, c)));
     for (((f, t), c), large) in all.flat_map(|format| [false, true].map(|large| (format, large))) {
         let LineFormat { slots, buckets, eviction_buckets } = line_of(f, t, c, large);
@@ -171,7 +171,7 @@ fn one_filter_in_a_million_exceeds_twice_its_rate_within_a_window() {
             let shape = choose(window, Budget::Rate(fpr), slack, None, None, false).unwrap();
             // One such page of them all is enough.
             assert!(1.0 / shape.pages as f64 > 2.0 * fpr, "{shape:?}");
-            let per_turn = 1 << shape.epochs_per_turn_log2();
+            let per_turn = 1 << shape.epochs_per_rotation_log2();
             let peaks = 2.0 * (f64::from(shape.full_epochs()) / f64::from(per_turn) + 1.0);
             let keys = shape.keys_per_epoch(window) * f64::from(shape.full_epochs() + per_turn);
             let slots = (shape.lines * shape.line().slots) as usize;
@@ -201,7 +201,7 @@ fn little_slack_takes_fine_tags() {
         assert!(shape.slack(window) <= 1_000_000 / of && shape.fpr(window) <= 0.01);
         assert!(8.0 * shape.nbytes() as f64 / 1e6 <= bits, "{shape:?}");
         assert_eq!(shape.epochs.is_some(), of > 29, "{shape:?}");
-        let turns = f64::from(shape.full_epochs()) / f64::from(1 << shape.epochs_per_turn_log2());
+        let turns = f64::from(shape.full_epochs()) / f64::from(1 << shape.epochs_per_rotation_log2());
         assert!(shape.epochs.is_none() || (13.0..=16.0).contains(&turns), "{shape:?}");
     }
     let hour = Window::Time { span: 3_600_000_000_000, lateness: 0, capacity: 1000 };

@@ -40,15 +40,15 @@ fn few_cells_are_enough_for_the_heuristic() {
 }
 
 #[test]
-fn cells_with_stretches_of_their_own_are_lost_together_or_apart() {
-    // One of two sites has 3 of 6 stretches; of 7 it has 3, and the middle one half.
+fn cells_with_sections_of_their_own_are_lost_together_or_apart() {
+    // One of two sites has 3 of 6 sections; of 7 it has 3, and the middle one half.
     assert_close(rates(1, 2, 6, true, 1, 0.5, 3), (0.125, 0.0));
     assert_close(rates(1, 2, 6, true, 1, 0.5, 4), (0.0, 1.0));
     assert_close(rates(1, 2, 7, true, 1, 0.5, 4), (0.5 * 0.0625, 0.5));
     // With a site for each, all of 6 answer if none of 3 failed ones is among 6 of 12 sites.
     let answered = (6.0 * 5.0 * 4.0) / (12.0 * 11.0 * 10.0);
     assert_close(rates(1, 12, 6, true, 3, 1.0, 6), (answered, 1.0 - answered));
-    // The sites that two stretches meet in hardly count once there are many.
+    // The sites that two sections meet in hardly count once there are many.
     for failed in [1, 10, 32] {
         let followed = Sites::new(1, 64, 7, true).unwrap().lost(failed);
         let drawn = hypergeometric(64, failed, 7);
@@ -115,7 +115,7 @@ fn no_slice_gets_more_than_its_capacity() {
 }
 
 #[test]
-fn what_cannot_be_is_named() {
+fn impossible_arguments_are_named() {
     for (error, word) in [
         (Sites::new(0, 1, 1, ANYWHERE).unwrap_err(), "sites"),
         (Sites::new(1 << 10, (1 << 10) + 1, 1, ANYWHERE).unwrap_err(), "sites"),

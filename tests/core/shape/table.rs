@@ -1,5 +1,5 @@
 //! Every choice of a shape, compared with the table in `tests/golden/shapes.tsv`: all families and layouts, windows of
-//! 1 to 1e9 insertions and of time, rates from 0.3 to 1e-9, bytes, and slack; and refusals.
+//! 1 to 1e9 insertions and of time, rates from 0.3 to 1e-9, bytes, and slack; and rejected requests.
 //!
 //! A choice that changes makes filters of another size from the same request. If that is intended, `cargo test --test
 //! core write_the_table -- --ignored` writes the table anew, and its diff shows what changed.

@@ -18,13 +18,13 @@ fn a_slice_at_capacity_is_half_full_and_no_fuller() {
     }
     for keys in [1, 354, 355, 356, 1000, 123_457, 1 << 40] {
         let m = bits(keys);
-        assert!(capacity(m) >= keys && m.is_multiple_of(64) && m >= LEAST_BITS, "{keys} {m}");
+        assert!(capacity(m) >= keys && m.is_multiple_of(64) && m >= MIN_BITS, "{keys} {m}");
         // Of the next smaller size, but one bit less: the next word begins where that bit is needed.
-        assert!(m == LEAST_BITS || capacity(m - 65) < keys, "{keys} {m}");
+        assert!(m == MIN_BITS || capacity(m - 65) < keys, "{keys} {m}");
         // Equation 8 as printed is half a bit too few, before whole words.
-        assert!((m as f64 - keys as f64 / LN_2) < 65.5 || m == LEAST_BITS);
+        assert!((m as f64 - keys as f64 / LN_2) < 65.5 || m == MIN_BITS);
     }
-    assert_eq!(bits(u64::MAX), MOST_BITS);
+    assert_eq!(bits(u64::MAX), MAX_BITS);
 }
 
 /// Returns a number below `n`, from a linear congruential generator.
@@ -35,11 +35,11 @@ fn below(random: &mut u64, n: u64) -> u64 {
 
 /// Slices have any size: every rate passes, and each slice is checked before each shift.
 #[test]
-fn whatever_the_sizes_no_slice_takes_more_than_its_share() {
+fn no_slice_of_any_size_takes_more_than_its_share() {
     let mut random = 1;
     for k in [1, 2, 5, 10, 40] {
-        let shape = TimeLimitedShape::new(k as u32, 5, LEAST_BITS).unwrap();
-        let first = Load { capacity: capacity(LEAST_BITS), count: 0 };
+        let shape = TimeLimitedShape::new(k as u32, 5, MIN_BITS).unwrap();
+        let first = Load { capacity: capacity(MIN_BITS), count: 0 };
         let mut filling = vec![first; k];
         for _ in 0..2000 {
             let g = generation(&filling);
@@ -112,7 +112,7 @@ fn table_2() {
         ([(14, 11), (15, 15), (16, 22), (17, 36), (18, 63)], 32, 45),
         ([(17, 13), (18, 16), (19, 22), (20, 33), (21, 54)], 41, 56),
     ] {
-        let all = shapes.map(|(k, l)| TimeLimitedShape::new(k, l, LEAST_BITS).unwrap().bits_per_key());
+        let all = shapes.map(|(k, l)| TimeLimitedShape::new(k, l, MIN_BITS).unwrap().bits_per_key());
         let ends = |pick: fn(f64, f64) -> f64, none| all.iter().flatten().copied().fold(none, pick).floor() as u32;
         assert_eq!((ends(f64::min, f64::INFINITY), ends(f64::max, 0.0)), (least, most));
     }

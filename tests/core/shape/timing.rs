@@ -92,7 +92,7 @@ fn the_documented_choices() {
 }
 
 #[test]
-fn the_default_slack_can_be_had_and_is_kept() {
+fn the_default_slack_is_possible_and_kept() {
     for window in every_window() {
         let shape = choose(window, Budget::Rate(0.01), None).unwrap();
         assert!(window.slack(shape.blocks, 1) <= allowed_slack(window, None), "{window:?}");
@@ -100,7 +100,7 @@ fn the_default_slack_can_be_had_and_is_kept() {
 }
 
 #[test]
-fn what_a_filter_keeps() {
+fn slack_rates_and_retained_keys_follow_from_the_formulas() {
     let window = count(101);
     let shape = TimingShape::new(3, 4, 10, 160, 1).unwrap();
     assert_eq!((window.slack(10, 1), live_keys(window, 10)), (9, 110));

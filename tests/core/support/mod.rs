@@ -1,6 +1,6 @@
 //! Streams of keys, and the check of the promise: shared by the tests of several filters.
 
-pub mod tally;
+pub mod calibration;
 pub mod timed;
 
 use std::collections::VecDeque;

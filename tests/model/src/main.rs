@@ -20,7 +20,7 @@ const LANES: usize = WORDS;
 struct Due(i64);
 
 impl Timing for Due {
-    type Refusal = std::convert::Infallible;
+    type Rejection = std::convert::Infallible;
 
     fn end_of(&self, rotation: i64) -> i64 {
         rotation
@@ -38,7 +38,7 @@ impl Timing for Due {
         self.0
     }
 
-    fn admit(&self) -> Result<(), Self::Refusal> {
+    fn admit(&self) -> Result<(), Self::Rejection> {
         Ok(())
     }
 }

@@ -224,7 +224,7 @@ class Stream:
         each_part = (each[::by] for each in (self.starts, self.truth, self.false_positive, self.false_negative))
         return Stream(self.condition, self.keys, *each_part)
 
-    def judge(self, standard: Bools, posterior: Floats) -> Outcome:
+    def compare(self, standard: Bools, posterior: Floats) -> Outcome:
         """Set answers of shape (chunks, keys) against the truth."""
         each = (standard, posterior, self.truth, self.false_positive, self.false_negative)
         return Outcome(*(of.ravel() for of in each))
@@ -241,13 +241,13 @@ class Stream:
             # A filter of this package reads the law itself, also for the number of different keys.
             prior = self.condition.law if isinstance(subject, lately.Filter) else self.condition.prior(keys)
             posterior[chunk] = subject.posterior(keys, prior)
-        return self.judge(standard, posterior)
+        return self.compare(standard, posterior)
 
     def prior_only(self) -> Outcome:
         """Decide without a filter: without inference every key counts as present."""
         keys = self.keys[self.starts[:, None] + np.arange(CHUNK)]
         chance = -np.expm1(self.condition.window * np.log1p(-np.asarray(self.condition.prior(keys))))
-        return self.judge(np.ones(keys.shape, bool), np.broadcast_to(chance, keys.shape))
+        return self.compare(np.ones(keys.shape, bool), np.broadcast_to(chance, keys.shape))
 
 
 @dataclass(frozen=True)

@@ -203,7 +203,7 @@ impl PyFilter {
         let hash = hash_key(key, &self.hasher)?;
         let moments = OwnedMoments::read(at, self.window, 1)?;
         self.check_ahead(py, &moments)?;
-        let inserted = self.write_few(py, |filter| {
+        let inserted = self.write_short(py, |filter| {
             filter.engine_mut().insert(&[hash], moments.of(0..1))?;
             Ok(filter.engine().clock().inserted())
         })?;
@@ -243,7 +243,7 @@ impl PyFilter {
         let hash = hash_key(key, &self.hasher)?;
         let moments = OwnedMoments::read(at, self.window, 1)?;
         self.check_ahead(py, &moments)?;
-        let (seen, inserted) = self.write_few(py, |filter| {
+        let (seen, inserted) = self.write_short(py, |filter| {
             let mut seen = [false];
             filter.engine_mut().duplicated(&[hash], moments.of(0..1), refresh, &mut seen)?;
             Ok((seen[0], filter.engine().clock().inserted()))
@@ -263,6 +263,6 @@ impl PyFilter {
             let mut present = [false];
             filter.engine().query(&[hash], at, &mut present).map(|()| present[0])
         };
-        self.read_few(py, query)
+        self.read_short(py, query)
     }
 }

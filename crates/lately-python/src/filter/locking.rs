@@ -24,7 +24,7 @@ const SMALL: usize = 8 << 20;
 impl PyFilter {
     /// Reads the answers to a few keys. If the cells are few and no thread writes to them, it stays attached to the
     /// interpreter: to detach and attach again takes some 50 ns, and much more while other threads compute.
-    pub(super) fn read_few<T: Send>(
+    pub(super) fn read_short<T: Send>(
         &self,
         py: Python<'_>,
         read: impl Fn(&AnyFilter) -> Result<T, Error> + Sync,
@@ -39,8 +39,8 @@ impl PyFilter {
         })
     }
 
-    /// Writes a few keys, and stays attached to the interpreter as [`read_few`](Self::read_few) does.
-    pub(super) fn write_few<T: Send>(
+    /// Writes a few keys, and stays attached to the interpreter as [`read_short`](Self::read_short) does.
+    pub(super) fn write_short<T: Send>(
         &self,
         py: Python<'_>,
         write: impl Fn(&mut AnyFilter) -> Result<T, Error> + Sync,
@@ -65,7 +65,7 @@ impl PyFilter {
     ) -> PyResult<Vec<T>> {
         match batch.is_short() {
             true => {
-                self.read_few(py, |filter| batch.run_short(|hashes, at, answers| read(filter, hashes, at, answers)))
+                self.read_short(py, |filter| batch.run_short(|hashes, at, answers| read(filter, hashes, at, answers)))
             }
             false => {
                 self.check_path()?;
@@ -85,7 +85,7 @@ impl PyFilter {
             true => {
                 let write =
                     |filter: &mut AnyFilter| batch.run_short(|hashes, at, answers| write(filter, hashes, at, answers));
-                self.write_few(py, write).map_err(Stopped::before_all)
+                self.write_short(py, write).map_err(Stopped::before_all)
             }
             false => {
                 batch.run(py, 1, |hashes, at, answers| write(&mut *self.write()?, hashes, at, answers).map_err(raise))

@@ -7,7 +7,7 @@ use super::PyFilter;
 use crate::arrays::array_of;
 use crate::calls::detached;
 use crate::errors::raise;
-use crate::whole::Whole;
+use crate::whole::WholeNumber;
 use lately::Error;
 use lately::clock::Moments;
 use lately::engine::Aged;
@@ -60,7 +60,7 @@ pub fn distinct(py: Python<'_>, filter: &Bound<'_, PyFilter>, window: Option<&Bo
 
 /// Computes the rates of false negatives at these ages, for `GeneralizedBloomFilter.false_negative_rates`.
 #[pyfunction]
-pub fn missed<'py>(filter: &Bound<'py, PyFilter>, ages: Vec<Whole>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+pub fn missed<'py>(filter: &Bound<'py, PyFilter>, ages: Vec<WholeNumber>) -> PyResult<Bound<'py, PyArray1<f64>>> {
     let (py, filter) = (filter.py(), filter.get());
     let ages = ages.into_iter().map(|age| age.within("ages")).collect::<PyResult<Vec<u64>>>()?;
     let memory =

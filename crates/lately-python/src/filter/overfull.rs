@@ -36,22 +36,22 @@ create_exception!(
 const TOLERANCE: f64 = 1.25;
 
 /// Least number of keys between two checks.
-const FEWEST: u64 = 64;
+const MIN_KEYS_BETWEEN_CHECKS: u64 = 64;
 
 /// More keys than any filter receives: no check is due.
 const NEVER: u64 = u64::MAX;
 
-/// The generation of a stretch that has not started.
+/// The generation of a period that has not started.
 const NONE: i64 = i64::MIN;
 
 /// Compares the keys of a filter with the number planned. It belongs to the Python object and is not saved.
 ///
-/// Keys are counted over a stretch of about a window, from the generation `generation` on.
+/// Keys are counted over a period of about a window, from the generation `generation` on.
 pub struct LoadMonitor {
     /// The number of inserted keys at which the next check is due.
     next: AtomicU64,
     generation: AtomicI64,
-    /// Keys inserted before the stretch.
+    /// Keys inserted before the period.
     before: AtomicU64,
     /// Keys that the filter is planned for; `None` if it cannot be overfull.
     planned: Option<u64>,
@@ -81,15 +81,15 @@ impl LoadMonitor {
     /// Counts from the clock's present on.
     pub fn restart(&self, clock: &Clock) {
         self.next.store(self.planned.map_or(NEVER, |_| clock.inserted().saturating_add(self.step())), Relaxed);
-        self.start_stretch(clock.latest().map_or(NONE, |_| clock.generation()), clock.inserted());
+        self.start_period(clock.latest().map_or(NONE, |_| clock.generation()), clock.inserted());
     }
 
-    /// Counts from the first moment of a batch on, if the stretch is longer than a window.
+    /// Counts from the first moment of a batch on, if the period is longer than a window.
     pub fn restart_if_expired(&self, clock: &Clock, first: Option<i64>) {
         let (Some(first), Some(_)) = (first, self.planned) else { return };
         let (start, next) = (self.generation.load(Relaxed), clock.at(first).generation());
         if start == NONE || next.saturating_sub(start) >= self.retained.into() {
-            self.start_stretch(next, clock.inserted());
+            self.start_period(next, clock.inserted());
         }
     }
 
@@ -164,7 +164,7 @@ impl LoadMonitor {
         ))
     }
 
-    /// Returns at least how many keys a window has at the pace of the stretch. Starts the next stretch if this one is
+    /// Returns at least how many keys a window has at the pace of the period. Starts the next period if this one is
     /// as long as a window.
     fn keys_per_window(&self, clock: &Clock) -> u64 {
         let keys = clock.inserted().saturating_sub(self.before.load(Relaxed));
@@ -176,18 +176,18 @@ impl LoadMonitor {
         if start != NONE && passed < self.retained.into() {
             return keys;
         }
-        self.start_stretch(clock.generation(), clock.inserted());
+        self.start_period(clock.generation(), clock.inserted());
         if start == NONE { 0 } else { (u128::from(keys) * u128::from(self.retained) / u128::from(passed)) as u64 }
     }
 
-    fn start_stretch(&self, generation: i64, before: u64) {
+    fn start_period(&self, generation: i64, before: u64) {
         self.generation.store(generation, Relaxed);
         self.before.store(before, Relaxed);
     }
 
     /// Returns the keys between two checks: a quarter of those planned.
     fn step(&self) -> u64 {
-        (self.planned.unwrap_or(0) / 4).max(FEWEST)
+        (self.planned.unwrap_or(0) / 4).max(MIN_KEYS_BETWEEN_CHECKS)
     }
 }
 

@@ -48,7 +48,7 @@ impl PyFilter {
     /// hard links. A new file of a filter with a secret seed contains the secret, so only its owner may read it (mode
     /// 0600). Files that the caller opened and pickles need the same care. On Linux the new file has no name until it
     /// is complete, if the file system supports that; a killed process then leaves no partial file. Ctrl-C stops the
-    /// call between pieces of 64 MiB, and the old file stays.
+    /// call every 64 MiB, and the old file stays.
     ///
     /// See Also
     /// --------
@@ -60,7 +60,7 @@ impl PyFilter {
             match file {
                 FileArgument::Path(path) => {
                     let check_signals = || Python::attach(|py| Ok(py.check_signals()?));
-                    format::save_in_pieces(&filter, &path, check_signals).map_err(|error| file_error(error, &path))
+                    format::save_interruptibly(&filter, &path, check_signals).map_err(|error| file_error(error, &path))
                 }
                 FileArgument::Object(mut file) => Ok(format::write(&filter, &mut file)?),
             }

@@ -5,7 +5,7 @@
 //! changes.
 //!
 //! Keys are nested: an array of objects may contain tuples, and a tuple may contain a NumPy scalar. A [`KeyReader`]
-//! reads the parts of a key and counts the depth, which is at most [`DEEPEST`].
+//! reads the parts of a key and counts the depth, which is at most [`MAX_DEPTH`].
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -47,7 +47,7 @@ pub fn read_keys(keys: &Bound<'_, PyAny>, hasher: &KeyHasher) -> PyResult<Keys> 
 }
 
 /// The greatest depth of nested tuples, records and columns, because the stack is limited.
-const DEEPEST: u8 = 32;
+const MAX_DEPTH: u8 = 32;
 
 /// Reads keys with a hasher, at a depth of nested keys.
 #[derive(Clone, Copy)]
@@ -70,7 +70,9 @@ impl<'a> KeyReader<'a> {
     /// Returns the reader for the parts of a key. An error if it is nested too deep.
     fn within(self) -> PyResult<Self> {
         match self.depth {
-            DEEPEST => Err(PyValueError::new_err(format!("keys may nest tuples and records at most {DEEPEST} deep"))),
+            MAX_DEPTH => {
+                Err(PyValueError::new_err(format!("keys may nest tuples and records at most {MAX_DEPTH} deep")))
+            }
             depth => Ok(Self { depth: depth + 1, ..self }),
         }
     }

@@ -37,7 +37,7 @@ fn hash_list(list: &Bound<'_, PyList>, reader: KeyReader<'_>) -> PyResult<u64> {
 
 /// The greatest exponent of a decimal, that of the largest IEEE type. An integer of a much larger one would take
 /// gigabytes.
-const MOST_EXPONENT: i64 = 6144;
+const MAX_EXPONENT: i64 = 6144;
 
 fn hash_decimal(key: &Bound<'_, PyAny>, reader: KeyReader<'_>) -> PyResult<u64> {
     let (py, hasher) = (key.py(), reader.hasher);
@@ -48,9 +48,8 @@ fn hash_decimal(key: &Bound<'_, PyAny>, reader: KeyReader<'_>) -> PyResult<u64> 
         return Ok(hasher.float(key.call_method0(intern!(py, "__float__"))?.extract()?));
     }
     let exponent: i64 = key.call_method0(intern!(py, "as_tuple"))?.getattr(intern!(py, "exponent"))?.extract()?;
-    if exponent.abs() > MOST_EXPONENT && !key.eq(0)? {
-        let message =
-            format!("a decimal with the exponent {exponent} cannot be a key: it lies beyond ±{MOST_EXPONENT}");
+    if exponent.abs() > MAX_EXPONENT && !key.eq(0)? {
+        let message = format!("a decimal with the exponent {exponent} cannot be a key: it lies beyond ±{MAX_EXPONENT}");
         return Err(PyValueError::new_err(message));
     }
     hash_ratio(key, reader)

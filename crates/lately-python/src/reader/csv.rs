@@ -108,7 +108,7 @@ impl CsvReader {
                     let parts = self.key.iter().map(|&field| {
                         let CsvField { range, doubled, .. } = &fields[field];
                         let bytes = match doubled {
-                            true => undoubled(&block[range.clone()], &mut scratch),
+                            true => unescape_quotes(&block[range.clone()], &mut scratch),
                             false => &block[range.clone()],
                         };
                         Some(text.hash(hasher, bytes, range.end))
@@ -188,7 +188,7 @@ fn closing(block: &[u8], open: usize, marks: &mut impl Iterator<Item = usize>, d
 }
 
 /// Returns a field with one quote in place of each doubled quote.
-fn undoubled<'a>(field: &[u8], scratch: &'a mut Vec<u8>) -> &'a [u8] {
+fn unescape_quotes<'a>(field: &[u8], scratch: &'a mut Vec<u8>) -> &'a [u8] {
     scratch.clear();
     let mut rest = field;
     while let Some(quote) = memchr(b'"', rest) {

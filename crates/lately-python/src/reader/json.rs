@@ -10,7 +10,7 @@ use super::{Reader, RecordBatch, RowHasher};
 use lately::key::KeyHasher;
 
 /// The greatest number of fields to read, because each has a bit.
-pub const MOST_FIELDS: usize = 64;
+pub const MAX_FIELDS: usize = 64;
 
 /// Reads objects whose key is some of their fields, or the whole line.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ struct FieldValues {
 
 impl JsonReader {
     /// Creates a reader of objects whose key is these fields, or the whole line without fields. Lines longer than
-    /// `longest` are not read. `None` for more than [`MOST_FIELDS`].
+    /// `longest` are not read. `None` for more than [`MAX_FIELDS`].
     pub fn new(key: &[String], time: Option<&str>, encoding: Encoding, longest: usize) -> Option<Self> {
         let fields: Vec<_> = key.iter().map(String::as_str).chain(time).map(JsonField::new).collect();
         let encoding = match encoding {
@@ -48,7 +48,7 @@ impl JsonReader {
                 Encoding::Bytes(letters)
             }
         };
-        (fields.len() <= MOST_FIELDS).then_some(Self { key: key.len(), fields, encoding, longest })
+        (fields.len() <= MAX_FIELDS).then_some(Self { key: key.len(), fields, encoding, longest })
     }
 }
 
@@ -115,7 +115,7 @@ impl JsonReader {
     fn read_object(&self, content: &[u8], values: &mut [FieldValues]) -> Option<()> {
         let mut scan = Scan::new(content);
         scan.space();
-        let all = u64::MAX >> (MOST_FIELDS - self.fields.len().max(1));
+        let all = u64::MAX >> (MAX_FIELDS - self.fields.len().max(1));
         scan.expect(b'{')?;
         self.members(&mut scan, 0, if self.fields.is_empty() { 0 } else { all }, values)?;
         scan.space();

@@ -20,7 +20,7 @@ mod text;
 pub use csv::CsvReader;
 pub use json::JsonReader;
 #[allow(unused_imports, reason = "the tests use this limit")]
-pub use json::MOST_FIELDS;
+pub use json::MAX_FIELDS;
 pub use lines::LineReader;
 pub use text::Encoding;
 

@@ -122,7 +122,7 @@ impl OwnedMoments {
 
     /// Reads an array of times. An error names the first time that is missing or out of range.
     fn of_array(times: &Bound<'_, PyUntypedArray>) -> PyResult<Self> {
-        match Self::of_usual(times)? {
+        match Self::of_common_type(times)? {
             Some(moments) => Ok(moments),
             None => instant::of_array(times).map(Self::Each),
         }
@@ -130,7 +130,7 @@ impl OwnedMoments {
 
     /// Reads an array of a usual type: float64, int64, or datetime64 from seconds to nanoseconds. `None` for other
     /// types, and if a time is missing or out of range.
-    fn of_usual(times: &Bound<'_, PyUntypedArray>) -> PyResult<Option<Self>> {
+    fn of_common_type(times: &Bound<'_, PyUntypedArray>) -> PyResult<Option<Self>> {
         let whole = |unit: i64| {
             let most = i64::MAX as u64 / unit as u64;
             Self::of_view(times, move |time: i64| (time.wrapping_mul(unit), time.unsigned_abs() <= most))

@@ -5,13 +5,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt};
 
 use super::span::{is_span, read_span};
-use crate::whole::Whole;
+use crate::whole::WholeNumber;
 use lately::clock::Window;
 
 /// Reads a window: a whole number of insertions, or a span of time with lateness and capacity.
 pub fn read(
     window: &Bound<'_, PyAny>,
-    capacity: Option<Whole>,
+    capacity: Option<WholeNumber>,
     lateness: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Window> {
     if is_count(window)? {
@@ -20,7 +20,7 @@ pub fn read(
                 "capacity and lateness are for windows of time; this one counts insertions",
             ));
         }
-        let insertions = Whole::read(window)?.within("window")?;
+        let insertions = WholeNumber::read(window)?.within("window")?;
         return Ok(Window::Count { insertions });
     }
     if !is_span(window)? {
@@ -35,7 +35,7 @@ pub fn read(
 /// Reads a window of time.
 pub fn of_time(
     window: &Bound<'_, PyAny>,
-    capacity: Option<Whole>,
+    capacity: Option<WholeNumber>,
     lateness: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Window> {
     let span = read_span(window, "window")?;
@@ -49,7 +49,7 @@ pub fn of_time(
 /// Reads the window of a filter that only counts insertions. A span of time is returned too, and rejected by the
 /// filter.
 pub fn insertions(window: &Bound<'_, PyAny>) -> PyResult<Window> {
-    let capacity = if is_count(window)? { None } else { Some(Whole::new(1)) };
+    let capacity = if is_count(window)? { None } else { Some(WholeNumber::new(1)) };
     read(window, capacity, None)
 }
 
@@ -63,7 +63,7 @@ pub fn is_count(window: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// Reads a length in the unit of the window: insertions, or nanoseconds.
 pub fn length(name: &str, value: &Bound<'_, PyAny>, window: Window) -> PyResult<u64> {
     match window {
-        Window::Count { .. } => Whole::read(value)?.within(name),
+        Window::Count { .. } => WholeNumber::read(value)?.within(name),
         Window::Time { .. } => read_span(value, name),
     }
 }

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lately._core import FilterSpec, Slice
-from lately.distributed._contents.blank import Blank
+from lately.distributed._contents.empty_filter import EmptyFilter
 from lately.distributed._sites.results import State
 from lately.distributed._sites.site import Contents
 
@@ -22,8 +22,8 @@ TOLERANCE = 1.25
 class CellStore(Contents):
     """The cells of part number `part` of a filter that is cut into `parts` parts."""
 
-    def __init__(self, blank: Blank, part: int, parts: int) -> None:
-        self._like, self._cut = blank.outline(), {"part": part, "parts": parts}
+    def __init__(self, empty: EmptyFilter, part: int, parts: int) -> None:
+        self._like, self._cut = empty.spec(), {"part": part, "parts": parts}
         self._k: int = self._like.parameters["k"]
         self._slice = Slice(self._like, **self._cut)
 
@@ -49,8 +49,8 @@ class Part(CellStore):
 
     writes = frozenset({"set", "touch"})
 
-    def __init__(self, blank: Blank, part: int, parts: int) -> None:
-        super().__init__(blank, part, parts)
+    def __init__(self, empty: EmptyFilter, part: int, parts: int) -> None:
+        super().__init__(empty, part, parts)
         # Four times while as many keys come as are planned.
         self._step = max(self._like.capacity * self._k // parts // 4, 64)
         # The number of generations by which times within the lateness may differ.
@@ -78,7 +78,7 @@ class Part(CellStore):
         """
         new = slice(None) if refresh else ~verdicts
         self._slice.touch(cells[new], newest, *(late[new] for late in behind))
-        self._heard(len(cells))
+        self._count_writes(len(cells))
         return verdicts
 
     def touch(
@@ -91,7 +91,7 @@ class Part(CellStore):
         """
         ages, base = self._slice.touch(cells, now, *behind)
         state = np.array([base, self._missed, before, now])
-        self._heard(len(cells))
+        self._count_writes(len(cells))
         return ages, state
 
     def latest(self) -> int:
@@ -102,11 +102,11 @@ class Part(CellStore):
         """Return a warning if many more cells are set than planned."""
         return self._warning
 
-    def _heard(self, cells: int) -> None:
+    def _count_writes(self, cells: int) -> None:
         self._since += cells
         if self._warning is None and self._since >= self._step:
             self._since = 0
-            self._warning = crowded(self._like, self._slice)
+            self._warning = overfull_warning(self._like, self._slice)
         if self._missed == ALL:
             # What was lost came before this, except for the lateness by which producers may differ.
             self._missed = self._slice.newest + self._late
@@ -133,8 +133,8 @@ class TreeNode(CellStore):
 
     writes = frozenset({"duplicated", "set"})
 
-    def __init__(self, blank: Blank) -> None:
-        super().__init__(blank, 0, 1)
+    def __init__(self, empty: EmptyFilter) -> None:
+        super().__init__(empty, 0, 1)
 
     def test(self, hashes: NDArray[np.uint64], generations: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return for each key, as of its generation, when the oldest of its cells was set, or `NEVER` if it is new."""
@@ -155,7 +155,7 @@ class TreeNode(CellStore):
         """Do nothing: a call only fetches the answers that the site remembers of a batch."""
 
 
-def crowded(like: FilterSpec, part: Slice) -> str | None:
+def overfull_warning(like: FilterSpec, part: Slice) -> str | None:
     """Return a warning if a slice makes the filter err more often than planned, beyond chance."""
     fill, cells, k = part.fill, part.stop - part.start, like.parameters["k"]
     sure = fill - 5 * math.sqrt(fill * (1 - fill) / cells)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lately._core import FilterSpec
-from lately.distributed._contents.blank import shared_seed
+from lately.distributed._contents.empty_filter import shared_seed
 from lately.distributed._producer.exchange import Exchange
 from lately.distributed._sites.interface import Failed, Message, Sites, Traffic
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lately._core import FilterSpec, hash_keys
-from lately.distributed._contents.blank import shared_seed
+from lately.distributed._contents.empty_filter import shared_seed
 from lately.distributed._producer.exchange import FailedSitesError
 from lately.distributed._sites.results import RequestId
 

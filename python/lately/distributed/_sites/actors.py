@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lately.distributed._ray import imported
-from lately.distributed._sites.errors import ReplacedError, refusal
+from lately.distributed._sites.errors import ReplacedError, encode_error
 from lately.distributed._sites.incarnation import Incarnation
 from lately.distributed._sites.lease import LeaseServer
 from lately.distributed._sites.port import Address, Listener, key_of
@@ -107,7 +107,7 @@ class SiteActor(_Actor):
                 request = RequestId(*fields) if fields else None
                 answers.append(site.call(method, tuple(columns), options, request=request, fence=fence))
         except Exception as error:
-            return refusal(error)
+            return encode_error(error)
         return {"incarnation": site.incarnation, "overfull": site.overfull, "answers": answers}
 
     def _site(self, number: int) -> Site:
@@ -115,7 +115,7 @@ class SiteActor(_Actor):
             if number not in self._sites:
                 self._sites[number] = self._makers[number]()
                 if self._incarnation.number > 1:
-                    self._sites[number].began_again()
+                    self._sites[number].record_restart()
             return self._sites[number]
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from typing import Any
 
-from lately.distributed._sites.frames import LENGTHS, framed, opened
+from lately.distributed._sites.frames import LENGTHS, decode_frame, encode_frame
 from lately.distributed._sites.results import State
 from lately.distributed._sites.store import Store
 
@@ -131,7 +131,7 @@ class Checkpoints:
 
 def record(*values: Any) -> bytes:
     """Make a record."""
-    return b"".join(framed(values))
+    return b"".join(encode_frame(values))
 
 
 def group(records: Sequence[bytes]) -> bytes:
@@ -180,7 +180,7 @@ def records(log: bytes) -> Iterator[Any]:
                 raise ValueError("the log is damaged: a record is cut off within its group")
             head_length, arrays = LENGTHS.unpack_from(data, at)
             at += LENGTHS.size
-            yield opened(bytes(data[at : at + head_length]), data[at + head_length : at + head_length + arrays])
+            yield decode_frame(bytes(data[at : at + head_length]), data[at + head_length : at + head_length + arrays])
             at += head_length + arrays
 
 

@@ -31,12 +31,12 @@ _OWN = (CheckpointError, ForgottenError, ReplacedError, SupersededError, TooMany
 _ERRORS = {error.__name__: error for error in (*_OWN, MemoryError, OverflowError, RuntimeError, TypeError, ValueError)}
 
 
-def refusal(error: Exception) -> dict[str, Any]:
+def encode_error(error: Exception) -> dict[str, Any]:
     """Encode an error as the answer of a site."""
     return {"error": [type(error).__name__, str(error)]}
 
 
-def raised(error: list[str]) -> Exception:
+def decode_error(error: list[str]) -> Exception:
     """Decode an error; one of an unknown type becomes a `RuntimeError` that names the type."""
     name, message = error
     return _ERRORS[name](message) if name in _ERRORS else RuntimeError(f"{name}: {message}")

@@ -17,7 +17,7 @@ LENGTHS = struct.Struct("<QQ")
 Buffer = bytes | memoryview
 
 
-def framed(value: Any) -> list[Buffer]:
+def encode_frame(value: Any) -> list[Buffer]:
     """Encode lists, mappings, text, numbers, and arrays in them, as a frame."""
     arrays: list[Buffer] = []
 
@@ -35,8 +35,8 @@ def framed(value: Any) -> list[Buffer]:
     return [LENGTHS.pack(len(head), sum(map(len, arrays))), head, *arrays]
 
 
-def opened(head: bytes | bytearray, arrays: bytes | bytearray | memoryview) -> Any:
-    """Decode a frame into what `framed` encoded, with lists for tuples; raise `ValueError` for other bytes."""
+def decode_frame(head: bytes | bytearray, arrays: bytes | bytearray | memoryview) -> Any:
+    """Decode a frame into what `encode_frame` encoded, with lists for tuples; raise `ValueError` for other bytes."""
     taken = 0
 
     def made(found: dict[str, Any]) -> Any:

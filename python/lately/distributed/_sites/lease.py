@@ -106,7 +106,7 @@ def leased(call: Callable[..., Any], deadline: float, record: Record | None) -> 
     not answer, and `RuntimeError` if it is gone for good.
     """
 
-    def insist(seconds: float, method: str, *arguments: Any) -> Any:
+    def call_with_retries(seconds: float, method: str, *arguments: Any) -> Any:
         try:
             return call(seconds, method, *arguments)
         except ConnectionError as error:
@@ -114,7 +114,7 @@ def leased(call: Callable[..., Any], deadline: float, record: Record | None) -> 
 
     taken: Any = (0,)
     while not taken[0]:
-        taken = insist((LONGEST + 1) * deadline, "take", *(record or ()))
+        taken = call_with_retries((LONGEST + 1) * deadline, "take", *(record or ()))
     fence, left, newest, doubtful = taken
     held, done, over, lock = left or record, False, threading.Event(), threading.Lock()
     last = time.monotonic() + LONGEST * deadline
@@ -123,7 +123,7 @@ def leased(call: Callable[..., Any], deadline: float, record: Record | None) -> 
         nonlocal held
         held = record
         with lock:
-            current = insist(deadline, "hold", fence, newest, *record)
+            current = call_with_retries(deadline, "hold", fence, newest, *record)
         if not current:
             raise SupersededError(f"lease {fence} is over: another has started")
 

@@ -93,7 +93,7 @@ class LocalSites:
         """Start a site again, from its checkpoint if it has one."""
         self._sites[site].close(save=False)
         self._sites[site] = self._makers[site]()
-        self._sites[site].began_again()
+        self._sites[site].record_restart()
         self._down.pop(site, None)
 
     def __reduce__(self) -> NoReturn:

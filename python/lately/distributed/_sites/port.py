@@ -27,8 +27,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from lately.distributed._sites.errors import refusal
-from lately.distributed._sites.frames import LENGTHS, Buffer, framed, opened
+from lately.distributed._sites.errors import encode_error
+from lately.distributed._sites.frames import LENGTHS, Buffer, decode_frame, encode_frame
 from lately.distributed._sites.interface import PROTOCOL
 
 # Host and port.
@@ -161,9 +161,9 @@ class Listener:
         lengths = first + _receive(peer, LENGTHS.size - len(first), end)
         request = _receive_frame(peer, lengths, end + sum(LENGTHS.unpack(lengths)) / SLOWEST)
         try:
-            frame = framed(self._answer(opened(*request)))
+            frame = encode_frame(self._answer(decode_frame(*request)))
         except Exception as error:
-            frame = framed(refusal(error))
+            frame = encode_frame(encode_error(error))
         data = b"".join(frame)
         peer.settimeout(PATIENCE + len(data) / SLOWEST)
         peer.sendall(data)
@@ -213,7 +213,7 @@ class _Link:
 
     def answer(self, end: float) -> Any:
         """Wait for an answer."""
-        return opened(*_receive_frame(self._socket, _receive(self._socket, LENGTHS.size, end), end))
+        return decode_frame(*_receive_frame(self._socket, _receive(self._socket, LENGTHS.size, end), end))
 
     def close(self) -> None:
         self._socket.close()

@@ -15,8 +15,8 @@ from typing import Any, Literal, Self
 
 from lately.distributed._ray import imported
 from lately.distributed._sites.actors import LEASE_ACTOR, LeaseActor, SiteActor, Spec
-from lately.distributed._sites.errors import ReplacedError, raised
-from lately.distributed._sites.frames import framed
+from lately.distributed._sites.errors import ReplacedError, decode_error
+from lately.distributed._sites.frames import encode_frame
 from lately.distributed._sites.incarnation import forget
 from lately.distributed._sites.interface import Failed, Lease, Message, Record
 from lately.distributed._sites.lease import leased
@@ -204,7 +204,7 @@ class RaySites:
                 if isinstance(answer, Failed):
                     parts: list[Any] = [replace(answer, site=site)] * len(its)
                 elif "error" in answer:
-                    errors.append(raised(answer["error"]))
+                    errors.append(decode_error(answer["error"]))
                     continue
                 else:
                     self.incarnations[site] = answer["incarnation"]
@@ -270,7 +270,7 @@ class RaySites:
             self._ports[LEASE_ACTOR] = None
             raise ConnectionError(answer.reason)
         if isinstance(answer, dict):
-            raise raised(answer["error"])
+            raise decode_error(answer["error"])
         return answer[0]
 
     def _send(self, requests: Mapping[int, tuple[Any, ...]], patience: float) -> dict[int, Any]:
@@ -322,7 +322,7 @@ class RaySites:
         for actor, request in requests.items():
             port = self._ports.get(actor)
             if port is not None and self._refused.get(port, 0.0) < time.monotonic():
-                sent[actor] = port, key_of(self._spec.secret, actor), framed(request)
+                sent[actor] = port, key_of(self._spec.secret, actor), encode_frame(request)
         answers: dict[int, Any] = {}
         for actor, answer in (LINKS.exchange(sent, end) if sent else {}).items():
             if isinstance(answer, UnreachableError):

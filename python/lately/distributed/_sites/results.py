@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lately.distributed._sites.errors import ForgottenError, TooManyProducersError
-from lately.distributed._sites.frames import LENGTHS, framed, opened
+from lately.distributed._sites.frames import LENGTHS, decode_frame, encode_frame
 
 # Arrays, and lists and mappings of JSON, by name.
 State = dict[str, Any]
@@ -132,7 +132,7 @@ class ResultCache:
             return None
         share = latest.share.tobytes()
         start = LENGTHS.size + LENGTHS.unpack_from(share)[0]
-        summed, answer = opened(share[LENGTHS.size : start], share[start:])
+        summed, answer = decode_frame(share[LENGTHS.size : start], share[start:])
         if keys is not None and summed != _sum(keys):
             raise ValueError(_other(request))
         return tuple(answer)
@@ -176,7 +176,7 @@ class ResultCache:
         self._keys -= 0 if before is None else before.size
         heard = time.time() if heard is None else heard
         if request.index is None:
-            share = np.frombuffer(b"".join(framed((_sum(keys), answers))), np.uint8)
+            share = np.frombuffer(b"".join(encode_frame((_sum(keys), answers))), np.uint8)
             self._add(request, _Answers(request.number, heard, share=share))
             return
         marks = (_checks(keys) << 1 | answers).astype(np.uint16)

@@ -51,7 +51,7 @@ class Contents(Protocol):
         """Return a warning if there are more keys than planned. The call is cheap."""
         return None
 
-    def again(self, columns: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...] | None:
+    def repeatable(self, columns: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...] | None:
         """Return columns by which the call can be repeated later with the same effect, or None if none can."""
         return columns
 
@@ -116,7 +116,7 @@ class Site:
         """Warning of more keys than planned, or None."""
         return self._contents.overfull()
 
-    def began_again(self) -> None:
+    def record_restart(self) -> None:
         """Record that this site has crashed before. Without a store, all of its cells are lost."""
         if self._kept is None:
             self._contents.lost()
@@ -289,7 +289,7 @@ class Site:
                 answer[new] = self._once(replace(request, index=request.index[new]), method, columns, options)
                 return answer
         # A batch without times gets them before it is written, for the log.
-        repeatable = columns if self._interval > 0 or self._kept is None else self._contents.again(columns)
+        repeatable = columns if self._interval > 0 or self._kept is None else self._contents.repeatable(columns)
         if repeatable is not None:
             columns = repeatable
         written = getattr(self._contents, method)(*columns, **options)

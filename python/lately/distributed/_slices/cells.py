@@ -179,7 +179,7 @@ class Cells:
         """Return which keys were inserted within the window. Nothing is set, so no lease is needed."""
         generations = self._generations(batch)
         found = self._read(batch, generations)
-        self._refuse_late(batch, found)
+        self._reject_late(batch, found)
         newest = max(self._latest(batch), int(found.newest.max()))
         oldest, unanswered = found.decide(generations, "apart", newest=newest, **self._rule)
         return oldest != NEVER, unanswered
@@ -191,10 +191,10 @@ class Cells:
     def duplicated(self, batch: Batch, *, refresh: bool) -> Verdicts:
         """Return for each key whether it was there, then insert it."""
         generations = self._generations(batch)
-        act = self._at_once(batch, generations) if refresh and batch.offsets is None else None
-        return until_done(act or partial(self._one_by_one, batch, generations, refresh), again=batch.again)
+        act = self._in_one_step(batch, generations) if refresh and batch.offsets is None else None
+        return until_done(act or partial(self._key_by_key, batch, generations, refresh), again=batch.again)
 
-    def _at_once(self, batch: Batch, generations: NDArray[np.int64]) -> Callable[[bool], Verdicts]:
+    def _in_one_step(self, batch: Batch, generations: NDArray[np.int64]) -> Callable[[bool], Verdicts]:
         until = None
         if batch.moments is not None:
             until = int(self._latest_for(batch.moments).min())
@@ -215,12 +215,12 @@ class Cells:
 
         return act
 
-    def _one_by_one(self, batch: Batch, generations: NDArray[np.int64], refresh: bool, again: bool) -> Verdicts:
+    def _key_by_key(self, batch: Batch, generations: NDArray[np.int64], refresh: bool, again: bool) -> Verdicts:
         """Read, decide, and write."""
         with self._exchange.lease() as lease:
             self._complete(lease)
             found = self._read(replace(batch, again=again), generations, lease.fence)
-            self._refuse_late(batch, found)
+            self._reject_late(batch, found)
             newest = max(self._latest(batch), int(found.newest.max()))
             if batch.moments is None:
                 generations = np.maximum(generations, newest)
@@ -351,7 +351,7 @@ class Cells:
         latest = np.minimum(moments, np.iinfo(np.int64).max - self._lateness) + self._lateness
         return self._like.generations(latest, len(moments))
 
-    def _refuse_late(self, batch: Batch, found: Lookup) -> None:
+    def _reject_late(self, batch: Batch, found: Lookup) -> None:
         """Reject a key that is too late for a site, where its cells may have expired."""
         if batch.moments is not None:
             late = (self._latest_for(batch.moments) < found.newest) & (found.known == UNKNOWN)

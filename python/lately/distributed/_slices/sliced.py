@@ -110,7 +110,7 @@ class SlicedFilter(DistributedFilter):
     - *A site that is made again* lacks what it had not saved: without `checkpoint` all, with ``interval=0`` nothing.
       Each producer warns once, and counts it (`restarts`). Keys that it lacks are new once more. In a vertical or diced
       filter `unanswered` marks for a window those that no other cell decides, and "duplicate" takes them for seen.
-    - *Times* may step back by the filter's `lateness`, among all producers. A batch later than that is refused before
+    - *Times* may step back by the filter's `lateness`, among all producers. A batch later than that is rejected before
       anything is sent, if this producer has sent later times. If only others have, a vertical or diced filter still
       answers all of it or nothing. In a horizontal one, other sites may have taken their keys: give the keys that are
       too late a later time, and send the batch again with its number.
@@ -222,7 +222,7 @@ class SlicedFilter(DistributedFilter):
 
     def _connect(self, slicing: Slicing, sites: Sites, producer: str | None, *, made: bool) -> None:
         self._slicing, self._made = slicing, made
-        self._like = slicing.blank.outline()
+        self._like = slicing.empty.spec()
         self._exchange = Exchange(sites, strict=slicing.strict)
         self._slices = slicing.over(self._exchange, self._like)
         self._producer = Producer(self._like, producer)

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from lately._core import Filter, FilterSpec, Ranges, Slice, part_of
 from lately._plan import Choice
-from lately.distributed._contents.blank import Blank
 from lately.distributed._contents.cells import Part
-from lately.distributed._contents.whole import Whole
+from lately.distributed._contents.empty_filter import EmptyFilter
+from lately.distributed._contents.whole_filter import WholeFilter
 from lately.distributed._producer.exchange import Exchange
 from lately.distributed._producer.producer import Batch, Verdicts
 from lately.distributed._sites.interface import Failed, Message
@@ -27,7 +27,7 @@ OnFailure = Literal["raise", "duplicate", "distinct"] | int
 
 
 # Sites are numbered in 16 bits, which NumPy sorts by radix.
-MOST_SITES = 1 << 16
+MAX_SITES = 1 << 16
 
 
 def shares(sites: NDArray[np.uint16]) -> list[tuple[int, NDArray[np.int64]]]:
@@ -52,17 +52,17 @@ class Horizontal:
 
     def query(self, batch: Batch) -> Verdicts:
         """Return which keys were inserted within the window."""
-        return self._ask("query", batch)
+        return self._call("query", batch)
 
     def insert(self, batch: Batch) -> Verdicts:
         """Insert keys; the verdicts have no meaning."""
-        return self._ask("insert", batch)
+        return self._call("insert", batch)
 
     def duplicated(self, batch: Batch, *, refresh: bool) -> Verdicts:
         """Return for each key whether it was there, then insert it; each site does both at once."""
-        return self._ask("duplicated", batch, refresh=refresh)
+        return self._call("duplicated", batch, refresh=refresh)
 
-    def _ask(self, method: str, batch: Batch, **options: Any) -> Verdicts:
+    def _call(self, method: str, batch: Batch, **options: Any) -> Verdicts:
         groups = shares(part_of(batch.hashes, len(self._exchange.sites)))
         columns = (batch.hashes,) if batch.moments is None else (batch.hashes, batch.moments)
         messages = [
@@ -82,7 +82,7 @@ class Horizontal:
 class Slicing:
     """A filter, and how it is sliced.
 
-    There are `replicas` filters like `blank`, each cut into `parts` parts. `least` is x: how many cells of a seen key
+    There are `replicas` filters like `empty`, each cut into `parts` parts. `least` is x: how many cells of a seen key
     must have an answer. If the slicing is `strict`, a site that does not answer is an error, and `least` is for cells
     that a site has lost.
     """
@@ -91,7 +91,7 @@ class Slicing:
     parts: int
     replicas: int
     dice: Dice | None
-    blank: Blank
+    empty: EmptyFilter
     least: int
     strict: bool
     pipelined: bool
@@ -101,7 +101,7 @@ class Slicing:
         cls,
         kind: Kind,
         slices: int | Sequence[int],
-        filter: Filter | Choice | Blank,
+        filter: Filter | Choice | EmptyFilter,
         *,
         dice: Dice | None,
         on_failure: OnFailure,
@@ -114,21 +114,21 @@ class Slicing:
             raise ValueError(f"dice must be 'h-v' or 'v-h', got {dice!r}")
         if kind != "diced" and dice is not None:
             raise ValueError(f"dice is for diced filters; this one is {kind}")
-        blank = filter if isinstance(filter, Blank) else Blank.of(filter)
+        empty = filter if isinstance(filter, EmptyFilter) else EmptyFilter.of(filter)
         counts = _counts(slices, kind)
         strict = isinstance(on_failure, str) and on_failure == "raise"
         if kind == "horizontal":
             if pipelined:
                 raise ValueError("pipelined is for filters with the cells of a key on many sites; this is horizontal")
-            return cls(kind, 1, counts[0], None, blank, _least(on_failure, 1), strict, False)
-        if blank.family not in ("BloomFilter", "TimingBloomFilter"):
-            raise ValueError(f"a {kind} filter is cut from a BloomFilter or a TimingBloomFilter, not a {blank.family}")
+            return cls(kind, 1, counts[0], None, empty, _least(on_failure, 1), strict, False)
+        if empty.family not in ("BloomFilter", "TimingBloomFilter"):
+            raise ValueError(f"a {kind} filter is cut from a BloomFilter or a TimingBloomFilter, not a {empty.family}")
         parts, replicas = {None: (counts[0], 1), "h-v": counts[::-1], "v-h": counts}[dice]
         # Raises an error if the filter cannot be cut, or not into this many parts.
-        like = blank.outline()
+        like = empty.spec()
         Slice.bounds(like, parts)
         least = _least(on_failure, like.parameters["k"])
-        return cls(kind, parts, replicas, dice, blank, least, strict, pipelined)
+        return cls(kind, parts, replicas, dice, empty, least, strict, pipelined)
 
     @property
     def sites(self) -> int:
@@ -146,7 +146,7 @@ class Slicing:
     def manifest(self) -> dict[str, Any]:
         """What every producer must know to send to the same filter, in JSON's types."""
         slices = self.slices if isinstance(self.slices, int) else list(self.slices)
-        return {"kind": self.kind, "slices": slices, "dice": self.dice, **self.blank.manifest}
+        return {"kind": self.kind, "slices": slices, "dice": self.dice, **self.empty.manifest}
 
     @classmethod
     def of_manifest(cls, manifest: Mapping[str, Any], *, on_failure: OnFailure, pipelined: bool) -> "Slicing":
@@ -158,7 +158,7 @@ class Slicing:
         return cls.of(
             kind,
             slices if isinstance(slices, int) else tuple(slices),
-            Blank(given),
+            EmptyFilter(given),
             dice=dice,
             on_failure=on_failure,
             pipelined=pipelined,
@@ -167,8 +167,8 @@ class Slicing:
     def contents(self) -> list[Callable[[], Contents]]:
         """Return, for each site, the function that makes its contents."""
         if self.kind == "horizontal":
-            return [partial(Whole, self.blank)] * self.sites
-        return [partial(Part, self.blank, site % self.parts, self.parts) for site in range(self.sites)]
+            return [partial(WholeFilter, self.empty)] * self.sites
+        return [partial(Part, self.empty, site % self.parts, self.parts) for site in range(self.sites)]
 
     def over(self, exchange: Exchange, like: FilterSpec) -> Horizontal | Cells:
         """Return the routing for a producer; `like` is one of the filters."""
@@ -185,8 +185,8 @@ def _counts(slices: int | Sequence[int], kind: Kind) -> tuple[int, ...]:
         form = "two numbers, (S, S')" if wanted == 2 else "one number"
         raise TypeError(f"slices of a {kind} filter must be {form}, got {slices!r}")
     counts = tuple(int(n) for n in given)
-    if min(counts) < 1 or math.prod(counts) > MOST_SITES:
-        raise ValueError(f"slices must be at least 1, and at most {MOST_SITES} in all, got {slices!r}")
+    if min(counts) < 1 or math.prod(counts) > MAX_SITES:
+        raise ValueError(f"slices must be at least 1, and at most {MAX_SITES} in all, got {slices!r}")
     return counts
 
 

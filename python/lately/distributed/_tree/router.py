@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lately._core import FilterSpec
-from lately.distributed._contents.blank import Blank
 from lately.distributed._contents.cells import NEVER
+from lately.distributed._contents.empty_filter import EmptyFilter
 from lately.distributed._producer.exchange import Exchange, FailedSitesError, until_done
 from lately.distributed._producer.producer import Batch
 from lately.distributed._sites.interface import Failed, Message
@@ -24,7 +24,7 @@ _Rows = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class TreeSpec:
-    """The parameters of a tree, which all its producers share. Its nodes are filters like `blank`.
+    """The parameters of a tree, which all its producers share. Its nodes are filters like `empty`.
 
     With `test_and_set` a node that misses a key sets it at once (algorithm 1), not after the verdict (algorithm 2).
     `threshold` is the level d: a match above it must be confirmed from below; 0 for none. `unanswered` is the verdict
@@ -32,7 +32,7 @@ class TreeSpec:
     """
 
     topology: Topology
-    blank: Blank
+    empty: EmptyFilter
     kind: Literal["sparse", "dense"]
     test_and_set: bool
     threshold: int
@@ -138,7 +138,7 @@ class TreeRouter:
         if decider is None:
             self._undecided(found)
         else:
-            self._look_around(found, decider)
+            self._confirm_from_below(found, decider)
         return found.answer
 
     def duplicated(self, batch: Batch) -> NDArray[np.bool_]:
@@ -180,7 +180,7 @@ class TreeRouter:
         with self._exchange.lease() if above else nullcontext() as lease:
             found.fence = 0 if lease is None else lease.fence
             if decider is not None:
-                self._look_around(found, decider)
+                self._confirm_from_below(found, decider)
             rows = found.open()
             if decider is not None and len(rows):
                 answer = self._duplicated(found, self._path[decider], rows)
@@ -237,7 +237,7 @@ class TreeRouter:
                 return step
         return None
 
-    def _look_around(self, found: _Found, decider: int) -> None:
+    def _confirm_from_below(self, found: _Found, decider: int) -> None:
         """Test the nodes above the deciding one, and confirm from below what they match."""
         for step in range(decider + 1, len(self._path)):
             if not len(rows := found.open()):

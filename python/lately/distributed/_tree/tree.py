@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lately._core import Slice
-from lately.distributed._contents.blank import Blank
 from lately.distributed._contents.cells import TreeNode
+from lately.distributed._contents.empty_filter import EmptyFilter
 from lately.distributed._producer.distributed_filter import DistributedFilter
 from lately.distributed._producer.exchange import Exchange
 from lately.distributed._producer.producer import Producer
@@ -117,7 +117,7 @@ class BloomTree(DistributedFilter):
         topology = Topology.of(parents)
         if not isinstance(filter, BloomFilter | TimingBloomFilter):
             raise TypeError(f"filter must be a BloomFilter or a TimingBloomFilter, got {type(filter).__name__}")
-        blank = Blank.of(filter)
+        empty = EmptyFilter.of(filter)
         if filter.parameters.get("equal_timers", 1) > 1:
             raise ValueError("filter has equal timers: a tree would not answer as one filter does")
         # Raises if the filter grows.
@@ -126,10 +126,10 @@ class BloomTree(DistributedFilter):
             raise ValueError(f"top_down must be a level below the root, from 1 to {topology.depth - 1}, got {top_down}")
         at_once = kind == "dense" and filter.window is None and top_down is None
         strict, unanswered = on_failure == "raise", on_failure != "distinct"
-        spec = TreeSpec(topology, blank, kind, at_once, top_down or 0, unanswered, strict)
+        spec = TreeSpec(topology, empty, kind, at_once, top_down or 0, unanswered, strict)
         started = start(
-            [partial(TreeNode, blank)] * len(topology),
-            {"parents": list(topology.parents), **blank.manifest},
+            [partial(TreeNode, empty)] * len(topology),
+            {"parents": list(topology.parents), **empty.manifest},
             sites,
             checkpoint=checkpoint,
             interval=interval,
@@ -140,7 +140,7 @@ class BloomTree(DistributedFilter):
 
     def _begin(self, spec: TreeSpec, sites: Sites, *, made: bool) -> None:
         self._spec, self._made = spec, made
-        self._like = spec.blank.outline()
+        self._like = spec.empty.spec()
         # A node that fails is skipped. The counters decide whether a missing answer is an error.
         self._exchange = Exchange(sites, strict=False)
         self._counters = Counters(spec.topology, self._exchange, strict=spec.strict)

@@ -19,7 +19,7 @@ fn sound_lines_of_any_bits_lose_no_keys() {
             let stride = filter.layout.pages.stride();
             for (i, line) in filter.words.to_mut().unwrap().as_chunks_mut().0.iter_mut().enumerate() {
                 *line = std::array::from_fn(|_| random.below(u64::MAX));
-                if i % stride > 0 && !format.sound(line) {
+                if i % stride > 0 && !format.is_sound(line) {
                     unsound += 1;
                     make_sound(format, line);
                 }

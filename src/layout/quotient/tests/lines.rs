@@ -59,7 +59,7 @@ impl<M: Slots> Work<M> for CompareWithList {
                 }
                 _ => {}
             }
-            assert!(format.sound(&line));
+            assert!(format.is_sound(&line));
             assert_eq!(format.used(&line) as usize, list.len());
             let at_home = list.iter().filter(|(b, _)| *b < format.shape.buckets);
             assert_eq!(format.first_guest(machine, &line) as usize, at_home.clone().count());

@@ -15,7 +15,7 @@ use crate::clock::Window;
 use crate::engine::Aged;
 use crate::memory::Words;
 use crate::shape::quotient::{
-    FINE_TAG_BITS, FINGERPRINT_BITS, LINES_OF_SMALL, MAX_LINES, MOST_BITS, MOST_FINE_BITS, TAG_BITS, fine_epochs,
+    FINE_TAG_BITS, FINGERPRINT_BITS, LINES_OF_SMALL, MAX_BITS, MAX_FINE_BITS, MAX_LINES, TAG_BITS, fine_epochs,
 };
 
 /// Returns a hash of a number by splitmix64, a bijection.
@@ -40,7 +40,7 @@ impl Random {
 fn formats() -> impl Iterator<Item = (u32, u32)> {
     let all = *TAG_BITS.start()..=*FINE_TAG_BITS.end();
     let all = all.flat_map(|t| FINGERPRINT_BITS.map(move |f| (f, t)));
-    all.filter(|(f, t)| f + t <= if TAG_BITS.contains(t) { MOST_BITS } else { MOST_FINE_BITS })
+    all.filter(|(f, t)| f + t <= if TAG_BITS.contains(t) { MAX_BITS } else { MAX_FINE_BITS })
 }
 
 /// Returns a shape for a window. Tags that are longer than rotations allow are fine.

@@ -88,7 +88,7 @@ pub fn check_promise(
     }
     let pages = filter.layout.pages;
     let lines = pages.all(filter.words.as_slice().as_chunks().0).flat_map(|(_, page)| &page[1..]);
-    assert!(lines.into_iter().all(|line| pages.format.sound(line)));
+    assert!(lines.into_iter().all(|line| pages.format.is_sound(line)));
     Ok(queried)
 }
 

@@ -158,7 +158,7 @@ impl<const LINES: usize> LineKernel<LINES> for TimersInLines<LINES> {
         for (t, of_line) in of_lines.iter_mut().enumerate() {
             *of_line = counts >> (8 * t) & 0xff;
         }
-        Evidence::oldest(age as u64, of_lines).if_there(age < retained as i64)
+        Evidence::oldest(age as u64, of_lines).if_present(age < retained as i64)
     }
 
     #[inline(always)]

@@ -60,11 +60,11 @@ impl TimingLineShape {
     /// Reads a shape from parameters.
     pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
         Self::new(
-            parameters.narrow("k")?,
-            parameters.narrow("bpt")?,
-            parameters.narrow("blocks")?,
-            parameters.wide("pages")?,
-            parameters.narrow("lines")?,
+            parameters.read_u32("k")?,
+            parameters.read_u32("bpt")?,
+            parameters.read_u32("blocks")?,
+            parameters.read_u64("pages")?,
+            parameters.read_u32("lines")?,
         )
     }
 

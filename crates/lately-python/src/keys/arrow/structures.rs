@@ -9,7 +9,7 @@ use std::ops::Deref;
 use std::ptr::null;
 use std::slice;
 
-use crate::keys::DEEPEST;
+use crate::keys::MAX_DEPTH;
 
 /// A structure of the interface. It contains the function that releases it.
 pub trait Structure: Sized {
@@ -178,7 +178,7 @@ const EXTENSION: &[u8] = b"ARROW:extension:name";
 impl ArrowSchema {
     /// Reads a schema, which must not be released.
     pub fn read(&self) -> Result<Schema, String> {
-        self.read_within(DEEPEST)
+        self.read_within(MAX_DEPTH)
     }
 
     /// Returns whether the schema was released.
@@ -188,7 +188,7 @@ impl ArrowSchema {
 
     fn read_within(&self, deeper: u8) -> Result<Schema, String> {
         let Some(deeper) = deeper.checked_sub(1) else {
-            return Err(format!("Arrow types may be nested at most {DEEPEST} deep"));
+            return Err(format!("Arrow types may be nested at most {MAX_DEPTH} deep"));
         };
         if self.format.is_null() {
             return Err("a format is missing".to_owned());

@@ -34,9 +34,9 @@ impl JsonValue {
 }
 
 /// The greatest depth of values that is read. Python's limit is some hundreds.
-const DEEPEST: usize = 60;
+const MAX_DEPTH: usize = 60;
 /// The most digits of a number that is read. Python's limit is 4,300, and can be set lower.
-const MOST_DIGITS: usize = 600;
+const MAX_DIGITS: usize = 600;
 
 /// A position in a line.
 pub struct Scan<'a> {
@@ -84,7 +84,7 @@ impl<'a> Scan<'a> {
 
     /// Checks that values inside a value of this depth are read.
     pub fn deeper(&self, depth: usize) -> Option<()> {
-        (depth < DEEPEST).then_some(())
+        (depth < MAX_DEPTH).then_some(())
     }
 
     /// Reads a name after its opening quote. `None` if it has escapes.
@@ -178,7 +178,7 @@ impl<'a> Scan<'a> {
             self.digits()?;
             kind = JsonKind::Float;
         }
-        (self.at - start <= MOST_DIGITS).then_some(kind)
+        (self.at - start <= MAX_DIGITS).then_some(kind)
     }
 
     /// Skips digits, at least one.

@@ -1,4 +1,4 @@
-"""What is no key, or no batch of keys, and how it is refused."""
+"""Values that are no key, or no batch of keys, and the errors that they raise."""
 
 import datetime as dt
 import enum
@@ -41,7 +41,7 @@ CANNOT = [
 
 
 @pytest.mark.parametrize(("key", "name"), CANNOT, ids=lambda value: type(value).__name__)
-def test_other_types_are_refused_by_name_and_place(key, name):
+def test_an_error_about_another_type_names_it_and_its_place(key, name):
     array = np.empty(2, dtype=object)
     array[:] = [5, key]
     for keys in ([5, key], (5, key), array, pd.Series(array), pl.Series([5, key], dtype=pl.Object)):
@@ -67,12 +67,12 @@ def test_other_types_are_refused_by_name_and_place(key, name):
     ],
     ids=lambda value: str(value)[:20],
 )
-def test_other_columns_are_refused_by_name(column, name):
+def test_an_error_about_another_column_names_it(column, name):
     with pytest.raises(TypeError, match=name):
         lately.hash_keys(column)
 
 
-def test_a_refused_column_is_named():
+def test_a_rejected_column_is_named():
     frame = pa.table({"a": [1], "b": pa.array([[(1, 2)]], pa.map_(pa.int8(), pa.int8()))})
     with pytest.raises(TypeError, match="column 'b': Arrow type"):
         lately.hash_keys(frame)
@@ -93,7 +93,7 @@ def test_arrays_of_other_dimensions(shape):
         lately.hash_keys(np.zeros(shape))
 
 
-def test_a_record_of_arrays_is_refused():
+def test_a_record_of_arrays_is_rejected():
     with pytest.raises(ValueError, match="dimensions"):
         lately.hash_keys(np.zeros(1, dtype=[("a", "i4", (2, 2))]))
 

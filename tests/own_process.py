@@ -12,7 +12,7 @@ IMPORTS = "import lately, numpy as np, os, resource, signal, sys, threading, tim
 
 
 def run(code, *arguments, seconds=60):
-    """Run `code` with the arguments as ``sys.argv[1:]``; return what it printed, line by line. It must end well."""
+    """Run `code` with the arguments as ``sys.argv[1:]``; return the lines that it printed. It must succeed."""
     process = Forked(f"{IMPORTS}warnings.simplefilter('ignore')\n{textwrap.dedent(code)}", *arguments)
     limit = threading.Timer(seconds, process.send_signal, [signal.SIGKILL])
     limit.start()
@@ -23,7 +23,7 @@ def run(code, *arguments, seconds=60):
 
 
 def small(test):
-    """Run a test in a process that has imported its module alone: each fork of a process with all takes 10 ms more."""
+    """Run a test in a process that has imported only its module: forks of one with all modules take 10 ms more."""
 
     @functools.wraps(test)
     def call(**given):

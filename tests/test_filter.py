@@ -1,4 +1,4 @@
-"""One name for all filters: what is chosen, tested and remembered in one step, and treated as a set."""
+"""`lately.Filter`: the family that it chooses, `seen`, and the methods of sets."""
 
 import gzip
 import inspect
@@ -116,7 +116,7 @@ def test_the_default_drops_hardly_a_record_of_a_real_stream_that_it_need_not(fpr
 
 @pytest.mark.parametrize("prefer", [None, "speed", "memory"])
 @pytest.mark.parametrize("window", [{"window": 10**6}, {"window": "1h", "capacity": 10**5, "lateness": "10min"}])
-def test_too_few_bytes_are_refused_and_enough_are_named(window, prefer):
+def test_too_few_bytes_are_rejected_and_enough_are_named(window, prefer):
     with pytest.raises(ValueError, match=r"nbytes must be at least \d+ for a rate .* of 0.5, got 1000") as caught:
         lately.Filter(**window, nbytes=1000, prefer=prefer)
     enough = int(str(caught.value).split()[5])
@@ -190,7 +190,7 @@ def test_seen_refreshes_as_duplicated(refresh):
     assert [f.seen("a", at=at, refresh=refresh) for at in times] == expected
 
 
-def test_seen_refuses_what_add_refuses_and_inserts_nothing():
+def test_seen_rejects_what_add_rejects_and_inserts_nothing():
     f = lately.Filter("1h", 0.001, capacity=10)
     f.add("a", at=1_000_000_000)
     for key, at, kind in (
@@ -214,7 +214,7 @@ def test_update_is_insert(f):
 
 
 @pytest.mark.parametrize("f", everyone())
-def test_clear_is_as_new(f):
+def test_a_cleared_filter_is_as_new(f):
     f.clear()
     new = f.copy()
     f.insert(KEYS[:900], **({} if isinstance(f.window, int | None) else {"at": 1_500_000_000}))
@@ -265,7 +265,7 @@ def pair(**more):
     return [lately.Filter("1h", 0.001, capacity=5000, **more) for _ in range(2)]
 
 
-def test_either_holds_the_keys_of_both():
+def test_a_union_holds_the_keys_of_both():
     a, b = pair()
     a.insert(["a"], at=1_000_000_000)
     b.insert(["b"], at=1_000_000_100)
@@ -282,7 +282,7 @@ def test_either_holds_the_keys_of_both():
     assert a.query(["a", "b", "c"]).tolist() == [True, True, False]
 
 
-def test_what_cannot_be_united_is_refused_and_left():
+def test_filters_that_cannot_be_merged_are_rejected_and_unchanged():
     a, b = pair()
     a.insert(["a"], at=1_000_000_000)
     before = a.to_bytes()
@@ -300,7 +300,7 @@ def test_what_cannot_be_united_is_refused_and_left():
     assert b.inserted == 0
 
 
-def test_two_threads_that_unite_two_filters_each_way_do_not_wait_for_each_other():
+def test_two_threads_that_merge_two_filters_each_way_do_not_deadlock():
     a, b = pair()
 
     def unite(ours, theirs):
@@ -315,7 +315,7 @@ def test_two_threads_that_unite_two_filters_each_way_do_not_wait_for_each_other(
         assert not thread.is_alive()
 
 
-def test_equal_are_filters_that_would_be_saved_alike():
+def test_filters_that_would_be_saved_alike_are_equal():
     a, b = pair()
     assert a == b
     assert (a != b) is False
@@ -352,7 +352,7 @@ def test_a_filter_changes_and_so_has_no_hash(f):
         hash(f)
 
 
-def test_baselines_have_a_room_of_their_own():
+def test_baselines_are_in_a_module_of_their_own():
     f = lately.baselines.CountingBloomFilter(100, 0.1)
     assert type(f).__module__ == "lately.baselines"
     assert type(lately.from_bytes(f.to_bytes())) is lately.baselines.CountingBloomFilter
@@ -361,7 +361,7 @@ def test_baselines_have_a_room_of_their_own():
     assert not {"StableBloomFilter", "CountingBloomFilter"} & {*lately.__all__, *dir(lately)}
 
 
-def test_all_names_hide_nothing_that_python_has():
+def test_no_public_name_hides_a_name_of_python():
     import builtins
 
     names: dict[str, object] = {}
@@ -371,7 +371,7 @@ def test_all_names_hide_nothing_that_python_has():
     assert lately.open(io.BytesIO(lately.Filter(5, 0.1).to_bytes())).window == 5
 
 
-def test_signatures_read_as_they_are_written():
+def test_signatures_are_those_of_the_source():
     """Annotations that are evaluated show what NumPy's aliases consist of, a line of it for each."""
     modules = [lately, lately.baselines, lately.plot, lately.priors, lately.distributed]
     shown = 0

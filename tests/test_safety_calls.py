@@ -1,10 +1,10 @@
-"""Bugs of our own, forks and signals: errors that state what happened, and no hang."""
+"""Bugs of our own, forks and signals: each raises an error that states what happened, and none hangs."""
 
 import numpy as np
 import pytest
 
 import lately
-from apart import run
+from own_process import run
 
 # -------------------------------------------------------------------------------------------------------- the last net
 
@@ -126,7 +126,7 @@ for layout in ("line", "sliced"):
     assert lines == ["True True True", "True True"] * 4
 
 
-def test_long_calls_of_hashing_and_learning_look_at_signals():
+def test_long_calls_of_hashing_and_learning_handle_signals():
     lines = run(
         STOP
         + """

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import lately
-from apart import run
+from own_process import run
 
 FILTER = lately.AgePartitionedBloomFilter(1000, 0.01)
 
@@ -18,7 +18,7 @@ FILTER = lately.AgePartitionedBloomFilter(1000, 0.01)
 # ------------------------------------------------------------------------------------------------------------- NumPy
 
 
-def test_who_reshapes_what_hashes_gave_out_reshapes_his_own():
+def test_reshaping_an_array_from_hashes_changes_that_array_alone():
     lines = run(
         """
         f = lately.AgePartitionedBloomFilter(1_000_000, 0.01)
@@ -136,7 +136,7 @@ def test_an_array_that_converts_to_itself_or_to_another_shape_is_read_as_it_is()
 # ----------------------------------------------------------------------------------------------------------- nesting
 
 
-def test_what_contains_itself_is_an_error():
+def test_a_value_that_contains_itself_is_an_error():
     lines = run(
         """
         import pandas as pd
@@ -382,7 +382,7 @@ def test_runs_that_end_at_no_whole_numbers_are_an_error():
             lately.hash_keys(arrow)
 
 
-def test_maps_are_refused_whatever_they_hold():
+def test_maps_of_any_content_are_rejected():
     rows = Foreign(b"+s", [None], 20, children=[ints()], name=b"entries")
     for within, error in [(ints(), ValueError), (rows, ValueError), (HONEST["rows"](), TypeError)]:
         arrow = Foreign(b"+m", [None, np.arange(21, dtype="i4")], 20, children=[within])

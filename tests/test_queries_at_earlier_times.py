@@ -1,4 +1,4 @@
-"""An event comes late: each question about it is one about its own time, not about the latest."""
+"""Queries with `at` before the latest time: they answer as of that time."""
 
 from functools import partial
 
@@ -52,7 +52,7 @@ def test_a_late_repeat_is_probably_one(name):
 
 
 @EVERY
-def test_no_late_question_misses_a_key_of_its_window(name):
+def test_no_query_at_an_earlier_time_misses_a_key_of_its_window(name):
     """Of each key that came within the window before a late time, and in batches of many times."""
     f = MAKE[name]()
     times = stream(f)
@@ -71,7 +71,7 @@ def test_no_late_question_misses_a_key_of_its_window(name):
 
 
 @EVERY
-def test_a_late_question_is_the_one_about_the_longer_window_as_of_now(name):
+def test_a_query_at_an_earlier_time_equals_one_of_a_longer_window_now(name):
     f = MAKE[name]()
     times = stream(f)
     keys = np.concatenate([np.arange(len(times) - 3000, len(times)), np.arange(10**6, 10**6 + 2000)])
@@ -117,7 +117,7 @@ def test_late_posteriors_are_calibrated(name, seed):
 
 
 @pytest.mark.parametrize("make", [MAKE["aged-quotient"], MAKE["aged-quotient, fine"], MAKE["timing"]])
-def test_a_late_question_about_a_part_of_the_window_misses_no_key_of_it(make):
+def test_a_query_of_a_shorter_window_at_an_earlier_time_misses_no_key(make):
     f = make()
     times = stream(f)
     for late in (0.1, 42, 100):
@@ -129,7 +129,7 @@ def test_a_late_question_about_a_part_of_the_window_misses_no_key_of_it(make):
             assert f.query(gone, at=at, window=f"{window}s").mean() < 0.05
 
 
-def test_counts_of_late_questions_are_never_too_low():
+def test_counts_at_earlier_times_are_never_too_low():
     f = MAKE["aged-quotient, counts"]()
     times = np.arange(10_000) / 10
     f.insert(np.arange(10_000) % 50, at=times)
@@ -172,7 +172,7 @@ def test_work_on_a_late_event_is_done_once(make):
 
 
 @pytest.mark.parametrize("name", ["age-partitioned-line", "guarded-epoch-transposed", "age-partitioned"])
-def test_late_questions_of_a_shared_filter_and_of_its_copies(name, tmp_path):
+def test_queries_of_a_shared_filter_and_its_copies_at_earlier_times(name, tmp_path):
     path = tmp_path / "f.lately"
     MAKE[name]().save(path)
     writer, reader = (lately.open(path, shared=True) for _ in range(2))
@@ -194,7 +194,7 @@ def test_late_questions_of_a_shared_filter_and_of_its_copies(name, tmp_path):
         ("vertical", "timing"),
     ],
 )
-def test_late_questions_of_a_sliced_filter(kind, name):
+def test_queries_of_a_sliced_filter_at_earlier_times(kind, name):
     f = SlicedFilter(kind, 2, MAKE[name]())
     times = stream(f)
     for late in (0, 40, 100):

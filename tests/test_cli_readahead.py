@@ -36,7 +36,7 @@ def test_an_error_comes_where_the_item_would_have_come(error):
         next(given)
 
 
-def test_who_ends_early_leaves_no_thread_and_nothing_is_made_after_that():
+def test_ending_early_leaves_no_thread_and_makes_no_further_item():
     numbers, before = count(), threading.active_count()
     items = read_ahead(numbers)
     assert [next(items) for _ in range(3)] == [0, 1, 2]

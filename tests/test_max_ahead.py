@@ -54,7 +54,7 @@ def test_one_time_of_a_wrong_clock_does_not_blind_the_filter(name):
 
 
 @EVERY
-def test_how_far_ahead_is_for_the_user_to_say(name):
+def test_max_ahead_sets_how_far_times_may_lie_ahead(name):
     MAKE[name]().insert(["x"], at=now() + 86_000)
     MAKE[name](max_ahead="366 d").insert(["x"], at=now() + YEAR)
     with pytest.raises(ValueError, match="but max_ahead is 1 s"):
@@ -92,7 +92,7 @@ def test_times_that_creep_ahead_never_lie_more_than_max_ahead_after_the_clock(na
 
 
 @pytest.mark.parametrize("name", ["age-partitioned", "guarded-epoch-transposed"])
-def test_a_filter_that_is_ahead_of_the_clock_takes_times_up_to_its_latest_and_none_after(name):
+def test_a_filter_ahead_of_the_clock_accepts_times_up_to_its_latest_alone(name):
     ahead, f = MAKE[name](max_ahead=None), MAKE[name](max_ahead="0s")
     latest = now() + YEAR
     ahead.add("a", at=latest)
@@ -134,7 +134,7 @@ def test_the_one_liner_answers_the_same_at_any_time():
     assert lately.duplicated(["a", "a", "a"], "10min", at=at).tolist() == [False, True, False]
 
 
-def test_a_sliced_filter_refuses_such_a_time_too():
+def test_a_sliced_filter_rejects_such_a_time_too():
     like = lately.TimingBloomFilter("1h", 0.01, capacity=1000)
     for kind in ("horizontal", "vertical"):
         f = SlicedFilter(kind, 2, like)

@@ -2,13 +2,13 @@
 
 /// Predictions, and how often they came true.
 #[derive(Default, Clone, Copy)]
-pub struct Tally {
+pub struct Calibration {
     pub trials: f64,
     pub predicted: f64,
     pub happened: f64,
 }
 
-impl Tally {
+impl Calibration {
     /// Adds a trial.
     pub fn note(&mut self, predicted: f64, happened: bool) {
         self.trials += 1.0;

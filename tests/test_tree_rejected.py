@@ -1,4 +1,4 @@
-"""What is no tree, what a tree cannot do, and how it is refused."""
+"""Parameters of no tree, calls that a tree cannot answer, and the errors that they raise."""
 
 import pytest
 
@@ -29,7 +29,7 @@ from support.bloom_trees import KINDS, SHAPE, F, timing
         ({}, ValueError, "found none"),
     ],
 )
-def test_what_is_no_tree_is_refused(parents, error, message):
+def test_parameters_of_no_tree_are_rejected(parents, error, message):
     with pytest.raises(error, match=message):
         Topology.of(parents)
 
@@ -78,7 +78,7 @@ def test_a_tree_of_one_node_is_a_filter():
         (lambda: BloomTree("dense", SHAPE, timing()).at(4).duplicated(["a", "b"], at=[2, 1]), ValueError, "lateness"),
     ],
 )
-def test_what_cannot_be_is_named(call, error, message):
+def test_impossible_arguments_are_named(call, error, message):
     with pytest.raises(error, match=message):
         call()
 

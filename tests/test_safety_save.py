@@ -1,4 +1,4 @@
-"""`save`: what stands at its place, whose it is, and what a kill leaves behind."""
+"""`save`: which files it replaces, their owner and mode, and what a killed process leaves behind."""
 
 import os
 import stat
@@ -6,7 +6,7 @@ import stat
 import pytest
 
 import lately
-from apart import run
+from own_process import run
 
 
 def saved(n=1):
@@ -20,7 +20,7 @@ def names(folder):
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, lambda path: os.mknod(path, stat.S_IFCHR | 0o600, os.makedev(1, 7))])
-def test_what_is_no_regular_file_is_refused_and_stays(make, tmp_path):
+def test_a_path_of_no_regular_file_is_rejected_and_stays(make, tmp_path):
     path = tmp_path / "place"
     try:
         make(path)
@@ -68,7 +68,7 @@ def test_the_mode_is_kept_from_the_first_byte_on(mode, tmp_path):
     assert lately.open(path).inserted == 2
 
 
-def test_a_new_file_with_a_secret_in_it_is_its_owners(tmp_path):
+def test_a_new_file_with_a_secret_is_readable_by_its_owner_alone(tmp_path):
     before = os.umask(0)
     try:
         secret = lately.Swamp(100, 0.01, seed="random")
@@ -181,7 +181,7 @@ def test_a_campaign_of_kills_during_save(tmp_path, capsys):
         )
 
 
-def test_two_that_save_to_one_place_both_succeed(tmp_path):
+def test_two_saves_to_one_path_both_succeed(tmp_path):
     path = tmp_path / "f.lately"
     lines = run(
         """
@@ -229,7 +229,7 @@ def test_a_full_disk_is_an_error_and_leaves_the_old_file(tmp_path):
     assert names(tmp_path) == ["f.lately"]
 
 
-def test_a_folder_one_may_not_write_to_is_an_error(tmp_path):
+def test_a_folder_without_permission_is_an_error(tmp_path):
     path = tmp_path / "f.lately"
     saved().save(path)
     lines = run(

@@ -1,4 +1,4 @@
-"""A batch that is sent to sliced filters once more, after its producer died, counts once."""
+"""A batch that is sent to a sliced filter again, after its producer died, counts once."""
 
 import time
 
@@ -35,7 +35,7 @@ def test_a_batch_that_half_of_the_sites_have_is_answered_as_if_sent_once(shape, 
 
 
 @every_kind
-def test_without_numbers_of_ones_own_the_last_batch_can_be_sent_again(shape):
+def test_the_latest_batch_can_be_retried_without_numbers_from_the_caller(shape):
     with SlicedFilter(**shape, filter=timers(), sites=Halting) as sliced:
         sliced.sites.halt = True
         with pytest.raises(ConnectionError):
@@ -51,7 +51,7 @@ def test_without_numbers_of_ones_own_the_last_batch_can_be_sent_again(shape):
 
 @cells_of_keys
 def test_the_first_answers_stand_whatever_others_have_brought_since(shape):
-    """Answers are as of the time when the batch came first, and nothing of it is too late any more."""
+    """Answers are as of the time when the batch came first; none of its keys is too late at the retry."""
     with SlicedFilter(**shape, filter=timers(lateness="90s")) as sliced:
         other = sliced.handle()
         sliced.insert(np.arange(100), at=0)
@@ -83,7 +83,7 @@ def test_without_times_the_first_answers_stand_too(shape, monkeypatch):
 
 
 @cells_of_keys
-def test_a_batch_that_comes_again_in_another_way_is_refused(shape):
+def test_a_batch_that_is_retried_by_another_method_is_rejected(shape):
     with SlicedFilter(**shape, filter=timers()) as sliced:
         for first, then in (({}, {"refresh": False}), ({"refresh": False}, {}), ({}, {"offsets": np.arange(9)})):
             sliced.duplicated(np.arange(9), at=0, **first)
@@ -92,7 +92,7 @@ def test_a_batch_that_comes_again_in_another_way_is_refused(shape):
         sliced.duplicated(np.arange(9), at=0)
         with pytest.raises(ValueError, match="comes again with other keys"):
             sliced.duplicated(np.arange(20, 29), at=0, number=sliced.number)
-        # No other producer has to wait for what is refused.
+        # No other producer has to wait for a rejected batch.
         assert sliced.handle().duplicated(np.arange(9), at=0).all()
 
 

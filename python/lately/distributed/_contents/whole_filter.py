@@ -8,18 +8,18 @@ from numpy.typing import NDArray
 
 import lately
 from lately._core import Filter, overfull
-from lately.distributed._contents.blank import Blank, shared_seed
+from lately.distributed._contents.empty_filter import EmptyFilter, shared_seed
 from lately.distributed._sites.results import State
 from lately.distributed._sites.site import Contents
 
 
-class Whole(Contents):
+class WholeFilter(Contents):
     """A filter whose keys are given as hashes."""
 
     writes = frozenset({"insert", "duplicated"})
 
-    def __init__(self, filter: Filter | Blank) -> None:
-        self._filter = filter.make() if isinstance(filter, Blank) else filter
+    def __init__(self, filter: Filter | EmptyFilter) -> None:
+        self._filter = filter.make() if isinstance(filter, EmptyFilter) else filter
         self._by_clock = False
         self.overfull()
 
@@ -54,7 +54,7 @@ class Whole(Contents):
         self._filter = lately.from_bytes(state["filter"].tobytes())
         self.overfull()
 
-    def again(self, columns: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...] | None:
+    def repeatable(self, columns: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...] | None:
         """Add the present time to a batch without times; None for the first, after which the filter uses the clock."""
         if len(columns) > 1 or self._filter.window is None:
             return columns

@@ -65,7 +65,7 @@ def by_definition(keys, window, keep, times):
 
 
 @pytest.mark.parametrize("keep", KEEP)
-def test_in_a_window_the_marks_are_those_of_their_definition(keep):
+def test_in_a_window_each_mask_follows_its_definition(keep):
     """Times that step back, and equal ones, are among them."""
     for trial in range(30):
         chance = np.random.default_rng(trial)
@@ -110,7 +110,7 @@ def test_of_a_frame_the_column_of_times_is_no_part_of_the_key():
         ({"keep": "last", "refresh": False}, "keep='last' needs refresh=True, got refresh=False"),
     ],
 )
-def test_a_choice_that_cannot_be_answered_is_named(given, message):
+def test_a_value_of_keep_that_cannot_be_answered_is_named(given, message):
     for call in (lately.duplicated, lately.drop_duplicates):
         with pytest.raises(ValueError, match=message):
             call(pd.Series(["a", "b"]), 9, **given)

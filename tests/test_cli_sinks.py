@@ -7,7 +7,7 @@ from support.command import ZEEK
 from support.parquet import parquet
 
 
-def test_what_is_dropped_goes_elsewhere(tmp_path, dedupe):
+def test_dropped_records_are_written_to_another_file(tmp_path, dedupe):
     (tmp_path / "a.csv").write_bytes(b"k,v\n1,a\n2,b\n1,c\n")
     options, rest = (tmp_path / "a.csv", "--window", 9, "--key", "k"), tmp_path / "rest.csv.gz"
     assert dedupe(*options, "--dropped", rest).out == b"k,v\n1,a\n2,b\n"
@@ -22,7 +22,7 @@ def test_what_is_dropped_goes_elsewhere(tmp_path, dedupe):
     assert f"cannot write {tmp_path}/no/rest: No such file" in ended.err
 
 
-def test_what_is_dropped_from_parquet(tmp_path, dedupe):
+def test_records_dropped_from_parquet_are_written_to_another_file(tmp_path, dedupe):
     table = parquet(tmp_path / "a.pq", k=[1, 2, 1, 1])
     target, rest = tmp_path / "o.pq", tmp_path / "rest.pq"
     assert dedupe(tmp_path / "a.pq", "--window", 9, "-o", target, "--dropped", rest).status == 0
@@ -63,7 +63,7 @@ def test_records_that_are_marked_already_are_not_marked_again(tmp_path, dedupe):
         assert (ended.status, f"{name}: --mark adds the field 'repeat'" in ended.err) == (1, True)
 
 
-def test_a_state_and_what_is_dropped(tmp_path, dedupe):
+def test_a_state_covers_the_file_of_dropped_records(tmp_path, dedupe):
     (tmp_path / "a.txt").write_bytes(b"a\nb\na\n")
     target, rest = tmp_path / "o", tmp_path / "rest"
     options = (tmp_path / "a.txt", "--window", 9, "--state", tmp_path / "s", "-o", target, "--dropped", rest)

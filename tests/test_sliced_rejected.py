@@ -1,4 +1,4 @@
-"""What sliced filters refuse, by name; and empty batches."""
+"""Arguments that sliced filters reject, by name; and empty batches."""
 
 import numpy as np
 import pytest
@@ -50,7 +50,7 @@ def test_bad_options(options, error, message):
         SlicedFilter(**{"kind": "vertical", "slices": 3, "filter": timers(), **options})
 
 
-def test_other_sites_than_asked_for_are_refused():
+def test_sites_that_hold_another_filter_are_rejected():
     with SlicedFilter("vertical", 3, timers()) as sliced:
         joined = SlicedFilter("vertical", 3, timers(), sites=lambda makers: sliced.sites)
         joined.insert(["a"], at=0)

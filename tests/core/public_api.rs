@@ -1,4 +1,4 @@
-//! The public face: what it lists, what it costs, and that no call panics.
+//! The public API: what it lists, what it costs, and that no call panics.
 
 use std::fmt::Write;
 use std::fs::read_to_string;
@@ -12,7 +12,7 @@ fn file(path: &str) -> String {
     read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Files of the face, in the order of the list, and the types that documents show of each; all if none is named.
+/// Files of the public API, in the order of the list, and the types that documents show of each; all if none is named.
 const FILES: [(&str, &[&str]); 12] = [
     ("src/lib.rs", &[]),
     ("src/api/builder.rs", &[]),
@@ -76,7 +76,7 @@ fn listed(source: &str, types: &[&str]) -> String {
                 .replace(", )", ")");
             let name = signature.strip_prefix("pub enum ").or(signature.strip_prefix("pub trait "));
             body = name.filter(|_| opens).map(|name| name.to_owned());
-            // Private fields are no part of the face.
+            // Private fields are no part of the API.
             let visible = match signature.split_once('(') {
                 Some((start, fields)) if start.starts_with("pub struct") && !fields.starts_with("pub") => start,
                 _ => &signature,
@@ -96,7 +96,7 @@ fn listed(source: &str, types: &[&str]) -> String {
 }
 
 #[test]
-fn a_list_of_the_face_contains_what_documents_show() {
+fn a_list_of_the_api_contains_what_documents_show() {
     let source = "/// Text.\n#[derive(Debug)]\n#[non_exhaustive]\npub enum Kind {\n    /// Text.\n    One(u8),\n}\n\
                   impl Kind {\n    pub fn long(\n        self,\n    ) -> u8 {\n    #[doc(hidden)]\n\
                   \x20   pub fn inner(self) {\n\
@@ -140,18 +140,18 @@ fn every_public_item_has_an_example() {
     }
 }
 
-/// A change of the face shows in `tests/golden/face.txt`, which `LATELY_FACE=write` writes anew.
+/// A change of the public API shows in `tests/golden/public_api.txt`, which `LATELY_PUBLIC_API=write` writes anew.
 #[test]
-fn the_public_face_is_the_one_that_was_reviewed() {
+fn the_public_api_is_the_one_that_was_reviewed() {
     let mut list = String::new();
     for (path, types) in FILES {
         writeln!(list, "# {path}\n{}\n", listed(&file(path), types)).unwrap();
     }
-    let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/face.txt");
-    if std::env::var_os("LATELY_FACE").is_some() {
+    let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/public_api.txt");
+    if std::env::var_os("LATELY_PUBLIC_API").is_some() {
         std::fs::write(&golden, &list).unwrap();
     }
-    assert_eq!(list, file("tests/golden/face.txt"), "review the difference, then set LATELY_FACE=write");
+    assert_eq!(list, file("tests/golden/public_api.txt"), "review the difference, then set LATELY_PUBLIC_API=write");
 }
 
 #[test]
@@ -351,7 +351,7 @@ fn errors_name_the_argument() {
     }
 }
 
-/// `?` carries every failure of the face into one error type.
+/// `?` carries every failure of the public API into one error type.
 #[test]
 fn one_error_type_serves_all_calls() {
     fn all() -> Result<(), Error> {

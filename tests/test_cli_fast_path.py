@@ -1,4 +1,4 @@
-"""Blocks that are read at once give the same records as single reads, whatever bytes they hold."""
+"""Blocks that are read by the fast path give the same records as single reads, for any bytes."""
 
 import json
 import random
@@ -51,7 +51,7 @@ SEEN = lately.AgePartitionedBloomFilter(1000, 0.01)  # of a public seed, as ever
 
 
 def everything(reader, path, malformed):
-    """All that a reader gives of a file: places, hashes of keys, times, bytes and faults."""
+    """Return all that a reader yields of a file: places, hashes of keys, times, bytes and faults."""
     places, hashes, times, lines, head = [], [], [], [], b""
     for batch in reader.batches(str(path), lambda _: None, filter=SEEN):
         places += [batch.place(i) for i in range(len(batch.records))]
@@ -185,7 +185,7 @@ def test_zeek(both_ways):
 
 
 def test_records_across_blocks(both_ways, monkeypatch):
-    """Blocks that can be read at once take turns with those that cannot, at any place."""
+    """Blocks for the fast path alternate with others, at any place."""
     rng = random.Random(0)
     for _ in range(10):
         rows = [b"%d,x\n" % rng.randrange(99) for _ in range(20_000)]
@@ -237,7 +237,7 @@ SPACE = st.sampled_from(["", "", "", " ", "\t", "\r"])
 
 @st.composite
 def json_lines(draw):
-    """An object as JSON has it, by chance spaced, with names twice, and with bytes of it changed."""
+    """Draw a JSON object, with random spaces, repeated names and changed bytes."""
     text = json.dumps(draw(OBJECTS), ensure_ascii=draw(st.booleans()))
     if draw(st.booleans()):
         more = json.dumps(draw(OBJECTS))[1:]
@@ -315,7 +315,7 @@ sys.exit(str({ {*names} } & {{*sys.modules}}))
 
 
 def test_a_run_does_not_import_pandas(tmp_path):
-    """Which pyarrow does where it is given something that might be pandas', and which takes longer than many a run."""
+    """pyarrow imports pandas when it gets an object that may be of pandas; the import takes longer than many runs."""
     (tmp_path / "a.csv").write_bytes(b"k,t\n1,2\n1,3\n")
     (tmp_path / "a.jsonl").write_bytes(b'{"k": "1", "t": 2}\n{"k": "1", "t": 3}\n')
     parquet(tmp_path / "a.parquet", k=["1", "1"], t=[2, 3])

@@ -23,7 +23,7 @@ def shared_seed(made: Filter | FilterSpec) -> int:
 
 
 @dataclass(frozen=True)
-class Blank:
+class EmptyFilter:
     """The parameters of an empty filter: its class, and the arguments of a constructor from parameters.
 
     The filter has a window of time, or is a Bloom filter. Values are of JSON's types; spans are in nanoseconds.
@@ -38,11 +38,11 @@ class Blank:
         return family
 
     @classmethod
-    def of(cls, filter: Filter | Choice) -> "Blank":
+    def of(cls, filter: Filter | Choice) -> "EmptyFilter":
         """Return the parameters of an empty or a planned filter; raise an error for any other."""
         if not isinstance(filter, Filter | Choice):
             raise TypeError(f"filter must be a filter of lately, got {type(filter).__name__}")
-        like = filter.outline() if isinstance(filter, Choice) else filter
+        like = filter.spec() if isinstance(filter, Choice) else filter
         if like.window is not None and like.lateness is None:
             raise ValueError(
                 f"filter has a window of {like.window} insertions, but sites have no common count: "
@@ -62,7 +62,7 @@ class Blank:
         row = _ROWS[self.family]
         return row.kind._of(row.family, **self._given())
 
-    def outline(self) -> FilterSpec:
+    def spec(self) -> FilterSpec:
         """Return the parameters as an object without cells."""
         return FilterSpec(_ROWS[self.family].family, **self._given())
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import lately
-from apart import IMPORTS, run
+from own_process import IMPORTS, run
 
 
 def test_a_table_of_answers_as_wide_as_it_is_long_is_a_memory_error():
