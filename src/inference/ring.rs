@@ -54,9 +54,11 @@ pub fn not_ruled_out(matches: u128, k: u32, slices: u32) -> Evidence {
 /// The time in which a generation took keys.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Generation {
-    /// How long ago the generation began, in insertions or seconds.
+    /// How long ago the generation took its last key, in insertions or seconds; by default when the next began.
+    pub ended: f64,
+    /// How long ago the generation began.
     pub began: f64,
-    /// How long the generation took keys: until the next began, adjusted if several keys share a moment.
+    /// How long the generation took keys, adjusted if several keys share a moment.
     pub exposure: f64,
 }
 
@@ -105,22 +107,21 @@ impl RingLikelihood {
     /// equation 13 of paper 5.
     pub fn whole(length: u64, match_rate: f64) -> Self {
         let length = length as f64;
-        Self::new(1, vec![Generation { began: length, exposure: length }], &[match_rate])
+        Self::new(1, vec![Generation { ended: 0.0, began: length, exposure: length }], &[match_rate])
     }
 
     /// Creates the likelihood of a ring of generations that a clock has opened.
     pub fn of_clock(k: u32, clock: &Clock, match_rates: &[f64]) -> Self {
-        let generation = |back| Generation { began: clock.began(back), exposure: clock.exposure(back) };
+        let generation = |back: u64| {
+            let ended = back.checked_sub(1).map_or(0.0, |next| clock.began(next));
+            Generation { ended, began: clock.began(back), exposure: clock.exposure(back) }
+        };
         Self::new(k, (0..match_rates.len() as u64).map(generation).collect(), match_rates)
     }
 
     /// Returns the age from which on no trace of a key is left.
     fn gone(&self) -> f64 {
-        self.from(self.generations.len()).max(self.complete)
-    }
-
-    fn from(&self, generation: usize) -> f64 {
-        if generation == 0 { 0.0 } else { self.generations[generation - 1].began }
+        self.generations.last().map_or(0.0, |oldest| oldest.began).max(self.complete)
     }
 
     fn prior_odds(&self, generation: usize, hazard: Hazard) -> f64 {
@@ -128,7 +129,8 @@ impl RingLikelihood {
     }
 
     fn span(&self, generation: usize, probability: f64) -> Span {
-        Span { from: self.from(generation), to: self.generations[generation].began, probability }
+        let Generation { ended, began, .. } = self.generations[generation];
+        Span { from: ended, to: began, probability }
     }
 
     /// Returns what runs of 1 to k slices from one on explain.
@@ -189,8 +191,8 @@ impl Likelihood for RingLikelihood {
             return Some(PosteriorCurve::unknown(self.gone(), age));
         }
         let (i, j) = (possible.trailing_zeros() as usize, possible.ilog2() as usize);
-        let (ages, exposure) = ((self.from(j), self.generations[j].began), self.generations[j].exposure);
-        let curve = PosteriorCurve::of_span(ages, exposure, self.explains(j)[self.k - 1], self.gone(), age)?;
+        let Generation { ended, began, exposure } = self.generations[j];
+        let curve = PosteriorCurve::of_span((ended, began), exposure, self.explains(j)[self.k - 1], self.gone(), age)?;
         let younger = &self.generations[i];
         let both = possible.count_ones() == 2 && younger.began <= age;
         match self.explains(i) {

@@ -75,9 +75,9 @@ impl<const LANES: usize, const LINES: usize> LanesInLines<LANES, LINES> {
         let mut next = -clock.gap();
         let generation = |rotations: u64| {
             let began = clock.began(rotations * self.pages.count + behind);
-            let exposure = began - next;
+            let (ended, exposure) = (next.max(0.0), began - next);
             next = began;
-            Generation { began, exposure }
+            Generation { ended, began, exposure }
         };
         (0..LANES as u64).map(generation).collect()
     }
