@@ -239,7 +239,7 @@ fn uniform(stream: u64) -> impl FnMut() -> f64 {
 /// Returns generations that each begin when the one before ends.
 fn generations(begins: &[f64]) -> Vec<Generation> {
     let ends = [0.0].into_iter().chain(begins.iter().copied());
-    begins.iter().zip(ends).map(|(&began, end)| Generation { began, exposure: began - end }).collect()
+    begins.iter().zip(ends).map(|(&began, ended)| Generation { ended, began, exposure: began - ended }).collect()
 }
 
 /// Returns the probability of each generation to be the youngest that contains the key, and of none, summed over all
