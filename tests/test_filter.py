@@ -127,6 +127,14 @@ def test_too_few_bytes_are_rejected_and_enough_are_named(window, prefer):
     assert lately.AgePartitionedBloomFilter(10**6, nbytes=1000).fpr == pytest.approx(1)
 
 
+def test_a_page_is_not_named_as_the_least_size_where_less_is_enough():
+    with pytest.raises(ValueError, match=r"nbytes must be at least \d+ for a rate") as caught:
+        lately.Filter(1000, nbytes=600)
+    enough = int(str(caught.value).split()[5])
+    f = lately.Filter(1000, nbytes=enough)
+    assert (f.nbytes <= enough < 1000, f.fpr <= 0.5) == (True, True)
+
+
 def test_a_class_of_a_users_own_takes_the_chosen_engine():
     class Mine(lately.Filter):
         def twice(self, key):

@@ -75,12 +75,16 @@ pub fn choose(window: Window, request: &Request, prefer: Option<Prefer>) -> Resu
     if fpr <= MAX_RATE {
         return Ok(choice);
     }
-    let prefer = prefer.or(request.slack.is_none().then_some(Prefer::Speed));
-    let enough = take(window, &Request { budget: Budget::Rate(MAX_RATE), ..*request }, prefer)?;
+    let of = |budget| Request { budget, ..*request };
+    let sizes = VARIANTS.iter().filter_map(|variant| plan(variant, window, &of(Budget::Rate(MAX_RATE))).ok());
+    let enough = |&bytes: &u64| {
+        take(window, &of(Budget::Bytes(bytes)), prefer).is_ok_and(|choice| choice.shape.fpr(window) <= MAX_RATE)
+    };
+    let least = sizes.map(|choice| choice.shape.bytes(window)).filter(enough).min();
+    let least = least.map_or_else(|| "larger".to_owned(), |bytes| format!("at least {bytes}"));
     Err(Error::value(format!(
-        "nbytes must be at least {} for a rate of false positives of {MAX_RATE}, got {bytes}, where the rate is \
-         {fpr:.3}; a family by its own name takes less",
-        enough.shape.bytes(window)
+        "nbytes must be {least} for a rate of false positives of {MAX_RATE}, got {bytes}, where the rate is {fpr:.3}; \
+         a family by its own name takes less"
     )))
 }
 
