@@ -230,19 +230,6 @@ def plan(
     return Plan(choices, refused, best, _reason(best, choices, request))
 
 
-def choice(name: str, window: Any, slack: Any = None, **limits: Any) -> Choice:
-    """Plan a filter of one family, and return its figures. No cells are allocated."""
-    family = FAMILIES[name]
-    bounded = slack is not None and family.takes("slack")
-    request = limits | {"slack": slack} if bounded else limits
-    figures = family.plan(window, **request)
-    if slack is not None and not bounded and figures["slack"] > slack:
-        raise ValueError(
-            f"slack must be at least {figures['slack']} for {name}, which has no parameter slack, got {slack}"
-        )
-    return _choice(name, window, request, figures, None)
-
-
 def _choice(name: str, window: Any, request: dict[str, Any], figures: dict[str, Any], ages: Ages | None) -> Choice:
     family = FAMILIES[name]
     no_miss = "no miss, exact" if figures["slack"] == 0 else "no miss"
