@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from lately import baselines, filters
 from lately._core import plan, variants
-from lately.filters import AgePartitionedBloomFilter, Filter
+from lately.filters import Filter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -132,24 +132,6 @@ EVERY = FAMILIES | {variant["name"]: _family(variant) for variant in _VARIANTS i
 def whole(window: Any) -> Any:
     """Return a window as an int if it is a whole float, such as 1e6."""
     return int(window) if isinstance(window, float) and window.is_integer() else window
-
-
-def fastest(window: Any, **request: Any) -> Filter:
-    """Make the fastest filter for a request: in lines, or in blocks if lines cannot meet the request."""
-    return AgePartitionedBloomFilter(window, **request)
-
-
-def unsuited(family: Family, *, timed: bool, unknown: bool) -> str:
-    """Return why a family cannot have a window, or an empty string if it can."""
-    if timed and family.windows == "insertions":
-        return "windows of insertions only"
-    if family.windows == "time" and not timed:
-        return "windows of time only"
-    if unknown and family.windows != "unknown rate":
-        return "it needs capacity, the number of keys expected within the window"
-    if family.windows == "unknown rate" and not unknown:
-        return "windows of time without capacity only: its memory follows the keys"
-    return ""
 
 
 def of_filter(made: Filter) -> Family:
