@@ -12,7 +12,7 @@ from lately._core import RecordHashes
 from lately._progress import progress
 from lately.cli.errors import CliError, DamagedError, UsageError
 from lately.cli.filters import contradiction, open_filter
-from lately.cli.inputs import BLOCK, Input, identity_of, size
+from lately.cli.inputs import BLOCK, Input, identity, identity_of, size
 from lately.cli.outputs import compression, descriptor_of
 from lately.cli.records import Malformed, ReaderOptions
 from lately.cli.report import Counts, Mistakes, print_error, summary, warnings
@@ -154,16 +154,15 @@ def _replace(
             sink.replace()
         return
     recorded = {"key": options.key, "format": options.format, "time": options.time}
-    files = [sink.output.written() for sink in sinks if sink.output.path]
-    try:
-        state.prepare(seen, recorded, inputs, files if len(files) == len(sinks) else [])
+    made = [sink.output.replacement for sink in sinks]
+    # The identity of a file changes with its contents.
+    outputs = [[str(file.path), *identity(file.temporary.stat())] for file in made if file]
+    with state.prepared(seen, recorded, inputs, outputs if all(made) else []) as (note, filter):
         ignore_signals()
-        state.replace_note()
+        note.replace()
         for sink in sinks:
             sink.replace()
-        state.replace_filter()
-    finally:
-        state.discard()
+        filter.replace()
 
 
 def _apply_recorded(state: State, options: Namespace) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import lately
@@ -104,27 +103,6 @@ def load(path: str, named: str = "") -> lately.Filter:
     except ValueError as error:
         raise CliError(f"{named}{path}: {error}") from None
     return found
-
-
-def save(made: lately.Filter, path: Path, mode: int | None = None) -> None:
-    """Save a filter with the mode of the file that it will replace.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written.
-    """
-    create = not path.exists() and mode is not None
-    if create:
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-    try:
-        if mode is not None:
-            path.chmod(mode)
-        made.save(path)
-    except BaseException:
-        if create:
-            path.unlink(missing_ok=True)
-        raise
 
 
 def _compare(found: lately.Filter, options: Namespace) -> None:

@@ -68,8 +68,9 @@ class Sink:
 
     def replace(self) -> None:
         """Replace the file, if there is one to replace."""
-        with self._named_errors():
-            self.output.replace()
+        if self.output.replacement:
+            with self._named_errors():
+                self.output.replacement.replace()
 
     def close(self) -> None:
         """Close what is open, and remove a temporary file that has not replaced the file."""

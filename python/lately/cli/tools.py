@@ -10,7 +10,7 @@ from pathlib import Path
 
 import lately
 from lately.cli.errors import CliError, UsageError
-from lately.cli.filters import FPR, load, save
+from lately.cli.filters import FPR, load
 from lately.cli.state import note_of
 from lately.cli.times import Times
 
@@ -89,7 +89,7 @@ def merge(options: Namespace) -> None:
         except ValueError as error:
             raise CliError(f"{path}: {error}") from None
     try:
-        save(merged, Path(options.output).resolve())
+        merged.save(Path(options.output).resolve())
     except OSError as error:
         raise CliError(f"cannot write {options.output}: {error.strerror or error}") from None
 
