@@ -28,12 +28,10 @@ if TYPE_CHECKING:
     from typing import Any, Literal
 
     import lately
-    from lately.cli.annotate import Annotate
     from lately.cli.line_reader import LineReader
     from lately.cli.parquet import ParquetReader
     from lately.cli.records import Batch, Marks
     from lately.cli.state import State
-    from lately.cli.times import Times
 
 # Format by extension.
 _FORMATS = {
@@ -95,7 +93,9 @@ def dedupe(options: Namespace) -> None:
     counts.malformed = malformed.count
     if mistakes and slack:
         mistakes.update()
-        print_error("\n".join([summary(counts, mistakes, slack, seen), *_warnings(options, counts, mistakes, seen)]))
+        print_error(summary(counts, mistakes, slack, seen))
+        for warning in warnings(counts, mistakes, seen, time_unit=options.time_unit or options.time_format):
+            print_error(warning)
         if malformed.count:
             print_error(f"warning: the first malformed record is {malformed.first}")
         if reader.absent and counts.read:
@@ -104,13 +104,14 @@ def dedupe(options: Namespace) -> None:
 
 def _sinks(options: Namespace, reader: LineReader | ParquetReader) -> Iterator[Sink]:
     """Yield the sink of --output, and that of --dropped."""
-    annotate = _annotator(options.format, reader) if options.mark else None
+    annotate = None
+    if options.mark:
+        from lately.cli.annotate import annotator
+
+        annotate = annotator(options.format, reader.delimiter)
     yield Sink(options.output, reader, repeats=options.only_repeats, annotate=annotate, count=options.count)
     if options.dropped is not None:
         yield Sink(options.dropped, reader, repeats=not options.only_repeats)
-
-
-# These import modules that only some runs need.
 
 
 def _state(name: str | None) -> AbstractContextManager[State | None]:
@@ -119,12 +120,6 @@ def _state(name: str | None) -> AbstractContextManager[State | None]:
     from lately.cli.state import open_state
 
     return open_state(name)
-
-
-def _annotator(format: str, reader: LineReader | ParquetReader) -> Annotate:
-    from lately.cli.annotate import annotator
-
-    return annotator(format, reader.delimiter)
 
 
 def _read_ahead(name: str, follow: Stop | None, batches: Iterator[Batch]) -> Iterator[Batch]:
@@ -180,10 +175,6 @@ def _apply_recorded(state: State, options: Namespace) -> None:
         elif given != has:
             given, has = (",".join(value) if isinstance(value, list) else value for value in (given, has))
             raise contradiction(options.state, option, given, has)
-
-
-def _warnings(options: Namespace, counts: Counts, mistakes: Mistakes, seen: lately.Filter) -> list[str]:
-    return warnings(counts, mistakes, seen, time_unit=options.time_unit or options.time_format)
 
 
 def _report_held(state: State, options: Namespace) -> None:
@@ -288,9 +279,14 @@ def _check_targets(options: Namespace, reader: LineReader | ParquetReader) -> li
 def _reader(options: Namespace, malformed: Malformed) -> LineReader | ParquetReader:
     """Return the reader for the format in the options, or in the names of the files."""
     options.format = format = _format(options)
+    times = None
+    if options.time is not None:
+        from lately.cli.times import Times
+
+        times = Times(options.time, options.time_unit or "s", options.time_format)
     reading = ReaderOptions(
         key=options.key or [],
-        time=None if options.time is None else _times(options),
+        time=times,
         encoding=options.encoding or "utf-8",
         strict=options.encoding is not None,
         longest=options.max_record,
@@ -317,19 +313,9 @@ def _reader(options: Namespace, malformed: Malformed) -> LineReader | ParquetRea
         raise UsageError(
             "text has no field for --time: for other formats add --format csv, tsv, zeek, jsonl or parquet"
         )
-    if reading.key:
-        from lately.cli.words import WordReader
+    from lately.cli.text import TextReader, WordReader
 
-        return WordReader(reading)
-    from lately.cli.lines import TextReader
-
-    return TextReader(reading)
-
-
-def _times(options: Namespace) -> Times:
-    from lately.cli.times import Times
-
-    return Times(options.time, options.time_unit or "s", options.time_format)
+    return WordReader(reading) if reading.key else TextReader(reading)
 
 
 def _format(options: Namespace) -> str:
