@@ -194,15 +194,13 @@ class LineReader(ABC):
     def _batches(self, blocks: Iterator[bytes], name: str, filter: Filter) -> Iterator[Batch]:
         """Yield all records in blocks of lines. Those of a block are yielded before the next block is read."""
         lines, times = Lines(blocks, self._options, strict=self._strict), self._options.time
-        head = self._begin(lines, name)
-        read: list[tuple[int, object, int | None, bytes]] = []
+        gathered = Batch(name, [], [], [], [], self._begin(lines, name))
         core = self._core(filter, self._encoding()) if lines.block else None
         worthwhile = True
         while True:
             if worthwhile or lines.at_end:
-                numbers, keys, moments, records = zip(*read, strict=True) if read else ((), (), (), ())
-                yield Batch(name, list(keys), array_of(moments) if times else None, records, numbers, head)
-                read, head = [], b""
+                yield gathered._replace(times=array_of(gathered.times) if times else None)
+                gathered = Batch(name, [], [], [], [])
                 if lines.at_end and not lines.fill():
                     return
                 batch = None if core is None or lines.marked else self._read_fast(lines, core, name)
@@ -218,8 +216,11 @@ class LineReader(ABC):
                 record = self._read(lines)
                 if record is not None:
                     key, time = record
-                    moment = None if times is None else times.read(time)
-                    read.append((lines.number, key, moment, lines.raw()))
+                    if times:
+                        gathered.times.append(times.read(time))
+                    gathered.keys.append(key)
+                    gathered.records.append(lines.raw())
+                    gathered.numbers.append(lines.number)
             except ValueError as error:
                 self._options.malformed(f"{name}, line {lines.number}", str(error))
             lines.forward()

@@ -8,7 +8,6 @@ from lately.cli.errors import CliError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import Any
 
 BOM = "\ufeff"  # some editors and spreadsheets begin a file with it; it is not part of the first record
@@ -46,7 +45,7 @@ class Batch(_Batch):
         return f"{self.source}, {self.unit} {number}"
 
 
-def array_of(moments: Sequence[int]) -> Any:
+def array_of(moments: list[int]) -> Any:
     """Return an array of nanoseconds since 1970. (Imports NumPy, which a run without times does not need)."""
     import numpy as np
 
