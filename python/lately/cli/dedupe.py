@@ -17,7 +17,7 @@ from lately.cli.outputs import compression, descriptor_of
 from lately.cli.records import Malformed, ReaderOptions
 from lately.cli.report import Counts, Mistakes, print_error, summary, warnings
 from lately.cli.signals import Stop, ignore_signals
-from lately.cli.sinks import Sink
+from lately.cli.sinks import Sink, annotator
 from lately.cli.slack import InSlack
 
 TYPE_CHECKING = False
@@ -104,11 +104,7 @@ def dedupe(options: Namespace) -> None:
 
 def _sinks(options: Namespace, reader: LineReader | ParquetReader) -> Iterator[Sink]:
     """Yield the sink of --output, and that of --dropped."""
-    annotate = None
-    if options.mark:
-        from lately.cli.annotate import annotator
-
-        annotate = annotator(options.format, reader.delimiter)
+    annotate = annotator(options.format, reader.delimiter) if options.mark else None
     yield Sink(options.output, reader, repeats=options.only_repeats, annotate=annotate, count=options.count)
     if options.dropped is not None:
         yield Sink(options.dropped, reader, repeats=not options.only_repeats)

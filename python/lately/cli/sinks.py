@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import contextmanager, suppress
 
 from lately.cli.errors import CliError
 from lately.cli.outputs import Output
-from lately.cli.records import others
+from lately.cli.records import BOM, FIELD, Batch, Marks, others
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lately.cli.annotate import Annotate
     from lately.cli.line_reader import LineReader, LineWriter
     from lately.cli.parquet import ParquetReader, ParquetWriter
-    from lately.cli.records import Batch, Marks
 
 
 class Sink:
@@ -89,3 +88,38 @@ class Sink:
         except OSError as error:
             shown = "standard output" if self._name == "-" else self._name
             raise CliError(f"cannot write {shown}: {error.strerror or error}") from None
+
+
+Annotate = Callable[[Batch, Marks], Batch]
+"""Adds the field to the records of a batch. The marks state which of them are new."""
+
+
+def annotator(format: str, delimiter: str) -> Annotate:
+    """Return the function that adds the field to records of a format. In text a tab follows the field."""
+    if format == "parquet":
+        return _annotated_rows
+    if format == "jsonl":
+        return lambda batch, new: batch._replace(records=list(map(_annotated_object, batch.records, others(new))))
+    separator = (delimiter or "\t").encode()
+
+    def lines(batch: Batch, new: Marks) -> Batch:
+        head = batch.head
+        if head:
+            bom = BOM.encode() if head.startswith(BOM.encode()) else b""
+            head = bom + FIELD.encode() + separator + head.removeprefix(bom)
+        records = [b"%d%b%b" % (value, separator, line) for value, line in zip(others(new), batch.records, strict=True)]
+        return batch._replace(records=records, head=head)
+
+    return lines
+
+
+def _annotated_object(line: bytes, repeat: int) -> bytes:
+    before, _, rest = line.partition(b"{")
+    comma = b"" if rest.lstrip().startswith(b"}") else b", "
+    return b'%b{"%b": %b%b%b' % (before, FIELD.encode(), b"true" if repeat else b"false", comma, rest)
+
+
+def _annotated_rows(batch: Batch, new: Marks) -> Batch:
+    from lately.cli.parquet import bools
+
+    return batch._replace(records=batch.records.add_column(0, FIELD, bools(others(new))))
