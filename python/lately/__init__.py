@@ -73,7 +73,7 @@ if TYPE_CHECKING:
 
 
 def _chosen(*request: "Any", **limits: "Any") -> "tuple[Any, dict[str, Any]]":
-    from lately._choose import choose
+    from lately._families import choose
 
     return choose(*request, **limits)
 

@@ -4,10 +4,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from lately import _core
-from lately._choose import given
 from lately._core import FilterSpec
 from lately._docstrings import complete
-from lately._families import EVERY, FAMILIES, Family, whole
+from lately._families import EVERY, FAMILIES, Family, whole, without_none
 from lately._sample_ages import Ages
 from lately._table import Table, assigned
 from lately.filters import Filter
@@ -87,6 +86,7 @@ class Plan(Table):
     """
 
     _columns = ("filter", "parameters", "bits per key", "bytes", "fpr", "slack", "NPWS", "insert", "hit", "miss")
+    best: Choice
 
     def __init__(self, choices: list[Choice], refused: dict[str, str], best: Choice, reason: str) -> None:
         self.choices = tuple(choices)
@@ -111,9 +111,6 @@ class Plan(Table):
         True
         """
         return self.best.build()
-
-    def _taken(self) -> str:
-        return self.best.name
 
     def _shown(self) -> list[list[Any]]:
         return [_row(choice) for choice in self.choices]
@@ -223,10 +220,12 @@ def plan(
     window, limits = whole(window), {"fpr": fpr, "nbytes": nbytes, "capacity": capacity, "lateness": lateness}
     ages = None if sample is None else Ages(sample, at, timed=not hasattr(window, "__index__"))
     taken, able, refused = _core.compare(prefer, window=window, slack=slack, **limits)
-    choices = [_choice(name, window, given(limits | {"slack": least}), figures, ages) for name, least, figures in able]
+    choices = [
+        _choice(name, window, without_none(limits | {"slack": least}), figures, ages) for name, least, figures in able
+    ]
     choices.sort(key=lambda choice: choice.fpr if nbytes is not None else choice.nbytes)
     best = next(choice for choice in choices if choice.name == taken)
-    request = {"prefer": prefer, "slack": slack, "limits": given(limits)}
+    request = {"prefer": prefer, "slack": slack, "limits": without_none(limits)}
     return Plan(choices, refused, best, _reason(best, choices, request))
 
 
@@ -247,15 +246,7 @@ def _choice(name: str, window: Any, request: dict[str, Any], figures: dict[str, 
 
 
 def family_of(filter: object) -> Family:
-    """Return the family that a caller names: by its name, by a class, or by a row of `lately.plan`.
-
-    Raises
-    ------
-    ValueError
-        If no family has this name.
-    TypeError
-        If `filter` is anything else, such as a filter.
-    """
+    """Return the family that a caller names: by its name, by a class, or by a row of `lately.plan`."""
     name = filter.name if isinstance(filter, Choice) else filter
     if isinstance(name, str):
         if name not in EVERY:

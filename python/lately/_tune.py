@@ -96,6 +96,7 @@ class Tuned(Table):
         "false positives",
         "false negatives",
     )
+    best: Trial
 
     def __init__(
         self, curve: list[Trial], refused: dict[str, str], prior_penalty: float, decided: int, prior_nbytes: int = 0
@@ -132,9 +133,6 @@ class Tuned(Table):
         50
         """
         return self.best.build()
-
-    def _taken(self) -> str:
-        return self.best.name
 
     def _shown(self) -> list[list[Any]]:
         return [_row(trial) for trial in self._families()]

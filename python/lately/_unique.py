@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from lately._core import hash_keys, read_span
 from lately._docstrings import complete
 from lately._duplicated import FPR, hashed
-from lately._families import whole
+from lately._families import whole, without_none
 from lately._frames import columns_of, is_lazy
 from lately._moments import moment_of
 from lately._plan import Choice, family_of
@@ -264,7 +264,7 @@ def remembering(
         exact = ExactFilter(window, lateness=times.get("lateness"), missing=missing, seed=seed)
         exact.duplicated([], refresh=refresh)  # raises if `refresh` is out of range
         return exact, partial(exact.duplicated, refresh=refresh)
-    request = {name: given for name, given in times.items() if given is not None}
+    request = without_none(times)
     window = whole(window)
     planned = hasattr(window, "__index__") or "capacity" in request
     default = AgePartitionedBloomFilter if planned else TimeLimitedBloomFilter
