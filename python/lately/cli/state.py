@@ -90,11 +90,6 @@ class State:
         if path.exists():
             self._read()
 
-    @property
-    def exists(self) -> bool:
-        """Whether a previous run saved a filter."""
-        return self.path.exists()
-
     def _read(self) -> None:
         try:
             note = json.loads(self._note.read_bytes())
