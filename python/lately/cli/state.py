@@ -95,7 +95,7 @@ class State:
             note = json.loads(self._note.read_bytes())
             self.options, runs = note["asked"], note["runs"]
         except FileNotFoundError:
-            return  # saved in Python, or by a version without notes
+            return  # saved in Python
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise CliError(f"--state {self.name}: cannot read its note {self._note}: {error}") from None
         found = _digest(self.path)

@@ -1,19 +1,12 @@
 """The readers of plain text: each line is a record, whose key is the line, or words of it."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 
+from lately import Filter
 from lately._core import RecordReader
 from lately.cli.errors import UsageError
-from lately.cli.line_reader import LineReader, key_of
-from lately.cli.records import BOM
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from lately import Filter
-    from lately.cli.line_reader import Lines
-    from lately.cli.records import ReaderOptions
+from lately.cli.line_reader import LineReader, Lines, key_of
+from lately.cli.records import BOM, ReaderOptions
 
 _BOM = BOM.encode()
 
