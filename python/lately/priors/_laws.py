@@ -54,7 +54,7 @@ class Uniform(Rated):
 
     def __init__(self, universe: SupportsIndex, *, rate: float | None = None) -> None:
         self._universe = _checks.universe(universe)
-        super().__init__(rate)
+        super().__init__(rate, self._universe)
 
     def probability(self, keys: Any = None) -> float:
         """Return the chance that the next insertion is this key; it is equal for all keys.
@@ -95,20 +95,6 @@ class Uniform(Rated):
         missing = self._universe * np.expm1(j * np.log1p(-1 / self._universe))
         return np.asarray(np.minimum(-missing, j))
 
-    def __eq__(self, other: object) -> bool:
-        """Return whether both describe the same stream."""
-        if not isinstance(other, Uniform):
-            return NotImplemented
-        return (self._universe, self._rate) == (other._universe, other._rate)
-
-    def __hash__(self) -> int:
-        """Return a hash that is equal for equal priors."""
-        return hash((Uniform, self._universe, self._rate))
-
-    def __repr__(self) -> str:
-        """Return the call that constructs it."""
-        return f"Uniform({self._universe}{self._rate_text})"
-
 
 @complete
 class Zipf(Rated):
@@ -147,7 +133,7 @@ class Zipf(Rated):
 
     def __init__(self, universe: SupportsIndex, exponent: float = 1.0, *, rate: float | None = None) -> None:
         self._universe = _checks.universe(universe)
-        super().__init__(rate)
+        super().__init__(rate, self._universe, float(exponent))
         if not 0 <= exponent < np.inf:
             raise ValueError(f"exponent must be 0 or more, and finite, got {exponent}")
         self._exponent = float(exponent)
@@ -221,17 +207,3 @@ class Zipf(Rated):
     def _curve(self) -> DistinctCurve:
         ranks, many = self._ranks
         return DistinctCurve.of_probabilities(ranks**-self._exponent / self._total, many)
-
-    def __eq__(self, other: object) -> bool:
-        """Return whether both describe the same stream."""
-        if not isinstance(other, Zipf):
-            return NotImplemented
-        return (self._universe, self._exponent, self._rate) == (other._universe, other._exponent, other._rate)
-
-    def __hash__(self) -> int:
-        """Return a hash that is equal for equal priors."""
-        return hash((Zipf, self._universe, self._exponent, self._rate))
-
-    def __repr__(self) -> str:
-        """Return the call that constructs it."""
-        return f"Zipf({self._universe}, {self._exponent}{self._rate_text})"

@@ -7,13 +7,17 @@ import numpy as np
 
 
 class Rated:
-    """Base of a prior with a rate of its stream, in insertions per second, for windows of time."""
+    """Base of a prior with a rate of its stream, in insertions per second, for windows of time.
+
+    Two priors are equal if they were constructed with equal arguments.
+    """
 
     probability: Callable[..., Any]
 
-    def __init__(self, rate: float | None) -> None:
+    def __init__(self, rate: float | None, *given: float) -> None:
         if rate is not None and not 0 < rate < np.inf:
             raise ValueError(f"rate must be a positive number of insertions per second, got {rate}")
+        self._given = given
         self._rate = None if rate is None else float(rate)
         self._rate_text = "" if rate is None else f", rate={self._rate}"
 
@@ -40,3 +44,17 @@ class Rated:
                 "this prior has no rate: construct it with rate=, the insertions per second of the whole stream"
             )
         return self.probability(keys) * self._rate
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether both describe the same stream."""
+        if not isinstance(other, Rated) or type(other) is not type(self):
+            return NotImplemented
+        return (self._given, self._rate) == (other._given, other._rate)
+
+    def __hash__(self) -> int:
+        """Return a hash that is equal for equal priors."""
+        return hash((type(self), self._given, self._rate))
+
+    def __repr__(self) -> str:
+        """Return the call that constructs it."""
+        return f"{type(self).__name__}({', '.join(map(repr, self._given))}{self._rate_text})"
