@@ -15,7 +15,7 @@ from lately.cli.filters import contradiction, open_filter
 from lately.cli.inputs import BLOCK, Input, identity, identity_of, size
 from lately.cli.outputs import compression, descriptor_of
 from lately.cli.records import Malformed, ReaderOptions
-from lately.cli.report import Counts, Mistakes, print_error, summary, warnings
+from lately.cli.report import Counts, print_error, summary, warnings
 from lately.cli.signals import Stop, ignore_signals
 from lately.cli.sinks import Sink, annotator
 from lately.cli.slack import InSlack
@@ -65,9 +65,8 @@ def dedupe(options: Namespace) -> None:
         if state and not stop and None not in identities and state.holds(identities, targets):
             _report_held(state, options)
             return
-        counts = Counts()
         # Without a report no estimates are needed.
-        mistakes = None if options.quiet else Mistakes(seen)
+        counts = None if options.quiet else Counts(seen)
         slack = None if options.quiet else InSlack(seen, refresh=options.refresh)
         with ExitStack() as stack:
             sinks = [stack.enter_context(closing(sink)) for sink in _sinks(options, reader)]
@@ -78,11 +77,10 @@ def dedupe(options: Namespace) -> None:
                     )
                     for batch in _read_ahead(name, follow, batches):
                         batch = _hashed(batch, seen)
-                        new = _new(seen, batch, mistakes, refresh=options.refresh)
+                        new = _new(seen, batch, counts, refresh=options.refresh)
                         for sink in sinks:
                             sink.write(batch, new)
                         if slack:
-                            counts.add(new, batch.times)
                             slack.count(batch.keys, batch.times, new)
             for sink in sinks:
                 sink.finish()
@@ -90,11 +88,11 @@ def dedupe(options: Namespace) -> None:
                 _report_held(state, options)
                 return
             _replace(sinks, state, seen, options, reader.inputs)
-    counts.malformed = malformed.count
-    if mistakes and slack:
-        mistakes.update()
-        print_error(summary(counts, mistakes, slack, seen))
-        for warning in warnings(counts, mistakes, seen, time_unit=options.time_unit or options.time_format):
+    if counts and slack:
+        counts.malformed = malformed.count
+        counts.update()
+        print_error(summary(counts, slack, seen))
+        for warning in warnings(counts, seen, time_unit=options.time_unit or options.time_format):
             print_error(warning)
         if malformed.count:
             print_error(f"warning: the first malformed record is {malformed.first}")
@@ -215,10 +213,10 @@ def _hashed(batch: Batch, seen: lately.Filter) -> Batch:
         raise CliError(f"{batch.source}: {error}") from None
 
 
-def _new(seen: lately.Filter, batch: Batch, mistakes: Mistakes | None, *, refresh: Any) -> Marks:
+def _new(seen: lately.Filter, batch: Batch, counts: Counts | None, *, refresh: Any) -> Marks:
     """Return which records of a batch are new, and insert their keys."""
     parts = []
-    every = mistakes.every if mistakes else max(len(batch.keys), 1)
+    every = counts.every if counts else max(len(batch.keys), 1)
     for start in range(0, len(batch.keys), every):
         part = slice(start, start + every)
         at = None if batch.times is None else batch.times[part].view("datetime64[ns]")
@@ -233,8 +231,8 @@ def _new(seen: lately.Filter, batch: Batch, mistakes: Mistakes | None, *, refres
                 f"{batch.place(start + i)}: the time {at[i]} steps back by {late[2]} from the latest before "
                 f"it, more than the --lateness of {seen.lateness:g} s: sort the records by time, or raise --lateness"
             ) from None
-        if mistakes:
-            mistakes.count(len(new), new.count(1))
+        if counts:
+            counts.count(len(new), new.count(1))
         parts.append(new)
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
