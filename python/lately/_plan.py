@@ -113,14 +113,12 @@ class Plan(Table):
         return self.best.build()
 
     def _shown(self) -> list[list[Any]]:
-        return [_row(choice) for choice in self.choices]
-
-
-def _row(choice: Choice) -> list[Any]:
-    sizes = [choice.bits_per_key, choice.nbytes, choice.fpr, choice.slack, choice.npws]
-    dropped = [] if choice.dropped_in_slack is None else [f"{choice.dropped_in_slack:.3%}"]
-    lines = [choice.insert, choice.hit, choice.miss]
-    return [choice.name, assigned(choice.parameters), *sizes, *lines, *dropped, choice.guarantees]
+        rows: list[list[Any]] = []
+        for one in self.choices:
+            sizes = [one.bits_per_key, one.nbytes, one.fpr, one.slack, one.npws, one.insert, one.hit, one.miss]
+            dropped = [] if one.dropped_in_slack is None else [f"{one.dropped_in_slack:.3%}"]
+            rows.append([one.name, assigned(one.parameters), *sizes, *dropped, one.guarantees])
+        return rows
 
 
 def _reason(best: Choice, choices: list[Choice], request: dict[str, Any]) -> str:
@@ -233,11 +231,11 @@ def _choice(name: str, window: Any, request: dict[str, Any], figures: dict[str, 
     family = FAMILIES[name]
     no_miss = "no miss, exact" if figures["slack"] == 0 else "no miss"
     kept = no_miss if family.promise else "may miss"
-    lines = figures["cache_lines"]
+    lines = figures.pop("cache_lines")
     return Choice(
         name=name,
+        **figures,
         **lines,
-        **{figure: value for figure, value in figures.items() if figure != "cache_lines"},
         guarantees=f"{kept}; {family.note}" if family.note else kept,
         dropped_in_slack=None if ages is None else ages.share(window, figures["slack"]),
         _family=family,
