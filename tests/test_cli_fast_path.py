@@ -15,8 +15,8 @@ from lately._core import RecordHashes, RecordReader
 from lately.cli.delimited import CsvReader
 from lately.cli.json_lines import JsonReader
 from lately.cli.line_reader import LineReader
-from lately.cli.lines import TextReader
 from lately.cli.records import Malformed, ReaderOptions
+from lately.cli.text import TextReader
 from lately.cli.times import Times
 from support.parquet import parquet
 

@@ -3,7 +3,7 @@ import pytest
 import lately
 from lately._families import EVERY, FAMILIES
 from lately.cli import main
-from lately.cli.report import Mistakes
+from lately.cli.report import Counts
 from support.command import some_lines, unique
 
 
@@ -101,8 +101,8 @@ def test_a_state_that_counts_repeats_goes_on(tmp_path, dedupe, slack):
 def test_memory_that_grows_is_checked_less_often():
     """Computing the rate reads all cells; the time per record must not grow."""
     f = lately.TimeLimitedBloomFilter("1h", 0.001)
-    mistakes = Mistakes(f)
-    before = f.nbytes, mistakes.every
+    counts = Counts(f)
+    before = f.nbytes, counts.every
     f.insert(range(10**6), at=0)
     assert f.nbytes > 50 * before[0]
-    assert mistakes.every / f.nbytes > 0.2 * before[1] / before[0]
+    assert counts.every / f.nbytes > 0.2 * before[1] / before[0]

@@ -10,7 +10,6 @@ import pytest
 
 import lately
 from lately._families import EVERY, FAMILIES
-from lately._plan import choice as choice_of
 from support.exact import repeats
 from support.simulation import most, simulate
 
@@ -173,14 +172,12 @@ def test_a_filter_without_bound_on_its_slack_accepts_none():
     assert "no bound" in repr(lately.plan(1000, 0.01))
 
 
-def test_too_much_memory_is_listed_and_fails_only_where_it_is_made(monkeypatch):
+def test_too_much_memory_is_planned_and_fails_only_where_it_is_made():
     # At such a rate blocks of a word would take 2 TB.
-    monkeypatch.setitem(FAMILIES, "guarded-epoch-64", EVERY["guarded-epoch-64"])
-    plan = lately.plan(1_000_000, 1e-12)
-    too_much = choice_of("guarded-epoch-64", 1_000_000, fpr=1e-12)
-    assert too_much.nbytes > 1e12
+    family, plan = EVERY["guarded-epoch-64"], lately.plan(1_000_000, 1e-12)
+    assert family.plan(1_000_000, fpr=1e-12)["nbytes"] > 1e12
     with pytest.raises(MemoryError, match="cannot allocate"):
-        too_much.build()
+        family.make(1_000_000, fpr=1e-12)
     assert plan.best.fpr <= 1e-12
     assert plan.best.nbytes < 1e8
     assert plan.build().nbytes == plan.best.nbytes

@@ -7,7 +7,6 @@ import pytest
 
 import lately
 from lately._core import Ranges, SlicedShape
-from lately._plan import choice
 from lately.distributed import SlicedFilter
 from lately.distributed._slices.slicing import Slicing
 from support.sliced import sites_of_cells
@@ -20,9 +19,14 @@ KINDS = {
 }
 
 
+def timing(**request):
+    """Return the timing filter in the plan of a request."""
+    return next(choice for choice in lately.plan("10min", slack="5min", **request).choices if choice.name == "timing")
+
+
 @pytest.mark.parametrize("name", KINDS)
 def test_a_key_takes_as_many_messages_and_bytes_as_are_computed(name):
-    timers = choice("timing", "10min", fpr=0.01, capacity=20_000)
+    timers = timing(fpr=0.01, capacity=20_000)
     k = timers.parameters["k"]
     outer, inner = (4, 3) if name in ("h-v", "v-h") else (12, 1)
     with SlicedFilter(**KINDS[name], filter=timers) as sliced:
@@ -39,7 +43,7 @@ def test_a_key_takes_as_many_messages_and_bytes_as_are_computed(name):
 
 
 def test_pipelining_reads_as_few_cells_as_are_needed():
-    timers = choice("timing", "10min", fpr=0.01, capacity=20_000)
+    timers = timing(fpr=0.01, capacity=20_000)
     k = timers.parameters["k"]
     with SlicedFilter("vertical", 12, timers, pipelined=True) as sliced:
         sliced.insert(np.arange(20_000), at=np.linspace(0, 599, 20_000))
@@ -59,7 +63,7 @@ def test_pipelining_reads_as_few_cells_as_are_needed():
 
 def test_a_filter_larger_than_a_machine_is_planned_cut_and_routed_without_its_cells():
     """Hundreds of gigabytes: a site makes its own share of them, and a producer none."""
-    timers = choice("timing", "10min", fpr=0.001, capacity=10**11)
+    timers = timing(fpr=0.001, capacity=10**11)
     assert timers.nbytes > 2 * 10**11
     slicing = Slicing.of("vertical", 10_000, timers, dice=None, on_failure="raise", pipelined=False)
     makers = slicing.contents()
@@ -80,7 +84,7 @@ def test_a_filter_larger_than_a_machine_is_planned_cut_and_routed_without_its_ce
 
 @pytest.mark.parametrize("kind", ["horizontal", "vertical"])
 def test_a_planned_filter_is_the_one_that_is_made(kind):
-    timers = choice("timing", "10min", fpr=0.01, capacity=1000, lateness="1s")
+    timers = timing(fpr=0.01, capacity=1000, lateness="1s")
     keys, times = np.random.default_rng(1).integers(0, 900, 3000), np.linspace(0, 2000, 3000)
     with SlicedFilter(kind, 3, timers) as planned, SlicedFilter(kind, 3, timers.build()) as made:
         assert repr(planned) == repr(made)

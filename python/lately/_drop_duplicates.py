@@ -10,7 +10,7 @@ from lately._duplicated import check_keep, duplicated
 from lately._families import whole
 from lately._frames import columns_by_name, is_lazy, is_stream, loaded, names_of, without
 from lately._plan import Choice
-from lately._unique import filtering, remembering
+from lately._unique import remembering
 
 
 @complete
@@ -115,9 +115,8 @@ def _batchwise(reader: Any, window: Any, subset: Any, at: Any, options: dict[str
     times = names_of(reader.schema.names, at)[0] if at is not None else None
     if at is None and not hasattr(whole(window), "__index__"):
         raise TypeError("a window of time needs at=: the column with the times of the rows")
-    fpr, filter, threads = options.pop("fpr"), options.pop("filter"), options.pop("threads")
-    exactly = fpr is None and filter is None
-    marks = remembering(window, {}, **options)[1] if exactly else filtering(window, filter, fpr, {}, **options)[1]
+    threads = options.pop("threads")
+    _, marks = remembering(window, times={}, **options)
 
     def batches() -> Iterator[Any]:
         for batch in reader:

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from lately._core import Hashes, duplicated_exactly, hash_keys, read_moments, read_span
 from lately._docstrings import complete
-from lately._families import fastest, generations, whole
+from lately._families import generations, whole
 from lately._frames import picked
 from lately._plan import Choice, family_of
-from lately.filters import Filter
+from lately.filters import AgePartitionedBloomFilter, Filter
 
 FPR = 0.001
 """Rate of a filter for which the caller gave none."""
@@ -147,7 +147,7 @@ def duplicated(
         return _on_both_sides(keys, at, keep, window=window, missing=missing, seed=seed, threads=threads)
     if exactly:
         return duplicated_exactly(keys, window, at=at, refresh=refresh, missing=missing, seed=seed, threads=threads)
-    make = fastest if filter is None else family_of(filter).make
+    make: Callable[..., Filter] = AgePartitionedBloomFilter if filter is None else family_of(filter).make
     if isinstance(keys, Hashes):
         _check_missing(keys, missing)
         if seed == "random":

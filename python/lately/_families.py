@@ -5,9 +5,8 @@ The core's table describes them: `src/filter/families.rs`.
 
 from __future__ import annotations
 
-from lately import baselines, filters
-from lately._core import plan, variants
-from lately.filters import AgePartitionedBloomFilter, Filter
+from lately import _core, baselines, filters
+from lately.filters import Filter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,22 +73,10 @@ class Family:
 
     def plan(self, window: Any, **request: Any) -> dict[str, Any]:
         """Return the figures of the filter that `make` returns for this request, by the names of its attributes."""
-        return plan(self.family, **self.given(window, **request))
+        return _core.plan(self.family, **self.given(window, **request))
 
     def make(self, window: Any, **request: Any) -> Filter:
-        """Make a filter that meets a request.
-
-        Parameters
-        ----------
-        window : int or span of time
-        **request
-            Parameters of the constructor. For a window of time `lateness` is among them.
-
-        Raises
-        ------
-        ValueError
-            If the constructor has no such parameter, or raises `ValueError` itself.
-        """
+        """Make a filter that meets a request: parameters of the constructor, with `lateness` for windows of time."""
         given = self.given(window, **request)
         if self.family:
             return self.kind._of(self.family, **given)
@@ -120,7 +107,7 @@ def _family(variant: dict[str, Any]) -> Family:
     return Family(getattr(baselines if baseline else filters, kind), variant["family"], variant["layout"], **options)
 
 
-_VARIANTS = variants()
+_VARIANTS = _core.variants()
 
 FAMILIES = {variant["name"]: _family(variant) for variant in _VARIANTS if variant["listed"]}
 """The families to choose from, by the name in `src/filter/families.rs` followed by the options that are set."""
@@ -129,37 +116,32 @@ EVERY = FAMILIES | {variant["name"]: _family(variant) for variant in _VARIANTS i
 """All families: also those that are no longer to choose from, but that are still made and opened."""
 
 
+def choose(
+    window: Any, prefer: str | None, *, slack: Any, max_ahead: Any, seed: Any, **limits: Any
+) -> tuple[Family, dict[str, Any]]:
+    """Choose the family for a request to `lately.Filter`, by the rule in `src/filter/choose.rs`.
+
+    Return it with the parameters of its constructor. No cells are allocated.
+    """
+    window = whole(window)
+    name, least, _ = _core.choose(prefer, window=window, slack=slack, **limits)
+    times = {} if hasattr(window, "__index__") else {"max_ahead": max_ahead}
+    request = without_none(limits | {"slack": least})
+    return FAMILIES[name], FAMILIES[name].given(window, seed=seed, **request, **times)
+
+
+def without_none(limits: dict[str, Any]) -> dict[str, Any]:
+    """Return the limits that the caller set."""
+    return {name: value for name, value in limits.items() if value is not None}
+
+
 def whole(window: Any) -> Any:
     """Return a window as an int if it is a whole float, such as 1e6."""
     return int(window) if isinstance(window, float) and window.is_integer() else window
 
 
-def fastest(window: Any, **request: Any) -> Filter:
-    """Make the fastest filter for a request: in lines, or in blocks if lines cannot meet the request."""
-    return AgePartitionedBloomFilter(window, **request)
-
-
-def unsuited(family: Family, *, timed: bool, unknown: bool) -> str:
-    """Return why a family cannot have a window, or an empty string if it can."""
-    if timed and family.windows == "insertions":
-        return "windows of insertions only"
-    if family.windows == "time" and not timed:
-        return "windows of time only"
-    if unknown and family.windows != "unknown rate":
-        return "it needs capacity, the number of keys expected within the window"
-    if family.windows == "unknown rate" and not unknown:
-        return "windows of time without capacity only: its memory follows the keys"
-    return ""
-
-
 def of_filter(made: Filter) -> Family:
-    """Return the family of a filter, whether it counts repeats or not.
-
-    Raises
-    ------
-    ValueError
-        If the filter is of no family in `EVERY`.
-    """
+    """Return the family of a filter, whether it counts repeats or not; `ValueError` if it is of no family."""
     name = made.family.removesuffix("-counting") if isinstance(made, Filter) else ""
     if name not in EVERY:
         raise ValueError(f"filter must be of one of the families {', '.join(FAMILIES)}, got a {type(made).__name__}")

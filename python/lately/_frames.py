@@ -64,13 +64,6 @@ def picked(keys: Any, subset: Any, at: Any) -> tuple[Any, Any]:
     """Return keys and times: the columns that `subset` and `at` name, or the arguments themselves.
 
     Without `subset` the keys are all columns except the one that `at` names.
-
-    Raises
-    ------
-    KeyError
-        If a column does not exist.
-    TypeError
-        If `keys` has no named columns.
     """
     if is_lazy(keys):
         raise TypeError(LAZY)
@@ -96,15 +89,7 @@ def _names_column(what: Any, columns: list[Hashable] | None) -> bool:
 
 
 def names_of(columns: list[Hashable], subset: Any, at: Any = None) -> list[Hashable]:
-    """Return the names of the key's columns: one, several, or all except the times.
-
-    Raises
-    ------
-    KeyError
-        If a column does not exist.
-    ValueError
-        If two columns have one of the names, or the key has no column.
-    """
+    """Return the names of the key's columns: one, several, or all except the times."""
     if subset is None:
         times = {at} if _names_column(at, columns) else set()
         names = [name for name in columns if name not in times]
@@ -137,13 +122,7 @@ def _column(frame: Any, name: Hashable) -> Any:
 
 
 def without(rows: Any, repeats: NDArray[np.bool_]) -> Any:
-    """Return the rows of a frame, a column or an array without the repeats.
-
-    Raises
-    ------
-    TypeError
-        If `rows` is something else.
-    """
+    """Return the rows of a frame, a column or an array without the repeats; `TypeError` for anything else."""
     if is_a(rows, "polars", "DataFrame", "Series"):
         return rows.filter(~repeats)
     if is_a(rows, "pyarrow", "Table", "RecordBatch", "Array", "ChunkedArray"):

@@ -6,13 +6,7 @@ from lately._core import read_moment
 
 
 def moment_of(at: Any) -> int:
-    """Read one time, in nanoseconds since the Unix epoch.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `read_moment`; the message begins with "at".
-    """
+    """Read one time, in nanoseconds since the Unix epoch."""
     try:
         return read_moment(at)
     except (TypeError, ValueError) as error:

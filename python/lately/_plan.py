@@ -4,10 +4,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from lately import _core
-from lately._choose import given
 from lately._core import FilterSpec
 from lately._docstrings import complete
-from lately._families import EVERY, FAMILIES, Family, whole
+from lately._families import EVERY, FAMILIES, Family, whole, without_none
 from lately._sample_ages import Ages
 from lately._table import Table, assigned
 from lately.filters import Filter
@@ -87,6 +86,7 @@ class Plan(Table):
     """
 
     _columns = ("filter", "parameters", "bits per key", "bytes", "fpr", "slack", "NPWS", "insert", "hit", "miss")
+    best: Choice
 
     def __init__(self, choices: list[Choice], refused: dict[str, str], best: Choice, reason: str) -> None:
         self.choices = tuple(choices)
@@ -112,18 +112,13 @@ class Plan(Table):
         """
         return self.best.build()
 
-    def _taken(self) -> str:
-        return self.best.name
-
     def _shown(self) -> list[list[Any]]:
-        return [_row(choice) for choice in self.choices]
-
-
-def _row(choice: Choice) -> list[Any]:
-    sizes = [choice.bits_per_key, choice.nbytes, choice.fpr, choice.slack, choice.npws]
-    dropped = [] if choice.dropped_in_slack is None else [f"{choice.dropped_in_slack:.3%}"]
-    lines = [choice.insert, choice.hit, choice.miss]
-    return [choice.name, assigned(choice.parameters), *sizes, *lines, *dropped, choice.guarantees]
+        rows: list[list[Any]] = []
+        for one in self.choices:
+            sizes = [one.bits_per_key, one.nbytes, one.fpr, one.slack, one.npws, one.insert, one.hit, one.miss]
+            dropped = [] if one.dropped_in_slack is None else [f"{one.dropped_in_slack:.3%}"]
+            rows.append([one.name, assigned(one.parameters), *sizes, *dropped, one.guarantees])
+        return rows
 
 
 def _reason(best: Choice, choices: list[Choice], request: dict[str, Any]) -> str:
@@ -223,35 +218,24 @@ def plan(
     window, limits = whole(window), {"fpr": fpr, "nbytes": nbytes, "capacity": capacity, "lateness": lateness}
     ages = None if sample is None else Ages(sample, at, timed=not hasattr(window, "__index__"))
     taken, able, refused = _core.compare(prefer, window=window, slack=slack, **limits)
-    choices = [_choice(name, window, given(limits | {"slack": least}), figures, ages) for name, least, figures in able]
+    choices = [
+        _choice(name, window, without_none(limits | {"slack": least}), figures, ages) for name, least, figures in able
+    ]
     choices.sort(key=lambda choice: choice.fpr if nbytes is not None else choice.nbytes)
     best = next(choice for choice in choices if choice.name == taken)
-    request = {"prefer": prefer, "slack": slack, "limits": given(limits)}
+    request = {"prefer": prefer, "slack": slack, "limits": without_none(limits)}
     return Plan(choices, refused, best, _reason(best, choices, request))
-
-
-def choice(name: str, window: Any, slack: Any = None, **limits: Any) -> Choice:
-    """Plan a filter of one family, and return its figures. No cells are allocated."""
-    family = FAMILIES[name]
-    bounded = slack is not None and family.takes("slack")
-    request = limits | {"slack": slack} if bounded else limits
-    figures = family.plan(window, **request)
-    if slack is not None and not bounded and figures["slack"] > slack:
-        raise ValueError(
-            f"slack must be at least {figures['slack']} for {name}, which has no parameter slack, got {slack}"
-        )
-    return _choice(name, window, request, figures, None)
 
 
 def _choice(name: str, window: Any, request: dict[str, Any], figures: dict[str, Any], ages: Ages | None) -> Choice:
     family = FAMILIES[name]
     no_miss = "no miss, exact" if figures["slack"] == 0 else "no miss"
     kept = no_miss if family.promise else "may miss"
-    lines = figures["cache_lines"]
+    lines = figures.pop("cache_lines")
     return Choice(
         name=name,
+        **figures,
         **lines,
-        **{figure: value for figure, value in figures.items() if figure != "cache_lines"},
         guarantees=f"{kept}; {family.note}" if family.note else kept,
         dropped_in_slack=None if ages is None else ages.share(window, figures["slack"]),
         _family=family,
@@ -260,15 +244,7 @@ def _choice(name: str, window: Any, request: dict[str, Any], figures: dict[str, 
 
 
 def family_of(filter: object) -> Family:
-    """Return the family that a caller names: by its name, by a class, or by a row of `lately.plan`.
-
-    Raises
-    ------
-    ValueError
-        If no family has this name.
-    TypeError
-        If `filter` is anything else, such as a filter.
-    """
+    """Return the family that a caller names: by its name, by a class, or by a row of `lately.plan`."""
     name = filter.name if isinstance(filter, Choice) else filter
     if isinstance(name, str):
         if name not in EVERY:

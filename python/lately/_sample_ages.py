@@ -15,24 +15,7 @@ _NEW = np.iinfo(np.int64).max
 
 
 class Ages:
-    """Ages of the keys of a sample: for each record, how long ago its key came last.
-
-    Parameters
-    ----------
-    sample : array-like, Series, column or frame
-        Successive keys.
-    at : array-like of times, optional
-        When each key came.
-    timed : bool
-        True for ages in time, False for ages in records.
-
-    Raises
-    ------
-    TypeError
-        If `at` is missing for a window of time, or given for a window of insertions.
-    ValueError
-        If the number of times is not that of keys.
-    """
+    """Ages of the keys of a sample: for each record, how long ago its key came last, in time or in records."""
 
     def __init__(self, sample: Any, at: Any = None, *, timed: bool) -> None:
         if timed and at is None:
@@ -50,9 +33,6 @@ class Ages:
         latest = _latest(moments[order], repeats)
         self._ages[order[1:][repeats]] = (moments[order[1:]] - latest[:-1])[repeats]
         self._unit = 10**9 if timed else 1
-
-    def __len__(self) -> int:
-        return len(self._ages)
 
     def older(self, window: Any) -> int:
         """Count the records whose key is new or older than the window."""

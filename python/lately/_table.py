@@ -19,19 +19,18 @@ class Table(ABC):
 
     Attributes
     ----------
+    best : Choice or Trial
+        The filter to take.
     reason : str
-        Why to take that filter.
+        Why to take it.
     refused : dict of str to str
         For each family that cannot meet the request, the reason.
     """
 
     _columns: tuple[str, ...]
+    best: Any
     reason: str
     refused: dict[str, str]
-
-    @abstractmethod
-    def _taken(self) -> str:
-        """Return the name of the filter to take."""
 
     @abstractmethod
     def _shown(self) -> list[list[Any]]:
@@ -71,7 +70,7 @@ class Table(ABC):
             for i in range(len(rows))
         ]
         notes = [f"not {', '.join(names)}: {why}" for why, names in self._reasons().items()]
-        notes.append(f"take: {self._taken()}, since {self.reason}")
+        notes.append(f"take: {self.best.name}, since {self.reason}")
         if absent:
             notes.insert(0, f"not shown, for want of room: {', '.join(absent)}")
         if width is not None:
@@ -83,7 +82,7 @@ class Table(ABC):
         body = "".join(
             "<tr>" + "".join(f"<td>{html.escape(text(cell))}</td>" for cell in row) + "</tr>" for row in self._shown()
         )
-        taken = html.escape(f"Take {self._taken()}, since {self.reason}.")
+        taken = html.escape(f"Take {self.best.name}, since {self.reason}.")
         not_taken = "".join(
             f"<li>{html.escape(', '.join(names))}: {html.escape(why)}</li>" for why, names in self._reasons().items()
         )

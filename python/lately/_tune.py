@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lately._core import Filter, Learned
-from lately._families import FAMILIES, Family, unsuited, whole
+from lately._families import FAMILIES, Family, whole
 from lately._progress import progress as bar
 from lately._sample import Sample
 from lately._table import Table, assigned, text
@@ -96,6 +96,7 @@ class Tuned(Table):
         "false positives",
         "false negatives",
     )
+    best: Trial
 
     def __init__(
         self, curve: list[Trial], refused: dict[str, str], prior_penalty: float, decided: int, prior_nbytes: int = 0
@@ -132,9 +133,6 @@ class Tuned(Table):
         50
         """
         return self.best.build()
-
-    def _taken(self) -> str:
-        return self.best.name
 
     def _shown(self) -> list[list[Any]]:
         return [_row(trial) for trial in self._families()]
@@ -265,8 +263,8 @@ def _shapes(
     family: Family, window: int, sizes: list[Any], seed: int, trial_run: Sample
 ) -> Iterable[Callable[[], Filter]]:
     """Return a family's distinct filters in these bytes; `ValueError` if there is none, or it has no posteriors."""
-    if why := unsuited(family, timed=False, unknown=False):
-        raise ValueError(why)
+    if family.windows in ("time", "unknown rate"):
+        raise ValueError("windows of time only")
     slacks = [{"slack": int(share * window)} for share in _SLACKS] if family.takes("slack") else [{}]
     found: dict[tuple[Any, ...], Callable[[], Filter]] = {}
     errors: list[ValueError | MemoryError] = []

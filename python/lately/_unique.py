@@ -12,13 +12,14 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lately._core import ExactFilter, Filter, hash_keys, read_span
+from lately._core import hash_keys, read_span
 from lately._docstrings import complete
 from lately._duplicated import FPR, hashed
-from lately._families import FAMILIES, fastest, whole
+from lately._families import whole, without_none
 from lately._frames import columns_of, is_lazy
 from lately._moments import moment_of
 from lately._plan import Choice, family_of
+from lately.filters import AgePartitionedBloomFilter, ExactFilter, Filter, TimeLimitedBloomFilter
 
 Event = TypeVar("Event")
 
@@ -141,37 +142,27 @@ def unique(
     key_of, time_of = _reader(key), None if at is None else _reader(at)
     if counts:
         return _Counting(window, lateness, **options).run(iter(events), key_of, time_of)
-    if exactly:
-        exact, marks = remembering(window, {"lateness": lateness}, **options)
-        return _fresh(iter(events), key_of, time_of, _for_one_key(partial(exact.seen, refresh=refresh), marks))
-    made, marks = filtering(window, filter, fpr, {"capacity": capacity, "lateness": lateness}, **options)
-    seen = _for_one_key(partial(made.seen, refresh=refresh) if missing == "same" else None, marks)
-    return _fresh(iter(events), key_of, time_of, seen)
-
-
-def _for_one_key(seen: Callable[..., bool] | None, marks: Callable[..., NDArray[np.bool_]]) -> Callable[..., bool]:
-    """Return a function that tests and inserts one key, by `seen` where that is possible, else by `marks`."""
-
-    def for_one_key(key: Any, at: Any) -> bool:
-        # Here a list is one key, such as a row of `csv.reader`. A filter would read it as several keys.
-        if seen is None or isinstance(key, list):
-            return bool(marks([key], at=at)[0])
-        return seen(key, at=at)
-
-    return for_one_key
+    made, marks = remembering(window, filter, fpr, {"capacity": capacity, "lateness": lateness}, **options)
+    seen = partial(made.seen, refresh=refresh) if exactly or missing == "same" else None
+    return _fresh(iter(events), key_of, time_of, seen, marks)
 
 
 def _fresh(
     events: Iterator[Event],
     key_of: Callable[[Event], Any],
     time_of: Callable[[Event], Any] | None,
-    seen: Callable[..., bool],
+    seen: Callable[..., bool] | None,
+    marks: Callable[..., NDArray[np.bool_]],
 ) -> Iterator[Event]:
+    """Yield the events that are new: by `seen`, which is faster, where it takes the key, else by `marks`."""
     for event in events:
         at = None if time_of is None else time_of(event)
         if at is None and time_of is not None:
             raise ValueError("at must give the time of each event, got None")
-        if not seen(key_of(event), at=at):
+        key = key_of(event)
+        # Here a list is one key, such as a row of `csv.reader`. A filter would read it as several keys.
+        repeat = marks([key], at=at)[0] if seen is None or isinstance(key, list) else seen(key, at=at)
+        if not repeat:
             yield event
 
 
@@ -196,7 +187,7 @@ class _Counting:
     def __init__(self, window: Any, lateness: Any, *, refresh: Any, missing: Any, seed: Any) -> None:
         self._seed = token_bytes(16) if seed == "random" else seed
         options = {"refresh": refresh, "missing": missing, "seed": self._seed}
-        self._exact, self._marks = remembering(window, {"lateness": lateness}, **options)
+        self._exact, self._marks = remembering(window, None, None, {"lateness": lateness}, **options)
         self._refresh, self._missing = refresh, missing
         self._timed = not hasattr(whole(window), "__index__")
         self._span = read_span(window, "window") if self._timed else int(whole(window))
@@ -252,15 +243,6 @@ class _Counting:
                 yield self._open.pop(name).closed()
 
 
-def remembering(
-    window: Any, times: dict[str, Any], *, refresh: Any, missing: Any, seed: Any
-) -> tuple[ExactFilter, Callable[..., NDArray[np.bool_]]]:
-    """Make an exact window for a stream; return it with the function that marks its keys."""
-    exact = ExactFilter(window, lateness=times.get("lateness"), missing=missing, seed=seed)
-    exact.duplicated([], refresh=refresh)  # raises if `refresh` is out of range
-    return exact, partial(exact.duplicated, refresh=refresh)
-
-
 def _reader(what: Any) -> Callable[[Any], Any]:
     """Return a function that reads the key or the time of an event."""
     if what is None:
@@ -274,16 +256,20 @@ def _reader(what: Any) -> Callable[[Any], Any]:
     return itemgetter(what)
 
 
-def filtering(
+def remembering(
     window: Any, filter: Any, fpr: float | None, times: dict[str, Any], *, refresh: Any, missing: Any, seed: Any
-) -> tuple[Filter, Callable[..., NDArray[np.bool_]]]:
-    """Plan a filter for a stream; return it with the function that marks its keys."""
-    request = {name: given for name, given in times.items() if given is not None}
+) -> tuple[ExactFilter | Filter, Callable[..., NDArray[np.bool_]]]:
+    """Make an exact window or a filter for a stream; return it with the function that marks its keys."""
+    if fpr is None and filter is None:
+        exact = ExactFilter(window, lateness=times.get("lateness"), missing=missing, seed=seed)
+        exact.duplicated([], refresh=refresh)  # raises if `refresh` is out of range
+        return exact, partial(exact.duplicated, refresh=refresh)
+    request = without_none(times)
     window = whole(window)
     counts = hasattr(window, "__index__")
-    make = fastest if counts or "capacity" in request else FAMILIES["time-limited"].make
     family = None if filter is None else family_of(filter)
-    make = make if family is None else family.make
+    default = AgePartitionedBloomFilter if counts or "capacity" in request else TimeLimitedBloomFilter
+    make: Callable[..., Filter] = default if family is None else family.make
     if not counts and (family is None or family.takes("max_ahead")):
         request["max_ahead"] = None  # the answer does not depend on the system's clock, nor does the exact one
     seed = token_bytes(16) if seed == "random" else seed

@@ -12,12 +12,12 @@ from lately._core import RecordHashes
 from lately._progress import progress
 from lately.cli.errors import CliError, DamagedError, UsageError
 from lately.cli.filters import contradiction, open_filter
-from lately.cli.inputs import BLOCK, Input, identity_of, size
+from lately.cli.inputs import BLOCK, Input, identity, identity_of, size
 from lately.cli.outputs import compression, descriptor_of
 from lately.cli.records import Malformed, ReaderOptions
-from lately.cli.report import Counts, Mistakes, print_error, summary, warnings
+from lately.cli.report import Counts, print_error, summary, warnings
 from lately.cli.signals import Stop, ignore_signals
-from lately.cli.sinks import Sink
+from lately.cli.sinks import Sink, annotator
 from lately.cli.slack import InSlack
 
 TYPE_CHECKING = False
@@ -28,12 +28,10 @@ if TYPE_CHECKING:
     from typing import Any, Literal
 
     import lately
-    from lately.cli.annotate import Annotate
     from lately.cli.line_reader import LineReader
     from lately.cli.parquet import ParquetReader
     from lately.cli.records import Batch, Marks
     from lately.cli.state import State
-    from lately.cli.times import Times
 
 # Format by extension.
 _FORMATS = {
@@ -67,9 +65,8 @@ def dedupe(options: Namespace) -> None:
         if state and not stop and None not in identities and state.holds(identities, targets):
             _report_held(state, options)
             return
-        counts = Counts()
         # Without a report no estimates are needed.
-        mistakes = None if options.quiet else Mistakes(seen)
+        counts = None if options.quiet else Counts(seen)
         slack = None if options.quiet else InSlack(seen, refresh=options.refresh)
         with ExitStack() as stack:
             sinks = [stack.enter_context(closing(sink)) for sink in _sinks(options, reader)]
@@ -80,11 +77,10 @@ def dedupe(options: Namespace) -> None:
                     )
                     for batch in _read_ahead(name, follow, batches):
                         batch = _hashed(batch, seen)
-                        new = _new(seen, batch, mistakes, refresh=options.refresh)
+                        new = _new(seen, batch, counts, refresh=options.refresh)
                         for sink in sinks:
                             sink.write(batch, new)
                         if slack:
-                            counts.add(new, batch.times)
                             slack.count(batch.keys, batch.times, new)
             for sink in sinks:
                 sink.finish()
@@ -92,10 +88,12 @@ def dedupe(options: Namespace) -> None:
                 _report_held(state, options)
                 return
             _replace(sinks, state, seen, options, reader.inputs)
-    counts.malformed = malformed.count
-    if mistakes and slack:
-        mistakes.update()
-        print_error("\n".join([summary(counts, mistakes, slack, seen), *_warnings(options, counts, mistakes, seen)]))
+    if counts and slack:
+        counts.malformed = malformed.count
+        counts.update()
+        print_error(summary(counts, slack, seen))
+        for warning in warnings(counts, seen, time_unit=options.time_unit or options.time_format):
+            print_error(warning)
         if malformed.count:
             print_error(f"warning: the first malformed record is {malformed.first}")
         if reader.absent and counts.read:
@@ -104,13 +102,10 @@ def dedupe(options: Namespace) -> None:
 
 def _sinks(options: Namespace, reader: LineReader | ParquetReader) -> Iterator[Sink]:
     """Yield the sink of --output, and that of --dropped."""
-    annotate = _annotator(options.format, reader) if options.mark else None
+    annotate = annotator(options.format, reader.delimiter) if options.mark else None
     yield Sink(options.output, reader, repeats=options.only_repeats, annotate=annotate, count=options.count)
     if options.dropped is not None:
         yield Sink(options.dropped, reader, repeats=not options.only_repeats)
-
-
-# These import modules that only some runs need.
 
 
 def _state(name: str | None) -> AbstractContextManager[State | None]:
@@ -119,12 +114,6 @@ def _state(name: str | None) -> AbstractContextManager[State | None]:
     from lately.cli.state import open_state
 
     return open_state(name)
-
-
-def _annotator(format: str, reader: LineReader | ParquetReader) -> Annotate:
-    from lately.cli.annotate import annotator
-
-    return annotator(format, reader.delimiter)
 
 
 def _read_ahead(name: str, follow: Stop | None, batches: Iterator[Batch]) -> Iterator[Batch]:
@@ -154,16 +143,15 @@ def _replace(
             sink.replace()
         return
     recorded = {"key": options.key, "format": options.format, "time": options.time}
-    files = [sink.output.written() for sink in sinks if sink.output.path]
-    try:
-        state.prepare(seen, recorded, inputs, files if len(files) == len(sinks) else [])
+    made = [sink.output.replacement for sink in sinks]
+    # The identity of a file changes with its contents.
+    outputs = [[str(file.path), *identity(file.temporary.stat())] for file in made if file]
+    with state.prepared(seen, recorded, inputs, outputs if all(made) else []) as (note, filter):
         ignore_signals()
-        state.replace_note()
+        note.replace()
         for sink in sinks:
             sink.replace()
-        state.replace_filter()
-    finally:
-        state.discard()
+        filter.replace()
 
 
 def _apply_recorded(state: State, options: Namespace) -> None:
@@ -181,10 +169,6 @@ def _apply_recorded(state: State, options: Namespace) -> None:
         elif given != has:
             given, has = (",".join(value) if isinstance(value, list) else value for value in (given, has))
             raise contradiction(options.state, option, given, has)
-
-
-def _warnings(options: Namespace, counts: Counts, mistakes: Mistakes, seen: lately.Filter) -> list[str]:
-    return warnings(counts, mistakes, seen, time_unit=options.time_unit or options.time_format)
 
 
 def _report_held(state: State, options: Namespace) -> None:
@@ -229,10 +213,10 @@ def _hashed(batch: Batch, seen: lately.Filter) -> Batch:
         raise CliError(f"{batch.source}: {error}") from None
 
 
-def _new(seen: lately.Filter, batch: Batch, mistakes: Mistakes | None, *, refresh: Any) -> Marks:
+def _new(seen: lately.Filter, batch: Batch, counts: Counts | None, *, refresh: Any) -> Marks:
     """Return which records of a batch are new, and insert their keys."""
     parts = []
-    every = mistakes.every if mistakes else max(len(batch.keys), 1)
+    every = counts.every if counts else max(len(batch.keys), 1)
     for start in range(0, len(batch.keys), every):
         part = slice(start, start + every)
         at = None if batch.times is None else batch.times[part].view("datetime64[ns]")
@@ -247,8 +231,8 @@ def _new(seen: lately.Filter, batch: Batch, mistakes: Mistakes | None, *, refres
                 f"{batch.place(start + i)}: the time {at[i]} steps back by {late[2]} from the latest before "
                 f"it, more than the --lateness of {seen.lateness:g} s: sort the records by time, or raise --lateness"
             ) from None
-        if mistakes:
-            mistakes.count(len(new), new.count(1))
+        if counts:
+            counts.count(len(new), new.count(1))
         parts.append(new)
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
@@ -289,9 +273,14 @@ def _check_targets(options: Namespace, reader: LineReader | ParquetReader) -> li
 def _reader(options: Namespace, malformed: Malformed) -> LineReader | ParquetReader:
     """Return the reader for the format in the options, or in the names of the files."""
     options.format = format = _format(options)
+    times = None
+    if options.time is not None:
+        from lately.cli.times import Times
+
+        times = Times(options.time, options.time_unit or "s", options.time_format)
     reading = ReaderOptions(
         key=options.key or [],
-        time=None if options.time is None else _times(options),
+        time=times,
         encoding=options.encoding or "utf-8",
         strict=options.encoding is not None,
         longest=options.max_record,
@@ -318,19 +307,9 @@ def _reader(options: Namespace, malformed: Malformed) -> LineReader | ParquetRea
         raise UsageError(
             "text has no field for --time: for other formats add --format csv, tsv, zeek, jsonl or parquet"
         )
-    if reading.key:
-        from lately.cli.words import WordReader
+    from lately.cli.text import TextReader, WordReader
 
-        return WordReader(reading)
-    from lately.cli.lines import TextReader
-
-    return TextReader(reading)
-
-
-def _times(options: Namespace) -> Times:
-    from lately.cli.times import Times
-
-    return Times(options.time, options.time_unit or "s", options.time_format)
+    return WordReader(reading) if reading.key else TextReader(reading)
 
 
 def _format(options: Namespace) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import lately
@@ -106,32 +105,11 @@ def load(path: str, named: str = "") -> lately.Filter:
     return found
 
 
-def save(made: lately.Filter, path: Path, mode: int | None = None) -> None:
-    """Save a filter with the mode of the file that it will replace.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written.
-    """
-    create = not path.exists() and mode is not None
-    if create:
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-    try:
-        if mode is not None:
-            path.chmod(mode)
-        made.save(path)
-    except BaseException:
-        if create:
-            path.unlink(missing_ok=True)
-        raise
-
-
 def _compare(found: lately.Filter, options: Namespace) -> None:
     """Raise `CliError` for an option that contradicts the state."""
     family = of_filter(found)
     if options.filter is not None and not _same_family(FAMILIES[options.filter], family):
-        _contradict(options, "filter", found.family)
+        raise contradiction(options.state, "filter", options.filter, found.family)
     given = {
         "window": options.window if isinstance(options.window, int) else _seconds(options.window),
         "lateness": _seconds(options.lateness),
@@ -142,32 +120,25 @@ def _compare(found: lately.Filter, options: Namespace) -> None:
     for option, value in given.items():
         has = getattr(found, option)
         if value is not None and (value != has or type(value) is not type(has)):
-            _contradict(options, option, f"{has:g} s" if isinstance(has, float) else _shown(option, has))
+            shown = f"{has:g} s" if isinstance(has, float) else "random" if option == "seed" and has is None else has
+            raise contradiction(options.state, option, getattr(options, option), shown)
     if options.fpr is not None:
         # The rate of a state is slightly less than the --fpr that it was made for. An --fpr is equal if it makes the
         # same filter, by default or with a name of the family.
         window: Any = found.window
         limits: dict[str, Any] = {}
         if isinstance(window, float):
-            window = _timedelta(window)
-            limits = {"capacity": found.capacity, "lateness": _timedelta(found.lateness or 0.0)}
+            window = f"{window:.9f}s"
+            limits = {"capacity": found.capacity, "lateness": f"{found.lateness or 0:.9f}s"}
         named = [other.make for other in EVERY.values() if _same_family(other, family)]
         makes: list[Callable[..., lately.Filter]] = [lately.Filter, *named]
         again = [_make(make, window, fpr=options.fpr, seed=found.seed or 0, **limits) for make in makes]
         if found.parameters not in [made.parameters for made in again]:
-            _contradict(options, "fpr", f"{found.fpr:.3g}")
+            raise contradiction(options.state, "fpr", options.fpr, f"{found.fpr:.3g}")
 
 
 def _same_family(one: Family, other: Family) -> bool:
     return (one.kind, one.layout) == (other.kind, other.layout)
-
-
-def _shown(option: str, has: object) -> object:
-    return "random" if option == "seed" and has is None else has
-
-
-def _contradict(options: Namespace, option: str, has: object) -> None:
-    raise contradiction(options.state, option, getattr(options, option), has)
 
 
 def contradiction(state: str, option: str, given: object, has: object) -> CliError:
@@ -181,9 +152,3 @@ def _dashed(option: str) -> str:
 
 def _seconds(span: str | None) -> float | None:
     return None if span is None else read_span(span, "span") / 1e9
-
-
-def _timedelta(seconds: float) -> Any:
-    import numpy as np
-
-    return np.timedelta64(round(seconds * 1e9), "ns")

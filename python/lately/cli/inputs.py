@@ -53,7 +53,11 @@ class Input:
         self._stop = stop
         self._status = os.fstat(self._raw.fileno())
         self._regular = stat.S_ISREG(self._status.st_mode)
-        self._digest = _digest() if digest and not self._regular else None
+        self._digest: Any = None
+        if digest and not self._regular:
+            from hashlib import blake2b
+
+            self._digest = blake2b(digest_size=16)
         self._rest = b""
         # A pipe may give one byte at a time, and pause after any of them.
         while any(magic.startswith(self._rest) and magic != self._rest for magic in _CODECS):
@@ -99,8 +103,13 @@ class Input:
                 data = data.lstrip(b"\0")  # padding, on tapes and by xz
                 if not data:
                     continue
-                self._frame = _decoder(self._codec, self._name)
-            plain = self._frame.decompress(data, size)
+                from lately.cli.decoders import decoder
+
+                self._frame, self._damage = decoder(self._codec, self._name)
+            try:
+                plain = self._frame.decompress(data, size)
+            except self._damage as error:
+                raise DamagedError(str(error)) from None
             if self._frame.eof:
                 self._rest, self._frame = self._frame.unused_data, None
             elif hungry and not data and not plain:
@@ -152,18 +161,6 @@ class Input:
         if self._digest is not None:
             self._digest.update(data)
         return data
-
-
-def _digest() -> Any:
-    from hashlib import blake2b
-
-    return blake2b(digest_size=16)
-
-
-def _decoder(codec: str, name: str) -> Decoder:
-    from lately.cli.decoders import DECODERS
-
-    return DECODERS[codec](name)
 
 
 def identity_of(name: str) -> list[Any] | None:

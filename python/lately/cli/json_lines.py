@@ -6,7 +6,6 @@ import json
 
 from lately._core import RecordReader
 from lately.cli.line_reader import LineReader
-from lately.cli.lines import line_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ class JsonReader(LineReader):
         return json.loads(raw)
 
     def _read(self, lines: Lines) -> tuple[object, object]:
-        text = line_of(lines)
+        text = lines.line()
         record, times = _object(text), self._options.time
         key = self._key(record, text) if self._fields else text.strip()
         return key, None if times is None else _found(record, times.field)

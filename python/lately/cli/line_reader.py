@@ -81,6 +81,12 @@ class Lines:
             self.escaped = True
         return text.removeprefix(BOM) if self.number == self.count == 1 else text
 
+    def line(self) -> str:
+        """Return the next line without its end; `ValueError` if it is too long or not valid."""
+        text = next(self)
+        self.check()
+        return text.removesuffix("\n").removesuffix("\r")
+
     @property
     def at_end(self) -> bool:
         """Whether the record starts in the next block, which may not be available yet."""
@@ -188,12 +194,13 @@ class LineReader(ABC):
     def _batches(self, blocks: Iterator[bytes], name: str, filter: Filter) -> Iterator[Batch]:
         """Yield all records in blocks of lines. Those of a block are yielded before the next block is read."""
         lines, times = Lines(blocks, self._options, strict=self._strict), self._options.time
-        gathered = Gathered(name, self._begin(lines, name))
+        gathered = Batch(name, [], [], [], [], self._begin(lines, name))
         core = self._core(filter, self._encoding()) if lines.block else None
         worthwhile = True
         while True:
             if worthwhile or lines.at_end:
-                yield gathered.batch()
+                yield gathered._replace(times=array_of(gathered.times) if times else None)
+                gathered = Batch(name, [], [], [], [])
                 if lines.at_end and not lines.fill():
                     return
                 batch = None if core is None or lines.marked else self._read_fast(lines, core, name)
@@ -206,11 +213,14 @@ class LineReader(ABC):
                         continue
             block = lines.block
             try:
-                read = self._read(lines)
-                if read is not None:
-                    key, time = read
-                    moment = None if times is None else times.read(time)
-                    gathered.add(lines.number, key, moment, lines.raw())
+                record = self._read(lines)
+                if record is not None:
+                    key, time = record
+                    if times:
+                        gathered.times.append(times.read(time))
+                    gathered.keys.append(key)
+                    gathered.records.append(lines.raw())
+                    gathered.numbers.append(lines.number)
             except ValueError as error:
                 self._options.malformed(f"{name}, line {lines.number}", str(error))
             lines.forward()
@@ -262,41 +272,6 @@ class LineReader(ABC):
     def _time(self, raw: bytes) -> object:
         """Return the value of a time in the core's records."""
         return raw.decode("ascii")
-
-
-class Gathered:
-    """Collects records of one file into batches."""
-
-    def __init__(self, source: str, head: bytes = b"") -> None:
-        self._source = source
-        self._head = head
-        self._start()
-
-    def _start(self) -> None:
-        self._numbers: list[int] = []
-        self._keys: list[object] = []
-        self._times: list[int] = []
-        self._records: list[bytes] = []
-
-    def __len__(self) -> int:
-        """Return the number of records."""
-        return len(self._numbers)
-
-    def add(self, number: int, key: object, time: int | None, record: bytes) -> None:
-        """Add a record."""
-        self._numbers.append(number)
-        self._keys.append(key)
-        if time is not None:
-            self._times.append(time)
-        self._records.append(record)
-
-    def batch(self) -> Batch:
-        """Return the records as a batch, and begin the next batch."""
-        times = array_of(self._times) if self._times else None
-        batch = Batch(self._source, self._keys, times, self._records, self._numbers, self._head)
-        self._head = b""
-        self._start()
-        return batch
 
 
 class LineWriter:

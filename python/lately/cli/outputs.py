@@ -9,31 +9,68 @@ from contextlib import suppress
 from pathlib import Path
 
 from lately.cli.errors import optional
-from lately.cli.inputs import identity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any, BinaryIO
+
+
+class Replacement:
+    """File that replaces another one whole or not at all. Until then it has a temporary name beside the old file.
+
+    Attributes
+    ----------
+    path, temporary : Path
+        The file to replace, and the temporary name.
+    file : binary file
+        The file to write to. It has the mode of the old one, or else the given one.
+    """
+
+    def __init__(self, path: Path, mode: int = 0o666) -> None:
+        self.path = path
+        self.temporary = path.with_name(f".lately-{os.urandom(8).hex()}.tmp")
+        self.file = os.fdopen(os.open(self.temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb")
+        if path.exists():
+            self.temporary.chmod(stat.S_IMODE(path.stat().st_mode))
+
+    def finish(self) -> None:
+        """Flush the file to the disk, and close it."""
+        self.file.flush()
+        os.fsync(self.file.fileno())
+        self.file.close()
+
+    def replace(self) -> None:
+        """Replace the old file, durably where the system can flush the names in a folder."""
+        self.temporary.replace(self.path)
+        with suppress(OSError):
+            folder = os.open(self.path.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+
+    def close(self) -> None:
+        """Close the file, and remove it if it has not replaced the old one."""
+        with suppress(OSError):  # reported before
+            self.file.close()
+        self.temporary.unlink(missing_ok=True)
 
 
 class Output:
     """Output of records, compressed by the extension of its name.
 
-    A file is written under a temporary name beside it. `finish` flushes it to the disk, and `replace` replaces the old
-    file, which is unchanged until then. Standard output (``-``), devices and pipes are written directly.
+    A file is replaced at the end. Standard output (``-``), devices and pipes are written directly.
 
     Attributes
     ----------
     stream : binary file
         The file to write to.
-    path : Path or None
-        The file to replace, with links followed; None for a stream.
+    replacement : Replacement or None
+        The file that replaces another one, which links lead to; None for a stream.
     """
 
     def __init__(self, name: str) -> None:
-        self.path: Path | None = None
-        self._temporary: Path | None = None
+        self.replacement: Replacement | None = None
         descriptor = descriptor_of(name)
         target = Path(name).resolve()  # so that a link remains a link
         if descriptor is not None:
@@ -43,10 +80,8 @@ class Output:
         elif target.exists() and not target.is_file():
             self._file = target.open("wb")
         else:
-            self.path, self._temporary = target, beside(target)
-            self._file = self._temporary.open("xb")
-            if target.exists():
-                self._temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+            self.replacement = Replacement(target)
+            self._file = self.replacement.file
         self.stream: BinaryIO = self._file
         try:
             self.stream = _compressed(self._file, name)
@@ -59,12 +94,12 @@ class Output:
         for stream in (self.stream, self._file):
             with suppress(OSError, ValueError):  # reported before
                 stream.close()
-        if self._temporary is not None:
-            self._temporary.unlink(missing_ok=True)
+        if self.replacement:
+            self.replacement.close()
 
     def flush(self) -> None:
         """Flush a stream, because its reader may wait for the records."""
-        if self.path is None:
+        if self.replacement is None:
             self.stream.flush()
             self._file.flush()
 
@@ -72,22 +107,13 @@ class Output:
         """Flush everything to the reader or to the disk, and close."""
         if self.stream is not self._file:
             self.stream.close()
+        if self.replacement:
+            self.replacement.finish()
+            return
         self._file.flush()
         if stat.S_ISREG(os.fstat(self._file.fileno()).st_mode):
             os.fsync(self._file.fileno())
         self._file.close()
-
-    def written(self) -> list[Any]:
-        """Return path and identity of the finished file, as JSON. The identity changes with the contents."""
-        assert self._temporary is not None
-        return [str(self.path), *identity(self._temporary.stat())]
-
-    def replace(self) -> None:
-        """Replace the old file, durably."""
-        if self.path is not None and self._temporary is not None:
-            self._temporary.replace(self.path)
-            self._temporary = None
-            sync_folder(self.path.parent)
 
 
 def descriptor_of(name: str) -> int | None:
@@ -108,62 +134,27 @@ def descriptor_of(name: str) -> int | None:
     return None
 
 
-def beside(path: Path) -> Path:
-    """Return the name of a temporary file beside the file that it will replace."""
-    return path.with_name(f".lately-{os.urandom(8).hex()}.tmp")
-
-
-def sync_folder(folder: Path) -> None:
-    """Flush the names in a folder to the disk, where the system can do that."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
 def compression(name: str) -> str:
     """Return the extension of a compressed file, or an empty string."""
     extension = Path(name).suffix.lower()
-    return extension if extension in _CODECS else ""
+    return extension if extension in (".gz", ".zst", ".zstd", ".xz", ".bz2") else ""
 
 
 def _compressed(file: BinaryIO, name: str) -> Any:
-    codec = _CODECS.get(compression(name))
-    return codec(file, name) if codec else file
+    """Return a file that writes compressed bytes to another. Each library is imported only when it is used."""
+    extension = compression(name)
+    if extension == ".gz":
+        from gzip import GzipFile
 
+        return GzipFile("", "wb", 6, file)
+    if extension in (".zst", ".zstd"):
+        return optional("zstandard", f"{name}: zstd").ZstdCompressor().stream_writer(file, closefd=False)
+    if extension == ".xz":
+        from lzma import LZMAFile
 
-# Each of these imports its library only when it is used.
+        return LZMAFile(file, "wb")
+    if extension == ".bz2":
+        from bz2 import BZ2File
 
-
-def _gzip(file: BinaryIO, _name: str) -> Any:
-    from gzip import GzipFile
-
-    return GzipFile("", "wb", 6, file)
-
-
-def _zstd(file: BinaryIO, name: str) -> Any:
-    compressor = optional("zstandard", f"{name}: zstd").ZstdCompressor()
-    return compressor.stream_writer(file, closefd=False)
-
-
-def _xz(file: BinaryIO, _name: str) -> Any:
-    from lzma import LZMAFile
-
-    return LZMAFile(file, "wb")
-
-
-def _bzip2(file: BinaryIO, _name: str) -> Any:
-    from bz2 import BZ2File
-
-    return BZ2File(file, "wb")
-
-
-_CODECS: dict[str, Callable[[BinaryIO, str], Any]] = {
-    ".gz": _gzip,
-    ".zst": _zstd,
-    ".zstd": _zstd,
-    ".xz": _xz,
-    ".bz2": _bzip2,
-}
+        return BZ2File(file, "wb")
+    return file

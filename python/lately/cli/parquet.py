@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lately.cli.errors import CliError, optional
 from lately.cli.inputs import BLOCK, identity_of
-from lately.cli.records import Batch
+from lately.cli.records import FIELD, Batch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from lately.cli.outputs import Output
     from lately.cli.records import Marks, ReaderOptions
     from lately.cli.signals import Stop
-
-FIELD = "repeat"
-"""Name of the field that states whether a record is a repeat."""
 
 # Greatest number of rows read at a time.
 _ROWS = 1 << 16

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 BOM = "\ufeff"  # some editors and spreadsheets begin a file with it; it is not part of the first record
 
 
+FIELD = "repeat"
+"""Name of the field of ``--mark``, which states whether a record is a repeat."""
+
 _Batch = namedtuple("_Batch", "source keys times records numbers head unit", defaults=(None, b"", "line"))
 
 

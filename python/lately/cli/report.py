@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     import lately
-    from lately.cli.records import Marks
     from lately.cli.slack import InSlack
 
 _GOLDEN = (1 + 5**0.5) / 2
@@ -26,8 +25,8 @@ def print_error(text: str) -> None:
             print(text, file=sys.stderr, flush=True)
 
 
-class Mistakes:
-    """Expected number of new records that were dropped by mistake.
+class Counts:
+    """Numbers of records kept and dropped, and the expected number of new records that were dropped by mistake.
 
     A new record is dropped with probability p, the current rate of false positives. If `kept` records were kept, then
     kept / (1 - p) new records are expected to have come, and kept * p / (1 - p) of them were dropped. This estimate has
@@ -38,14 +37,23 @@ class Mistakes:
     the records between them. With this ratio, the golden one, the results come from all phases of a generation in turn.
     For a window of a million, that is a read of seven megabytes (14 ms) every 0.2 million records: 0.1 microseconds for
     each record. At least 251 records lie between two results, and a 64th of a window. The step grows with the memory.
+
+    Attributes
+    ----------
+    kept, dropped, malformed : int
+        Number of such records.
+    expected : float
+        Expected number of counts.
+    highest : float
+        Highest rate of false positives.
     """
 
     def __init__(self, filter: lately.Filter) -> None:
         self._filter = filter
         self._step = _GOLDEN * filter.capacity / (generations(filter) * filter.nbytes)
         self._rate = filter.false_positive_rate() if filter.inserted else 0.0
-        self._seen = 0
-        self._kept = 0
+        self._seen = self._kept = 0  # since the last result
+        self.kept = self.dropped = self.malformed = 0
         self.highest = self._rate
         self.expected = 0.0
 
@@ -56,10 +64,17 @@ class Mistakes:
 
     def count(self, seen: int, kept: int) -> None:
         """Count records, at most `every` of them, and those of them that were kept."""
+        self.kept += kept
+        self.dropped += seen - kept
         self._seen += seen
         self._kept += kept
         if self._seen >= self.every:
             self.update()
+
+    @property
+    def read(self) -> int:
+        """Number of all records."""
+        return self.kept + self.dropped + self.malformed
 
     def update(self) -> None:
         """Compute the rate, and add the mistakes since the last result."""
@@ -72,36 +87,7 @@ class Mistakes:
         self._seen = self._kept = 0
 
 
-class Counts:
-    """Numbers of records kept, dropped and malformed.
-
-    Attributes
-    ----------
-    kept, dropped, malformed : int
-        Number of such records.
-    latest : int or None
-        The latest time, in nanoseconds since the Unix epoch.
-    """
-
-    def __init__(self) -> None:
-        self.kept = self.dropped = self.malformed = 0
-        self.latest: int | None = None
-
-    def add(self, new: Marks, times: Any) -> None:
-        """Count a batch."""
-        kept = new.count(1)
-        self.kept += kept
-        self.dropped += len(new) - kept
-        if times is not None and len(times):
-            self.latest = max(int(times.max()), self.latest or 0)
-
-    @property
-    def read(self) -> int:
-        """Number of all records."""
-        return self.kept + self.dropped + self.malformed
-
-
-def summary(counts: Counts, mistakes: Mistakes, slack: InSlack, filter: lately.Filter) -> str:
+def summary(counts: Counts, slack: InSlack, filter: lately.Filter) -> str:
     """Format the report of a run."""
     timed = isinstance(filter.window, float)
     window, last = (
@@ -121,12 +107,12 @@ def summary(counts: Counts, mistakes: Mistakes, slack: InSlack, filter: lately.F
             f"read       {counts.read:,} records",
             f"kept       {counts.kept:,}",
             f"dropped    {counts.dropped:,} as repeats",
-            f"by chance  {mistakes.expected:.3g} of them are new, in expectation",
+            f"by chance  {counts.expected:.3g} of them are new, in expectation",
             *late,
             f"malformed  {counts.malformed:,}, skipped",
             f"window     {window}",
             f"filter     {filter.family}, {filter.nbytes:,} bytes; rate of mistakes: planned for {filter.fpr:.3g}, "
-            f"highest here {mistakes.highest:.3g}",
+            f"highest here {counts.highest:.3g}",
         ]
     )
 
@@ -141,15 +127,16 @@ _EXPENSIVE = 256
 """Bytes of a filter per record, in addition to 4 MiB, from which a warning advises a shorter lateness."""
 
 
-def warnings(counts: Counts, mistakes: Mistakes, filter: lately.Filter, *, time_unit: str | None = None) -> list[str]:
+def warnings(counts: Counts, filter: lately.Filter, *, time_unit: str | None = None) -> list[str]:
     """Return the warnings: what to check before the result is used."""
     found = []
-    if mistakes.expected >= 1 and mistakes.expected > _MANY * counts.dropped:
+    if counts.expected >= 1 and counts.expected > _MANY * counts.dropped:
         found.append(
-            f"warning: about {mistakes.expected:.3g} of the {counts.dropped:,} dropped records are new: a lower --fpr "
+            f"warning: about {counts.expected:.3g} of the {counts.dropped:,} dropped records are new: a lower --fpr "
             "drops fewer, and for windows of time a higher --capacity"
         )
-    if counts.latest is not None and counts.latest < _LONG_AGO and time_unit is None:
+    latest: Any = filter.latest if counts.read else None
+    if latest is not None and latest.astype("int64") < _LONG_AGO and time_unit is None:
         found.append(
             "warning: all times are before 1990, counted in seconds from 1970: --time-unit ms, us or ns sets another "
             "unit, --time-unit s accepts these, and --time-format reads others"

@@ -4,15 +4,10 @@ They end it at once while it has replaced no file. From the first replacement to
 follows growing files, the first signal ends the input instead.
 """
 
-from __future__ import annotations
-
 import signal
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import FrameType
+from types import FrameType
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

@@ -12,14 +12,12 @@ import fcntl
 import hashlib
 import json
 import os
-import stat
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 from lately.cli.errors import CliError
-from lately.cli.filters import save
 from lately.cli.inputs import identity
-from lately.cli.outputs import beside, sync_folder
+from lately.cli.outputs import Replacement
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,16 +86,10 @@ class State:
         self.name = name
         self.path = path
         self._note = note_of(path)
-        self._waiting: dict[Path, Path] = {}
         self.options: dict[str, Any] = {}
         self._runs: list[dict[str, Any]] = []
         if path.exists():
             self._read()
-
-    @property
-    def exists(self) -> bool:
-        """Whether a previous run saved a filter."""
-        return self.path.exists()
 
     def _read(self) -> None:
         try:
@@ -105,7 +97,7 @@ class State:
             self.options = recorded(note)
             runs = [{part: run[part] for part in ("inputs", "outputs", "state")} for run in note["runs"]]
         except FileNotFoundError:
-            return  # saved in Python, or by a version without notes
+            return  # saved in Python
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise CliError(f"--state {self.name}: cannot read its note {self._note}: {error}") from None
         found = _digest(self.path)
@@ -125,47 +117,24 @@ class State:
             return False
         return any(run["inputs"] == inputs and run["outputs"] == written for run in self._runs if written)
 
-    def prepare(self, filter: lately.Filter, options: dict[str, Any], inputs: list[Any], outputs: list[Any]) -> None:
-        """Write filter and note under temporary names, so that only the renaming is left."""
-        try:
-            made = self._beside(self.path)
-            save(filter, made, stat.S_IMODE(self.path.stat().st_mode) if self.path.exists() else None)
-            run = {"inputs": inputs, "outputs": outputs, "state": _digest(made)}
-            note = self._beside(self._note)
-            with note.open("x", encoding="utf-8") as file:
-                json.dump({"options": options, "runs": [*self._runs, run][-_RUNS:]}, file)
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            self.discard()
-            raise CliError(f"cannot write --state {self.name}: {error.strerror or error}") from None
-        except BaseException:
-            self.discard()
-            raise
-
-    def _beside(self, path: Path) -> Path:
-        made = beside(path)
-        self._waiting[path] = made
-        return made
-
-    def replace_note(self) -> None:
-        """Replace the note. This is the first step."""
-        self._replace(self._note)
-
-    def replace_filter(self) -> None:
-        """Replace the filter. This is the last step."""
-        self._replace(self.path)
-
-    def _replace(self, path: Path) -> None:
-        os.replace(self._waiting.pop(path), path)  # noqa: PTH105
-        sync_folder(path.parent)
-
-    def discard(self) -> None:
-        """Remove the temporary files that have replaced nothing."""
-        for made in self._waiting.values():
-            with suppress(OSError):
-                made.unlink(missing_ok=True)
-        self._waiting.clear()
+    @contextmanager
+    def prepared(
+        self, filter: lately.Filter, options: dict[str, Any], inputs: list[Any], outputs: list[Any]
+    ) -> Iterator[tuple[Replacement, Replacement]]:
+        """Write the note and the filter under temporary names, so that only the renaming is left, in this order."""
+        with ExitStack() as stack:
+            try:
+                mode = 0o600 if filter.seed is None else 0o666
+                made = stack.enter_context(closing(Replacement(self.path, mode)))
+                filter.save(made.file)
+                made.finish()
+                run = {"inputs": inputs, "outputs": outputs, "state": _digest(made.temporary)}
+                note = stack.enter_context(closing(Replacement(self._note)))
+                note.file.write(json.dumps({"options": options, "runs": [*self._runs, run][-_RUNS:]}).encode())
+                note.finish()
+            except OSError as error:
+                raise CliError(f"cannot write --state {self.name}: {error.strerror or error}") from None
+            yield note, made
 
 
 def note_of(path: Path) -> Path:

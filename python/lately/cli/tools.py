@@ -12,7 +12,7 @@ from pathlib import Path
 
 import lately
 from lately.cli.errors import CliError, UsageError
-from lately.cli.filters import FPR, load, save
+from lately.cli.filters import FPR, load
 from lately.cli.state import note_of, recorded
 from lately.cli.times import Times
 
@@ -96,7 +96,7 @@ def merge(options: Namespace) -> None:
             instead = "; make both with --capacity" if merged.family == "time-limited" else ""
             raise CliError(f"{path}: {error}{instead}") from None
     try:
-        save(merged, Path(options.output).resolve())
+        merged.save(Path(options.output).resolve())
     except OSError as error:
         raise CliError(f"cannot write {options.output}: {error.strerror or error}") from None
 

@@ -1,8 +1,9 @@
 """A middleware for FastStream that drops messages that a handler has handled within the window."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import lately
 from lately.integrations._missing import missing
@@ -13,9 +14,6 @@ try:
     from faststream.exceptions import AckMessage
 except ModuleNotFoundError as _error:
     raise missing("FastStream", "faststream") from _error
-
-if TYPE_CHECKING:
-    import os
 
 __all__ = ["DropDelivered"]
 
@@ -85,10 +83,10 @@ class DropDelivered:
 
     def __init__(
         self,
-        filter: "lately.Filter | lately.ExactFilter",
+        filter: lately.Filter | lately.ExactFilter,
         *,
         key: Callable[[Any], Any],
-        path: "str | os.PathLike[str] | None" = None,
+        path: str | os.PathLike[str] | None = None,
         every: int = 1,
         lease: Any = "10min",
     ) -> None:

@@ -31,24 +31,3 @@ def universe(value: SupportsIndex) -> int:
     if whole < 1:
         raise ValueError(f"universe must be 1 key or more, got {whole}")
     return whole
-
-
-def rate(value: float | None) -> float | None:
-    """Return the insertions per second of the stream, or None; `ValueError` if it is not positive and finite."""
-    if value is not None and not 0 < value < np.inf:
-        raise ValueError(f"rate must be a positive number of insertions per second, got {value}")
-    return None if value is None else float(value)
-
-
-def rate_text(rate: float | None) -> str:
-    """Return the rate as a repr shows it."""
-    return "" if rate is None else f", rate={rate}"
-
-
-def known(rate: float | None) -> float:
-    """Return the rate of the stream; `ValueError` if it is None."""
-    if rate is None:
-        raise ValueError(
-            "this prior has no rate: construct it with rate=, the insertions per second of the whole stream"
-        )
-    return rate

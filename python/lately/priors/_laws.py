@@ -12,6 +12,7 @@ from lately._core import read_insertions
 from lately._docstrings import complete
 from lately.priors import _checks
 from lately.priors._distinct import DistinctCurve
+from lately.priors._rated import Rated
 
 # Ranks that are summed exactly. An integral stands for the others. It begins half-way between two ranks; at rank x its
 # relative error is s (s + 1) / (24 x^2), 5e-9 for the exponent 1.
@@ -21,7 +22,7 @@ _NODES = 256
 
 
 @complete
-class Uniform:
+class Uniform(Rated):
     """Prior of a stream in which all keys of a universe are equally likely.
 
     Parameters
@@ -52,7 +53,8 @@ class Uniform:
     """
 
     def __init__(self, universe: SupportsIndex, *, rate: float | None = None) -> None:
-        self._universe, self._rate = _checks.universe(universe), _checks.rate(rate)
+        self._universe = _checks.universe(universe)
+        super().__init__(rate, self._universe)
 
     def probability(self, keys: Any = None) -> float:
         """Return the chance that the next insertion is this key; it is equal for all keys.
@@ -68,26 +70,6 @@ class Uniform:
             1 / universe.
         """
         return 1 / self._universe
-
-    def rate(self, keys: Any = None) -> float:
-        """Return the insertions of each key per second; they are equal for all keys.
-
-        Parameters
-        ----------
-        keys : optional
-            Ignored.
-
-        Returns
-        -------
-        float
-            rate / universe.
-
-        Raises
-        ------
-        ValueError
-            If the prior was constructed without `rate`.
-        """
-        return self.probability() * _checks.known(self._rate)
 
     def distinct(self, insertions: ArrayLike) -> NDArray[np.float64]:
         """Return the expected number of different keys among j insertions, D(j): eq. 16 of paper 5, which is exact.
@@ -113,23 +95,9 @@ class Uniform:
         missing = self._universe * np.expm1(j * np.log1p(-1 / self._universe))
         return np.asarray(np.minimum(-missing, j))
 
-    def __eq__(self, other: object) -> bool:
-        """Return whether both describe the same stream."""
-        if not isinstance(other, Uniform):
-            return NotImplemented
-        return (self._universe, self._rate) == (other._universe, other._rate)
-
-    def __hash__(self) -> int:
-        """Return a hash that is equal for equal priors."""
-        return hash((Uniform, self._universe, self._rate))
-
-    def __repr__(self) -> str:
-        """Return the call that constructs it."""
-        return f"Uniform({self._universe}{_checks.rate_text(self._rate)})"
-
 
 @complete
-class Zipf:
+class Zipf(Rated):
     """Prior of a stream whose keys are the ranks 1, 2, 3 ..., where rank x comes in proportion to 1 / x**exponent.
 
     Parameters
@@ -164,7 +132,8 @@ class Zipf:
     """
 
     def __init__(self, universe: SupportsIndex, exponent: float = 1.0, *, rate: float | None = None) -> None:
-        self._universe, self._rate = _checks.universe(universe), _checks.rate(rate)
+        self._universe = _checks.universe(universe)
+        super().__init__(rate, self._universe, float(exponent))
         if not 0 <= exponent < np.inf:
             raise ValueError(f"exponent must be 0 or more, and finite, got {exponent}")
         self._exponent = float(exponent)
@@ -195,28 +164,6 @@ class Zipf:
         # Compare before the ranks become floats, which are not exact beyond 2**53.
         is_rank = (ranks >= 1) & (ranks <= self._universe) & (ranks == np.floor(ranks))
         return np.where(is_rank, np.where(is_rank, ranks, 1) ** -self._exponent / self._total, 0.0)
-
-    def rate(self, keys: ArrayLike) -> NDArray[np.float64]:
-        """Return the insertions of each key per second.
-
-        Parameters
-        ----------
-        keys
-            As in `Zipf.probability`.
-
-        Returns
-        -------
-        ndarray of float64, shape (n,)
-            Insertions per second; 0 for a number that is not a rank.
-
-        Raises
-        ------
-        ValueError
-            If the prior was constructed without `rate`.
-        TypeError
-            If the keys are not numbers.
-        """
-        return self.probability(keys) * _checks.known(self._rate)
 
     def distinct(self, insertions: ArrayLike) -> NDArray[np.float64]:
         """Return the expected number of different keys among j insertions, D(j).
@@ -260,17 +207,3 @@ class Zipf:
     def _curve(self) -> DistinctCurve:
         ranks, many = self._ranks
         return DistinctCurve.of_probabilities(ranks**-self._exponent / self._total, many)
-
-    def __eq__(self, other: object) -> bool:
-        """Return whether both describe the same stream."""
-        if not isinstance(other, Zipf):
-            return NotImplemented
-        return (self._universe, self._exponent, self._rate) == (other._universe, other._exponent, other._rate)
-
-    def __hash__(self) -> int:
-        """Return a hash that is equal for equal priors."""
-        return hash((Zipf, self._universe, self._exponent, self._rate))
-
-    def __repr__(self) -> str:
-        """Return the call that constructs it."""
-        return f"Zipf({self._universe}, {self._exponent}{_checks.rate_text(self._rate)})"

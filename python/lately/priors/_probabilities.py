@@ -12,10 +12,11 @@ from lately._core import hash_keys, read_insertions
 from lately._docstrings import complete
 from lately.priors import _checks
 from lately.priors._distinct import DistinctCurve
+from lately.priors._rated import Rated
 
 
 @complete
-class Probabilities:
+class Probabilities(Rated):
     """Prior of known chances: an array, a table by key, or a function.
 
     Parameters
@@ -63,7 +64,8 @@ class Probabilities:
             raise TypeError(f"distinct must be a callable, such as a DistinctCurve, got {type(distinct).__name__}")
         if not 0 <= default <= 1:
             raise ValueError(f"default must lie in [0, 1], got {default}")
-        self._rate, self._default, self._distinct = _checks.rate(rate), float(default), distinct
+        super().__init__(rate)
+        self._default, self._distinct = float(default), distinct
         # Of a table: sorted hashes with their chances. Otherwise no hashes, and the array or callable itself.
         self._hashes: NDArray[np.uint64] | None = None
         self._p = p
@@ -119,28 +121,6 @@ class Probabilities:
         checked = _checks.probabilities(np.atleast_1d(given), "p(keys)")
         return float(checked[0]) if given.ndim == 0 else checked
 
-    def rate(self, keys: Any) -> float | NDArray[np.float64]:
-        """Return the insertions of each key per second.
-
-        Parameters
-        ----------
-        keys
-            As in `Probabilities.probability`.
-
-        Returns
-        -------
-        ndarray of float64, shape (n,), or float
-            Insertions per second, or one number for all keys.
-
-        Raises
-        ------
-        ValueError
-            If the prior was constructed without `rate`, or its callable returned a number outside [0, 1].
-        TypeError
-            If a key has no canonical form.
-        """
-        return self.probability(keys) * _checks.known(self._rate)
-
     def distinct(self, insertions: ArrayLike) -> NDArray[np.float64]:
         """Return the expected number of different keys among j insertions, D(j).
 
@@ -194,4 +174,4 @@ class Probabilities:
             given = f"{len(self._p)} keys, default={self._default}"
         else:
             given = repr(self._p) if callable(self._p) else f"{len(self._p)} chances"
-        return f"Probabilities({given}{_checks.rate_text(self._rate)})"
+        return f"Probabilities({given}{self._rate_text})"
