@@ -261,7 +261,7 @@ def remembering(
 ) -> tuple[ExactFilter | Filter, Callable[..., NDArray[np.bool_]]]:
     """Make an exact window or a filter for a stream; return it with the function that marks its keys."""
     if fpr is None and filter is None:
-        exact = ExactFilter(window, lateness=times.get("lateness"), missing=missing, seed=seed)
+        exact = ExactFilter(window, lateness=times.get("lateness"), max_ahead=None, missing=missing, seed=seed)
         exact.duplicated([], refresh=refresh)  # raises if `refresh` is out of range
         return exact, partial(exact.duplicated, refresh=refresh)
     request = without_none(times)

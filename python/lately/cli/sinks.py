@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import json
 from collections.abc import Callable
 from contextlib import contextmanager, suppress
 
@@ -112,6 +110,8 @@ def annotator(format: str, delimiter: str) -> Annotate:
         if head:
             bom = _BOM if head.startswith(_BOM) else b""
             head = head.removeprefix(bom)
+            import csv
+
             fields = next(csv.reader([head.decode(errors="replace")], delimiter=delimiter))
             _check_free(FIELD in fields, batch.source)
             head = bom + FIELD.encode() + separator + head
@@ -130,6 +130,8 @@ def _check_free(taken: bool, name: str) -> None:
 
 
 def _annotated_objects(batch: Batch, new: Marks) -> Batch:
+    import json
+
     for line in batch.records:
         _check_free(_NAME in line and FIELD in json.loads(line), batch.source)
     return batch._replace(records=list(map(_annotated_object, batch.records, others(new))))
