@@ -194,8 +194,8 @@ fn in_turn<K: Item>(mut ours: Filled<K>, mut two: Filled<K>) {
 fn at_once(window: u64) {
     println!("\n## Threads at once: million calls per second by wall clock, hashes\n");
     let counts: Vec<u64> = (0..=cores().max(2).ilog2()).map(|log2| 1 << log2).collect();
-    let columns: Vec<String> = counts.iter().map(|threads| format!("{threads} threads")).collect();
-    println!("| | {} | last of first |", columns.join(" | "));
+    let columns: Vec<String> = counts.iter().map(u64::to_string).collect();
+    println!("| threads | {} | last of first |", columns.join(" | "));
     println!("|---|{}", "--:|".repeat(counts.len() + 1));
     for (name, make) in all::<Ready>(window, 0.01).into_iter().filter(|(name, _)| [OURS, TWO, ATOMIC].contains(name)) {
         eprintln!("at once: {name}");
