@@ -47,7 +47,7 @@ if __name__ == "__main__":
         lately.AgedQuotientFilter,
     ):
         use(kind)
-    timed = lately.TimeLimitedBloomFilter("10s", 0.01, ahead=None)
+    timed = lately.TimeLimitedBloomFilter("10s", 0.01, max_ahead=None)
     for i in range(50):
         timed.add(i, at=1_700_000_000 + i)
     print("done")

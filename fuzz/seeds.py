@@ -20,7 +20,7 @@ def filters():
                 yield f"{name}-{size}", f
             if family.windows != "insertions":
                 given = {} if family.windows == "unknown rate" else {"capacity": size}
-                f = family.make("10s", fpr=fpr, lateness="1s", ahead=None, **given)
+                f = family.make("10s", fpr=fpr, lateness="1s", max_ahead=None, **given)
                 f.insert(range(size), at=1_700_000_000)
                 f.insert(range(size, 2 * size), at=1_700_000_006)
                 yield f"{name}-{size}-in-time", f

@@ -1,4 +1,4 @@
-"""The programs in `examples/` do what their pages state, with real clients: HTTP, asyncio, SQLite."""
+"""The programs in `examples/` do what their pages state, with real clients: HTTP, asyncio, SQLite; others run."""
 
 import http.client
 import importlib.util
@@ -269,3 +269,9 @@ def test_every_example_has_a_test_and_a_page():
     for path in EXAMPLES.glob("*.py"):
         assert f"examples/{path.name}" in pages
         assert f'"{path.stem}' in tests
+
+
+@pytest.mark.parametrize("script", ["memcheck.py", "seeds.py"])
+def test_scripts_of_the_fuzz_targets_run(script, tmp_path):
+    """Only weekly checks use them, so they would otherwise miss a renamed parameter."""
+    subprocess.run([sys.executable, EXAMPLES.parent / "fuzz" / script, tmp_path], check=True)
