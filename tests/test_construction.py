@@ -32,7 +32,7 @@ def test_a_class_of_the_user_stays_what_it_is(kind, given, protocol):
         assert "b" not in f
 
 
-@pytest.mark.parametrize(("kind", "given"), [(Exact, (1000,))])
+@pytest.mark.parametrize(("kind", "given"), [(Named, (1000, 0.01)), (Exact, (1000,))])
 def test_a_deep_copy_copies_the_attributes_of_a_subclass_deeply(kind, given):
     f = kind(*given)
     f.tags, f.itself = ["clicks"], f
