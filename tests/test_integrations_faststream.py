@@ -213,8 +213,18 @@ def test_a_handler_whose_messages_cannot_be_dropped_is_an_error():
         ({"filter": "1d", "key": by_id}, TypeError, "filter of lately"),
         ({"filter": lately.Filter(5, 0.1), "key": "id"}, TypeError, "key must be callable"),
         ({"filter": lately.Filter(5, 0.1), "key": by_id, "every": 0}, ValueError, "every"),
+        ({"filter": lately.Filter(5, 0.1), "key": by_id, "every": 1.5}, TypeError, "float"),
+        ({"filter": lately.Filter(5, 0.1), "key": by_id, "lease": "soon"}, ValueError, "lease"),
     ],
 )
 def test_bad_parameters(given, error, words):
     with pytest.raises(error, match=words):
         DropDelivered(**given)
+
+
+def test_a_shared_filter_takes_no_path(tmp_path):
+    """The next start would open a private copy there, and the processes would share nothing."""
+    path = tmp_path / "shared.lately"
+    lately.Filter("1d", 1e-9, capacity=100, prefer="speed").save(path)
+    with pytest.raises(ValueError, match=r"in its own file, .*shared\.lately: leave out path"):
+        DropDelivered(lately.open(path, shared=True), key=by_id, path=tmp_path / "seen.lately")

@@ -50,7 +50,7 @@ class Claim:
         self._key = key
         self._at = at
         self._wait = 0.0 if wait is None else read_span(wait, "wait") / 1e9
-        self._lease = _read_lease(lease)
+        self._lease = read_lease(lease)
         self._claims = claims_of(filter)
         self._hash = self._claims.hash(key)
         self._owner = Owner()
@@ -228,7 +228,7 @@ def once(
     for name, given in (("key", key), ("at", at)):
         if given is not None and not callable(given):
             raise TypeError(f"{name} must be callable, got {type(given).__name__}")
-    _read_lease(lease)
+    read_lease(lease)
     if wait is not None:
         read_span(wait, "wait")
 
@@ -283,7 +283,7 @@ def _unfinished(function: Callable[..., Any], what: str) -> str:
     return f"{name} {what}: its work is not done when the call returns; decorate the function that does it"
 
 
-def _read_lease(lease: _Span) -> float:
+def read_lease(lease: _Span) -> float:
     """Return a lease in seconds."""
     span = read_span(lease, "lease")
     if span <= 0:

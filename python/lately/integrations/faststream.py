@@ -1,10 +1,13 @@
 """A middleware for FastStream that drops messages that a handler has handled within the window."""
 
+import operator
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import lately
+from lately._core import shared_path
+from lately._once import read_lease
 from lately.integrations._missing import missing
 from lately.integrations._saved import opened
 
@@ -96,8 +99,11 @@ class DropDelivered:
             raise TypeError(f"filter must be a filter of lately, got {type(filter).__name__}")
         if not callable(key):
             raise TypeError(f"key must be callable, got {type(key).__name__}")
-        if every < 1:
+        if operator.index(every) < 1:
             raise ValueError(f"every must be at least 1, got {every}")
+        read_lease(lease)
+        if path is not None and isinstance(filter, lately.Filter) and (own := shared_path(filter)):
+            raise ValueError(f"a filter that processes share is in its own file, {own}: leave out path")
         self._path = None if path is None else Path(path)
         self.filter = filter if self._path is None else opened(self._path, filter, "use its settings, or another path")
         self._key = key
