@@ -33,7 +33,7 @@ class Claim:
 
     Examples
     --------
-    >>> seen = lately.Filter("1d", 1e-9, capacity=10_000)
+    >>> seen = lately.Filter("1d", 1e-9)
     >>> for _ in range(2):
     ...     with seen.once("evt_1") as claim:
     ...         print(bool(claim), claim.done, claim.busy)
@@ -214,7 +214,7 @@ def once(
 
     Examples
     --------
-    >>> seen = lately.Filter("1d", 1e-9, capacity=10_000)
+    >>> seen = lately.Filter("1d", 1e-9)
     >>> @lately.once(seen, key=lambda event: event["id"])
     ... def ship(event):
     ...     print("shipped", event["id"])

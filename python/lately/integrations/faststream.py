@@ -37,9 +37,9 @@ class DropDelivered:
     Parameters
     ----------
     filter : Filter or ExactFilter
-        What "lately" means, such as ``lately.Filter("1d", 1e-9, capacity=1_000_000)``. A new message is dropped by
-        mistake with a chance of at most `fpr`. With a filter that processes share, such as
-        ``lately.open(path, shared=True)``, a message is dropped if any of them has handled its key.
+        What "lately" means, such as ``lately.Filter("1d", 1e-9)``. A new message is dropped by mistake with a chance of
+        at most `fpr`. With a filter that processes share, such as ``lately.open(path, shared=True)``, a message is
+        dropped if any of them has handled its key.
     key : callable
         ``key(message)`` returns the key of a message: anything that `hash_keys` takes, such as the producer's id of an
         event, ``lambda message: message.headers["id"]``. The message is FastStream's; its `raw_message` is the
@@ -72,7 +72,7 @@ class DropDelivered:
     >>> import asyncio
     >>> from faststream import AckPolicy
     >>> from faststream.kafka import KafkaBroker, TestKafkaBroker
-    >>> seen = lately.Filter("1d", 1e-9, capacity=10_000)
+    >>> seen = lately.Filter("1d", 1e-9)
     >>> once = lately.integrations.faststream.DropDelivered(seen, key=lambda message: message.headers["id"])
     >>> broker = KafkaBroker(middlewares=[once])
     >>> @broker.subscriber("orders", group_id="shop", ack_policy=AckPolicy.NACK_ON_ERROR)
