@@ -147,6 +147,20 @@ def test_a_restarted_program_goes_on_with_the_saved_filter(tmp_path):
         DropDelivered(lately.Filter("2d", 1e-9, capacity=10_000), key=by_id, path=tmp_path / "seen.lately")
 
 
+@pytest.mark.parametrize(
+    ("saved", "planned", "name"),
+    [
+        (lately.ExactFilter("1d"), lately.ExactFilter("1d", missing="distinct"), "missing"),
+        (lately.Filter("1d", 1e-9), lately.Filter("1d", 1e-9, lateness="1h"), "lateness"),
+        (lately.Filter("1d", 1e-9), lately.Filter("1d", 1e-9, seed="random"), "seed"),
+    ],
+)
+def test_a_saved_filter_with_another_setting_is_rejected(saved, planned, name, tmp_path):
+    saved.save(tmp_path / "seen.lately")
+    with pytest.raises(ValueError, match=f"has other settings: its {name} is"):
+        DropDelivered(planned, key=by_id, path=tmp_path / "seen.lately")
+
+
 def test_saved_before_it_is_acknowledged(tmp_path, monkeypatch):
     """A message whose key could not be saved is not acknowledged."""
     broker, _ = shop(once(path=tmp_path / "not a folder" / "seen.lately"))
