@@ -32,6 +32,17 @@ def test_a_class_of_the_user_stays_what_it_is(kind, given, protocol):
         assert "b" not in f
 
 
+@pytest.mark.parametrize(("kind", "given"), [(Named, (1000, 0.01)), (Exact, (1000,))])
+def test_a_deep_copy_copies_the_attributes_of_a_subclass_deeply(kind, given):
+    f = kind(*given)
+    f.tags, f.itself = ["clicks"], f
+    shallow, (deep, tags) = copy.copy(f), copy.deepcopy((f, f.tags))
+    assert shallow.tags is f.tags
+    assert deep.tags == ["clicks"]
+    assert deep.tags is tags is not f.tags
+    assert deep.itself is deep
+
+
 def test_constructors_of_a_subclass_return_the_subclass():
     f = Named(1000, 0.01)
     assert type(f.union(f)) is type(Named.from_parameters(100, k=2, l=2, slice_bits=64)) is Named

@@ -147,6 +147,20 @@ def test_a_restarted_program_goes_on_with_the_saved_filter(tmp_path):
         DropDelivered(lately.Filter("2d", 1e-9, capacity=10_000), key=by_id, path=tmp_path / "seen.lately")
 
 
+@pytest.mark.parametrize(
+    ("saved", "planned", "name"),
+    [
+        (lately.ExactFilter("1d"), lately.ExactFilter("1d", missing="distinct"), "missing"),
+        (lately.Filter("1d", 1e-9), lately.Filter("1d", 1e-9, lateness="1h"), "lateness"),
+        (lately.Filter("1d", 1e-9), lately.Filter("1d", 1e-9, seed="random"), "seed"),
+    ],
+)
+def test_a_saved_filter_with_another_setting_is_rejected(saved, planned, name, tmp_path):
+    saved.save(tmp_path / "seen.lately")
+    with pytest.raises(ValueError, match=f"has other settings: its {name} is"):
+        DropDelivered(planned, key=by_id, path=tmp_path / "seen.lately")
+
+
 def test_saved_before_it_is_acknowledged(tmp_path, monkeypatch):
     """A message whose key could not be saved is not acknowledged."""
     broker, _ = shop(once(path=tmp_path / "not a folder" / "seen.lately"))
@@ -213,8 +227,18 @@ def test_a_handler_whose_messages_cannot_be_dropped_is_an_error():
         ({"filter": "1d", "key": by_id}, TypeError, "filter of lately"),
         ({"filter": lately.Filter(5, 0.1), "key": "id"}, TypeError, "key must be callable"),
         ({"filter": lately.Filter(5, 0.1), "key": by_id, "every": 0}, ValueError, "every"),
+        ({"filter": lately.Filter(5, 0.1), "key": by_id, "every": 1.5}, TypeError, "float"),
+        ({"filter": lately.Filter(5, 0.1), "key": by_id, "lease": "soon"}, ValueError, "lease"),
     ],
 )
 def test_bad_parameters(given, error, words):
     with pytest.raises(error, match=words):
         DropDelivered(**given)
+
+
+def test_a_shared_filter_takes_no_path(tmp_path):
+    """The next start would open a private copy there, and the processes would share nothing."""
+    path = tmp_path / "shared.lately"
+    lately.Filter("1d", 1e-9, capacity=100, prefer="speed").save(path)
+    with pytest.raises(ValueError, match=r"in its own file, .*shared\.lately: leave out path"):
+        DropDelivered(lately.open(path, shared=True), key=by_id, path=tmp_path / "seen.lately")

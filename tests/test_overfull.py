@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import re
 import warnings
 from functools import partial
 
@@ -74,11 +75,17 @@ def test_three_times_the_rate_raises_one_warning(make, size):
             f.insert(keys[start : start + size], at=at[start : start + size])
 
     (message,), _ = warned(stream)
-    assert message.startswith(
-        "this filter is overfull: it was planned for 10000 keys within its window and has at least "
+    match = re.match(
+        r"this filter is overfull: it was planned for (\d+) keys "
+        r"(?:within its window and has|in 1/(\d+) of its window, where) at least (\d+)",
+        message,
     )
-    has = int(message.split("has at least ")[1].split(",")[0])
-    assert 10_000 < has <= 51_000, "up to the keys of window, slack and lateness"
+    planned, parts, has = (int(number or 1) for number in match.groups())
+    if parts == 1:
+        assert (planned, 10_000 < has <= 51_000) == (10_000, True), "up to the keys of window, slack and lateness"
+    else:
+        assert 10_000 <= planned * parts <= 15_000 + parts, "with the lateness"
+        assert 1.5 * planned < has <= 3 * (planned + 1), "those of a generation"
     assert float(message.split("rate of false positives is ")[1].split(",")[0]) > 1.25 * f.fpr
     last = slice(-100 * 3 * 100 + 1, None)
     assert f.query(keys[last], at=at[-1]).all(), "the window is kept"
@@ -101,6 +108,26 @@ def test_a_burst_after_a_long_silence_is_noticed():
     f.insert(np.arange(100), at=START)
     (message,), _ = warned(lambda: f.insert(np.arange(100, 60_000), at=START + 10**6))
     assert "has at least 59900," in message
+
+
+def test_a_burst_within_the_capacity_is_noticed_where_it_does_harm():
+    keys = np.arange(1000)
+    for insert in (
+        lambda f: f.insert(keys, at=START),
+        lambda f: [f.add(key, at=START) for key in keys.tolist()],
+        lambda f: [f.duplicated(part, at=START) for part in np.split(keys, 10)],
+    ):
+        f = lately.Filter("1d", 1e-9, capacity=10_000)
+        f.insert(np.arange(1000, 1100), at=START - 86_400)
+        (message,), _ = warned(partial(insert, f))
+        assert "planned for 159 keys in 1/63 of its window, where at least " in message
+        assert f.query(np.arange(2000, 3000), at=START).mean() > 0.1, "harm"
+    f = lately.Filter("1d", 1e-9, capacity=10_000)
+    f.insert(np.zeros(5000, int), at=START)
+    for kind in (lately.AgedQuotientFilter, lately.TimingBloomFilter):
+        f = timed(kind)
+        f.insert(np.arange(9000), at=START)
+        assert f.query(np.arange(10_000, 60_000), at=START).mean() < 0.002
 
 
 def test_a_filter_that_cannot_be_overfull_never_warns():

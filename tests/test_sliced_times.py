@@ -40,6 +40,26 @@ def test_late_cells_never_lower_younger_ones(shape):
         assert not sliced.query(["late"], at=610 + 600 + 90 + 60).any()
 
 
+@pytest.mark.parametrize("pipelined", [False, True])
+@pytest.mark.parametrize("refresh", [False, True])
+def test_a_vertical_filter_differs_from_the_whole_one_by_the_windows_of_late_keys_alone(refresh, pipelined):
+    """The whole filter counts the window of a late key from the latest time; a vertical one from the key's own."""
+    rng, like, differ, newest = np.random.default_rng(7), timers(lateness="90s"), 0, 0
+    whole = like.copy()
+    with (
+        SlicedFilter("vertical", 2, like, pipelined=pipelined) as own,
+        SlicedFilter("vertical", 2, like, pipelined=pipelined) as latest,
+    ):
+        for i in range(300):
+            keys, late = rng.integers(40, size=5), 60 * i + rng.integers(60, size=5) - rng.choice([0, 30], 5)
+            expected = whole.duplicated(keys, at=late, refresh=refresh)
+            raised = np.maximum(np.maximum.accumulate(late), newest)
+            assert (latest.duplicated(keys, at=raised, refresh=refresh) == expected).all()
+            differ += (own.duplicated(keys, at=late, refresh=refresh) != expected).sum()
+            newest = raised[-1]
+        assert differ
+
+
 @every_kind
 def test_times_that_step_back_too_far_are_rejected_before_any_effect(shape):
     with SlicedFilter(**shape, filter=timers(lateness="90s")) as sliced:

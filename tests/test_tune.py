@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import lately
@@ -199,6 +200,43 @@ def test_an_unsuited_family_is_rejected_with_its_reason(monkeypatch):
 def test_bad_input(given, error, message):
     with pytest.raises(error, match=message):
         rehearse(**given)
+
+
+class Stream:
+    """A column that only Arrow's C stream reads."""
+
+    def __init__(self, column):
+        self.column = column
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.column.__arrow_c_stream__(requested_schema)
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        pytest.param(of, id=name)
+        for name, of in {
+            "iterator": iter,
+            "deque": deque,
+            "values": lambda keys: dict(enumerate(keys)).values(),
+            "hashes": lambda keys: lately.Hashes(lately.hash_keys(keys)),
+            "Arrow stream": lambda keys: Stream(pa.chunked_array([keys])),
+            "Arrow reader": lambda keys: pa.table([keys], ["key"]).to_reader(),
+        }.items()
+    ],
+)
+def test_a_sample_may_be_any_batch(held):
+    keys = list(map(int, KEYS))
+    sample = held(keys)
+    rows = pa.table([keys], ["key"]) if isinstance(sample, pa.RecordBatchReader) else keys
+    prior = lately.Learned(50, nbytes=8192)
+    assert alone(sample=sample, prior=prior).curve == alone(sample=rows, prior=prior).curve
+
+
+def test_numbers_of_bytes_may_be_an_array():
+    assert alone(nbytes=np.array([40, 80])).curve == alone(nbytes=[40, 80]).curve
+    assert alone(nbytes=np.array(80)).curve == alone(nbytes=np.int64(80)).curve == alone(nbytes=80).curve
 
 
 def test_progress(capsys, monkeypatch):

@@ -33,7 +33,7 @@ class Claim:
 
     Examples
     --------
-    >>> seen = lately.Filter("1d", 1e-9, capacity=10_000)
+    >>> seen = lately.Filter("1d", 1e-9)
     >>> for _ in range(2):
     ...     with seen.once("evt_1") as claim:
     ...         print(bool(claim), claim.done, claim.busy)
@@ -50,7 +50,7 @@ class Claim:
         self._key = key
         self._at = at
         self._wait = 0.0 if wait is None else read_span(wait, "wait") / 1e9
-        self._lease = _read_lease(lease)
+        self._lease = read_lease(lease)
         self._claims = claims_of(filter)
         self._hash = self._claims.hash(key)
         self._owner = Owner()
@@ -214,7 +214,7 @@ def once(
 
     Examples
     --------
-    >>> seen = lately.Filter("1d", 1e-9, capacity=10_000)
+    >>> seen = lately.Filter("1d", 1e-9)
     >>> @lately.once(seen, key=lambda event: event["id"])
     ... def ship(event):
     ...     print("shipped", event["id"])
@@ -228,7 +228,7 @@ def once(
     for name, given in (("key", key), ("at", at)):
         if given is not None and not callable(given):
             raise TypeError(f"{name} must be callable, got {type(given).__name__}")
-    _read_lease(lease)
+    read_lease(lease)
     if wait is not None:
         read_span(wait, "wait")
 
@@ -283,7 +283,7 @@ def _unfinished(function: Callable[..., Any], what: str) -> str:
     return f"{name} {what}: its work is not done when the call returns; decorate the function that does it"
 
 
-def _read_lease(lease: _Span) -> float:
+def read_lease(lease: _Span) -> float:
     """Return a lease in seconds."""
     span = read_span(lease, "lease")
     if span <= 0:

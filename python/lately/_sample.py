@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lately._core import hash_keys
+from lately._core import Hashes, hash_keys
 from lately.priors import Probabilities, _checks
 
 # The sample holds three windows or more. The first two fill every filter and teach a prior that learns.
@@ -65,9 +65,10 @@ class Sample:
     def __init__(
         self, keys: Any, window: int, prior: Any, false_positive: ArrayLike, false_negative: ArrayLike
     ) -> None:
-        if not hasattr(keys, "__len__"):
+        if hasattr(keys, "__next__") and not hasattr(keys, "__arrow_c_stream__"):
             keys = list(keys)
         hashes = hash_keys(keys)
+        keys = _sliceable(keys, hashes)
         n = len(hashes)
         if n < _WINDOWS * window:
             raise ValueError(f"sample must have {_WINDOWS} windows, {_WINDOWS * window} keys or more, got {n}")
@@ -139,9 +140,18 @@ def _chances(
     return np.broadcast_to(_checks.probabilities(np.atleast_1d(p), "prior"), n), distinct
 
 
+def _sliceable(keys: Any, hashes: NDArray[np.uint64]) -> Any:
+    """Return the keys in a form that `_rows` reads: a set or a deque as a list, an Arrow stream as its hashes."""
+    try:
+        _rows(keys, slice(0))
+    except TypeError:
+        return list(keys) if hasattr(keys, "__iter__") and not hasattr(keys, "__arrow_c_stream__") else Hashes(hashes)
+    return keys
+
+
 def _rows(keys: Any, cut: slice) -> Any:
     """Return a part of a batch of any kind; pandas reads a slice of numbers by its labels."""
-    return getattr(keys, "iloc", keys)[cut]
+    return Hashes(np.asarray(keys)[cut]) if isinstance(keys, Hashes) else getattr(keys, "iloc", keys)[cut]
 
 
 def _seen(hashes: NDArray[np.uint64], window: int, warm: int, cuts: list[slice]) -> NDArray[np.bool_]:

@@ -234,7 +234,8 @@ def tune(
     window = operator.index(window)
     if window < 1:
         raise ValueError(f"window must be 1 insertion or more, got {window}")
-    sizes: list[Any] = [nbytes] if hasattr(nbytes, "__index__") else list(np.atleast_1d(nbytes))
+    # An array has a method `__index__` too.
+    sizes: list[Any] = [nbytes] if isinstance(nbytes, int) else list(np.atleast_1d(nbytes))
     if not sizes or not all(hasattr(size, "__index__") for size in sizes):
         raise TypeError(f"nbytes must be a whole number of bytes, or a sequence of them, got {nbytes!r}")
     prior = Learned(half_life=window, seed=seed) if prior is None else prior

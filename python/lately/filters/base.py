@@ -43,7 +43,9 @@ class Filter(_core.Filter):
     capacity : int, optional
         For a window of time: the keys expected within it at the highest rate. Without it, memory follows the keys. If
         twice as many keys come, the memory doubles, and so does the rate of false positives; the window stays whole.
-        With `nbytes` or ``prefer="speed"`` only the rate rises, and an `OverfullWarning` is issued.
+        With `nbytes`, a `prefer` or an `fpr` of 1e-7 or less only the rate rises, and an `OverfullWarning` is issued.
+        Such a filter is planned for an even rate. In a burst of a tenth of `capacity` most new keys can become false
+        positives; the filter then warns too. Leave `capacity` out where keys come in bursts.
     lateness : span of time, optional
         For a window of time: how far `at` may step back. Keys are kept for this much longer, so that late keys have
         the full window too. The default is 0.
@@ -227,7 +229,7 @@ class Filter(_core.Filter):
 
         Examples
         --------
-        >>> seen = lately.Filter("1d", 1e-9, capacity=10_000)
+        >>> seen = lately.Filter("1d", 1e-9)
         >>> def receive(event, fails=False):
         ...     with seen.once(event) as claim:
         ...         if claim.busy:

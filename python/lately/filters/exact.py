@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import lately._core as _core
 from lately._docstrings import complete
 
@@ -344,9 +346,12 @@ class ExactFilter(_core.ExactFilter):
 
     __copy__ = copy
 
-    def __deepcopy__(self, _memo: Any) -> Self:
-        """Return a copy."""
-        return self.copy()
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return a copy; the attributes of a subclass are copied deeply."""
+        made = memo[id(self)] = self.copy()
+        if hasattr(self, "__dict__"):
+            made.__dict__.update(deepcopy(self.__dict__, memo))
+        return made
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return class, saved form and attributes for pickle."""

@@ -17,7 +17,8 @@ def opened(path: Path, planned: Any, instead: str) -> Any:
     if not path.exists():
         return planned
     saved: Any = lately.open(path)
-    for name in ("family", "window", "capacity", "fpr"):
+    # A secret seed reads as None.
+    for name in ("family", "window", "capacity", "lateness", "missing", "seed", "fpr"):
         was, now = getattr(saved, name, "exact"), getattr(planned, name, "exact")
         if was != now:
             raise ValueError(f"the filter in {path} has other settings: its {name} is {was!r}, not {now!r}; {instead}")

@@ -1,11 +1,14 @@
 """A middleware for FastStream that drops messages that a handler has handled within the window."""
 
+import operator
 import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import lately
+from lately._core import shared_path
+from lately._once import read_lease
 from lately.integrations._missing import missing
 from lately.integrations._saved import opened
 
@@ -32,9 +35,9 @@ class DropDelivered:
     Parameters
     ----------
     filter : Filter or ExactFilter
-        What "lately" means, such as ``lately.Filter("1d", 1e-9, capacity=1_000_000)``. A new message is dropped by
-        mistake with a chance of at most `fpr`. With a filter that processes share, such as
-        ``lately.open(path, shared=True)``, a message is dropped if any of them has handled its key.
+        What "lately" means, such as ``lately.Filter("1d", 1e-9)``. A new message is dropped by mistake with a chance of
+        at most `fpr`. With a filter that processes share, such as ``lately.open(path, shared=True)``, a message is
+        dropped if any of them has handled its key.
     key : callable
         ``key(message)`` returns the key of a message: anything that `hash_keys` takes, such as the producer's id of an
         event, ``lambda message: message.headers["id"]``. The message is FastStream's; its `raw_message` is the
@@ -67,7 +70,7 @@ class DropDelivered:
     >>> import asyncio
     >>> from faststream import AckPolicy
     >>> from faststream.kafka import KafkaBroker, TestKafkaBroker
-    >>> seen = lately.Filter("1d", 1e-9, capacity=10_000)
+    >>> seen = lately.Filter("1d", 1e-9)
     >>> once = lately.integrations.faststream.DropDelivered(seen, key=lambda message: message.headers["id"])
     >>> broker = KafkaBroker(middlewares=[once])
     >>> @broker.subscriber("orders", group_id="shop", ack_policy=AckPolicy.NACK_ON_ERROR)
@@ -94,8 +97,11 @@ class DropDelivered:
             raise TypeError(f"filter must be a filter of lately, got {type(filter).__name__}")
         if not callable(key):
             raise TypeError(f"key must be callable, got {type(key).__name__}")
-        if every < 1:
+        if operator.index(every) < 1:
             raise ValueError(f"every must be at least 1, got {every}")
+        read_lease(lease)
+        if path is not None and isinstance(filter, lately.Filter) and (own := shared_path(filter)):
+            raise ValueError(f"a filter that processes share is in its own file, {own}: leave out path")
         self._path = None if path is None else Path(path)
         self.filter = filter if self._path is None else opened(self._path, filter, "use its settings, or another path")
         self._key = key

@@ -1,9 +1,9 @@
-//! Warns once when a filter holds more keys than it was planned for.
+//! Warns once when a filter holds more keys than it was planned for, in its window or in one generation.
 //!
 //! Three kinds of filters can hold more: those with a window of time, those planned by *distinct* keys, and those that
 //! forget nothing. Many keys do little harm if they are repeats. Therefore the rate of false positives decides, and all
-//! cells are read to compute it. They are read only when keys arrive faster than planned, and if those are repeats,
-//! once in four windows of keys. Apart from that a key costs a comparison, and a quarter of a window a copy of the
+//! cells are read to compute it. They are read only when keys arrive faster than planned, and if that does no harm,
+//! once in a window of keys at most. Apart from that a key costs a comparison, and half a generation a copy of the
 //! clock.
 
 use std::ffi::CString;
@@ -57,6 +57,13 @@ pub struct LoadMonitor {
     planned: Option<u64>,
     /// Full generations of a window.
     retained: u32,
+    /// Keys of a generation if they come evenly, for a window of time whose generations differ in their cells.
+    evenly: Option<u64>,
+    /// The latest generation, and the keys inserted before it.
+    latest: AtomicI64,
+    before_latest: AtomicU64,
+    /// The number of inserted keys from which on a burst may have the cells read again.
+    next_burst: AtomicU64,
     /// Whether the message is stored instead of raised as a warning.
     deferred: AtomicBool,
     message: OnceLock<String>,
@@ -71,6 +78,10 @@ impl LoadMonitor {
             before: AtomicU64::new(0),
             planned: planned(filter),
             retained: filter.shape().retained(),
+            evenly: evenly(filter),
+            latest: AtomicI64::new(NONE),
+            before_latest: AtomicU64::new(0),
+            next_burst: AtomicU64::new(0),
             deferred: AtomicBool::new(false),
             message: OnceLock::new(),
         };
@@ -88,6 +99,7 @@ impl LoadMonitor {
     pub fn restart_if_expired(&self, clock: &Clock, first: Option<i64>) {
         let (Some(first), Some(_)) = (first, self.planned) else { return };
         let (start, next) = (self.generation.load(Relaxed), clock.at(first).generation());
+        self.keys_of_generation(next, clock.inserted());
         if start == NONE || next.saturating_sub(start) >= self.retained.into() {
             self.start_period(next, clock.inserted());
         }
@@ -138,16 +150,28 @@ impl LoadMonitor {
             window @ Window::Time { .. } => window.keys_in(self.retained, self.retained),
             Window::Count { .. } => planned,
         };
-        if keys <= expected {
+        let (burst, evenly) = (self.keys_of_generation(clock.generation(), clock.inserted()), self.evenly.unwrap_or(0));
+        let is_burst = evenly > 0 && burst > evenly + evenly / 2 + MIN_KEYS_BETWEEN_CHECKS;
+        if keys <= expected && !(is_burst && clock.inserted() >= self.next_burst.load(Relaxed)) {
             return None;
         }
         let (rate, fpr) = (filter.false_positive_rate(), filter.fpr());
         if rate <= TOLERANCE * fpr {
             // Most keys are repeats. To read all cells takes as long as to insert a fifth of the planned keys.
-            self.next.store(clock.inserted().saturating_add(planned.saturating_mul(4)), Relaxed);
+            let (next, windows) = if keys > expected { (&self.next, 4) } else { (&self.next_burst, 1) };
+            next.store(clock.inserted().saturating_add(planned.saturating_mul(windows)), Relaxed);
             return None;
         }
         self.next.store(NEVER, Relaxed);
+        let (rate, fpr) = (text(rate), text(fpr));
+        if keys <= expected {
+            return Some(format!(
+                "this filter is overfull: it was planned for {evenly} keys in 1/{} of its window, where at least \
+                 {burst} came, so its rate of false positives is {rate}, not {fpr}; no key is missed. Choose a larger \
+                 capacity, or lately.TimeLimitedBloomFilter, whose memory grows with the keys",
+                self.retained
+            ));
+        }
         let (of, remedy) = match clock.window() {
             _ if clock.endless() => ("keys", "capacity, or a filter with a window"),
             Window::Count { .. } => ("different keys within its window", "number of distinct keys"),
@@ -158,9 +182,7 @@ impl LoadMonitor {
         };
         Some(format!(
             "this filter is overfull: it was planned for {planned} {of} and has at least {keys}, so its rate of false \
-             positives is {}, not {}; no key is missed. Choose a larger {remedy}",
-            text(rate),
-            text(fpr)
+             positives is {rate}, not {fpr}; no key is missed. Choose a larger {remedy}"
         ))
     }
 
@@ -185,9 +207,18 @@ impl LoadMonitor {
         self.before.store(before, Relaxed);
     }
 
-    /// Returns the keys between two checks: a quarter of those planned.
+    /// Returns the keys of a generation so far, at least: those since the first call for it.
+    fn keys_of_generation(&self, generation: i64, inserted: u64) -> u64 {
+        if self.latest.swap(generation, Relaxed) != generation {
+            self.before_latest.store(inserted, Relaxed);
+        }
+        inserted.saturating_sub(self.before_latest.load(Relaxed))
+    }
+
+    /// Returns the keys between two checks: a quarter of those planned, and at most half a generation.
     fn step(&self) -> u64 {
-        (self.planned.unwrap_or(0) / 4).max(MIN_KEYS_BETWEEN_CHECKS)
+        let most = self.evenly.map_or(u64::MAX, |evenly| evenly / 2);
+        (self.planned.unwrap_or(0) / 4).min(most).max(MIN_KEYS_BETWEEN_CHECKS)
     }
 }
 
@@ -205,6 +236,14 @@ fn planned(filter: &AnyFilter) -> Option<u64> {
         Window::Count { insertions } if clock.endless() => Some(insertions),
         Window::Count { .. } => filter.shape_as::<quotient::QuotientShape>()?.distinct,
     }
+}
+
+/// Returns the keys of a generation if they come evenly. None for a window of insertions, where they always do, and for
+/// an aged quotient filter, where generations share their cells.
+fn evenly(filter: &AnyFilter) -> Option<u64> {
+    let window = filter.window();
+    let differ = matches!(window, Window::Time { .. }) && filter.shape_as::<quotient::QuotientShape>().is_none();
+    differ.then(|| window.keys_in(filter.shape().retained(), 1))
 }
 
 /// Warns, with the place of the Python call.

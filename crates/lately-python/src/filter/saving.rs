@@ -2,7 +2,7 @@
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use super::PyFilter;
 use super::object::{class_of, create};
@@ -101,8 +101,15 @@ impl PyFilter {
         Self::copy(slf)
     }
 
-    fn __deepcopy__(slf: &Bound<'_, Self>, _memo: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        Self::copy(slf)
+    fn __deepcopy__(slf: &Bound<'_, Self>, memo: &Bound<'_, PyDict>) -> PyResult<Py<PyAny>> {
+        let (py, copy) = (slf.py(), Self::copy(slf)?);
+        if let Some(attributes) = slf.getattr_opt(intern!(py, "__dict__"))? {
+            // Stored first, because an attribute may refer to the filter itself.
+            memo.set_item(slf.as_ptr() as usize, &copy)?;
+            let deep = py.import("copy")?.call_method1("deepcopy", (attributes, memo))?;
+            copy.bind(py).getattr("__dict__")?.call_method1("update", (deep,))?;
+        }
+        Ok(copy)
     }
 
     /// Return what pickle calls, and its arguments. A shared filter is pickled as its path, another as its bytes; from

@@ -92,7 +92,8 @@ class SlicedFilter(DistributedFilter):
     Notes
     -----
     - Verdicts are those of one filter: a vertical filter answers for each key what the whole filter would, a horizontal
-      one what S filters would.
+      one what S filters would. One exception: a vertical filter counts the window of a late key from its own time, the
+      whole filter from the latest time. Within the slack they may therefore answer differently.
     - *A batch sent twice* with the same `number` is written once and gets the first answers again, whichever sites had
       it. It must have the same keys, and may have more after them; other keys are rejected. If a call raises an error
       after keys were sent, its notes have the number. Send such a batch again until it is answered: keys of a batch
