@@ -167,16 +167,18 @@ def test_clear_and_a_copy_allow_a_second_warning():
     for other in (f.copy(), copy.deepcopy(f), pickle.loads(pickle.dumps(f)), lately.from_bytes(f.to_bytes())):
         assert len(warned(lambda other=other: other.insert(more, at=at[-1]))[0]) == 1
     f.clear()
-    assert not warned(lambda: f.insert(keys[:5000], at=at[0]))[0]
-    assert len(warned(lambda: f.insert(more, at=at[0]))[0]) == 1
+    evenly = steady(1, 50)[1]
+    assert not warned(lambda: f.insert(keys[:5000], at=evenly))[0]
+    assert len(warned(lambda: f.insert(more, at=evenly[-1]))[0]) == 1
 
 
 def test_merged_filters_count_from_the_merge():
     a, b = timed(), timed()
-    a.insert(np.arange(9000), at=START)
-    b.insert(np.arange(9000, 18_000), at=START)
+    evenly = steady(1, 90)[1]
+    a.insert(np.arange(9000), at=evenly)
+    b.insert(np.arange(9000, 18_000), at=evenly)
     a |= b
-    (message,), _ = warned(lambda: a.insert(np.arange(20_000, 35_000), at=START))
+    (message,), _ = warned(lambda: a.insert(np.arange(20_000, 35_000), at=evenly[-1]))
     assert "has at least 15000," in message
 
 

@@ -93,6 +93,8 @@ impl LoadMonitor {
     pub fn restart(&self, clock: &Clock) {
         self.next.store(self.planned.map_or(NEVER, |_| clock.inserted().saturating_add(self.step())), Relaxed);
         self.start_period(clock.latest().map_or(NONE, |_| clock.generation()), clock.inserted());
+        self.latest.store(NONE, Relaxed);
+        self.next_burst.store(0, Relaxed);
     }
 
     /// Counts from the first moment of a batch on, if the period is longer than a window.
