@@ -161,6 +161,8 @@ impl ConcurrentFilter {
 
     /// Returns for each key in order whether it was inserted within the window, and inserts it if not.
     ///
+    /// A window of time reads the clock once for 4,096 keys, after the last of them.
+    ///
     /// ```
     /// # use lately::{ConcurrentFilter, Window};
     /// # let filter = ConcurrentFilter::builder(Window::last(1000)).fpr(0.01).build()?;

@@ -330,6 +330,47 @@ fn no_exact_window_panics() {
     }
 }
 
+/// A key of an iterator that waits is inserted when it has come, not when the call began.
+#[test]
+fn the_window_of_a_key_from_a_slow_iterator_begins_with_that_key() {
+    let second = Duration::from_secs(1);
+    let at_last = std::cell::Cell::new(UNIX_EPOCH);
+    let slow = || {
+        (0..2).inspect(|_| {
+            std::thread::sleep(second / 4);
+            at_last.set(SystemTime::now());
+        })
+    };
+    let mut filter = Filter::builder(Window::time(second)).fpr(1e-6).capacity(1000).build().unwrap();
+    assert!(filter.slack().span() < Some(second / 4));
+    filter.extend(slow());
+    assert!(filter.contains_at(1, at_last.get() + second).unwrap());
+    filter.clear();
+    filter.duplicated(slow());
+    assert!(filter.contains_at(1, at_last.get() + second).unwrap());
+    let mut exact = ExactWindow::new(Window::time(second)).unwrap();
+    exact.extend(slow());
+    assert!(exact.contains_at(1, at_last.get() + second).unwrap());
+    exact.clear();
+    exact.duplicated(slow());
+    assert!(exact.contains_at(1, at_last.get() + second).unwrap());
+}
+
+#[test]
+fn an_iterator_is_not_called_after_its_end() {
+    for len in [0, 1, 4095, 4096, 4097] {
+        let keys = || (0..len).map(Some).chain([None, Some(len)]).map_while(|key| key);
+        let mut twice = keys();
+        let mut filter = Filter::builder(Window::last(10_000)).fpr(0.01).build().unwrap();
+        assert_eq!(filter.duplicated(&mut twice).len(), len);
+        assert_eq!(twice.next(), Some(len));
+        let mut exact = ExactWindow::new(Window::last(10_000)).unwrap();
+        let mut twice = keys();
+        exact.extend(&mut twice);
+        assert_eq!((exact.len(), twice.next()), (len, Some(len)));
+    }
+}
+
 #[test]
 fn errors_name_the_argument() {
     let hour = Duration::from_secs(3600);
