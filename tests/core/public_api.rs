@@ -330,6 +330,20 @@ fn no_exact_window_panics() {
     }
 }
 
+/// A file stores the bound plus 1 nanosecond, and the greatest word for no bound.
+#[test]
+fn the_greatest_bounds_on_times_ahead_are_saved() {
+    let minute = Window::time(Duration::from_secs(60));
+    for below in 0..3 {
+        let ahead = Duration::from_nanos(u64::MAX - below);
+        let filter = Filter::builder(minute).fpr(0.01).max_ahead(ahead).build().unwrap();
+        assert!(Filter::from_bytes(&filter.to_bytes()).unwrap() == filter, "{ahead:?}");
+        let mut exact = ExactWindow::builder(minute).max_ahead(ahead).build().unwrap();
+        exact = ExactWindow::from_bytes(&exact.to_bytes()).unwrap();
+        assert!(exact.seen_at(1, SystemTime::now() + Duration::from_secs(1 << 20)).is_ok(), "{ahead:?}");
+    }
+}
+
 /// A key of an iterator that waits is inserted when it has come, not when the call began.
 #[test]
 fn the_window_of_a_key_from_a_slow_iterator_begins_with_that_key() {
