@@ -1,6 +1,7 @@
 //! The filter of many threads.
 
 use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::SystemTime;
 
 use super::window::moment;
@@ -326,6 +327,10 @@ impl TryFrom<Filter> for ConcurrentFilter {
         Ok(Self::of(SharedFilter::from_filter(filter.core())?))
     }
 }
+
+// A key or an iterator of a caller can panic, but only before a call changes the cells.
+impl UnwindSafe for ConcurrentFilter {}
+impl RefUnwindSafe for ConcurrentFilter {}
 
 impl fmt::Debug for ConcurrentFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,6 +1,7 @@
 //! The exact window.
 
 use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::SystemTime;
 
 use super::window::{check_clock, moment};
@@ -360,6 +361,10 @@ impl ExactWindow {
         clock.resumed(0, self.core.exact.latest())
     }
 }
+
+// A key or an iterator of a caller can panic, but only before a call changes the table.
+impl UnwindSafe for ExactWindow {}
+impl RefUnwindSafe for ExactWindow {}
 
 /// Inserts keys in order.
 ///

@@ -1,6 +1,7 @@
 //! The filter of one thread.
 
 use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::SystemTime;
 
 use super::window::{check_clock, moment};
@@ -396,6 +397,10 @@ impl Filter {
         Ok(seen[0])
     }
 }
+
+// A key or an iterator of a caller can panic, but only before a call changes the cells.
+impl UnwindSafe for Filter {}
+impl RefUnwindSafe for Filter {}
 
 /// Inserts keys in order.
 ///

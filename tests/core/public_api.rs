@@ -385,6 +385,22 @@ fn an_iterator_is_not_called_after_its_end() {
     }
 }
 
+/// A service may catch the panic of a request, and go on with its filters.
+#[test]
+fn filters_are_safe_to_use_after_a_panic_of_a_caller() {
+    use std::panic::{RefUnwindSafe, UnwindSafe};
+
+    fn safe<T: Send + Sync + Unpin + UnwindSafe + RefUnwindSafe>() {}
+    safe::<Filter>();
+    safe::<ConcurrentFilter>();
+    safe::<ExactWindow>();
+    let filter = ConcurrentFilter::builder(Window::last(10_000)).fpr(1e-6).build().unwrap();
+    let keys = (0..5000).inspect(|&key| assert!(key < 4500, "a panic of the caller's"));
+    assert!(std::panic::catch_unwind(|| filter.duplicated(keys)).is_err());
+    assert_eq!(filter.inserted(), 4096);
+    assert!(!filter.seen("a") && filter.seen("a"));
+}
+
 #[test]
 fn errors_name_the_argument() {
     let hour = Duration::from_secs(3600);
