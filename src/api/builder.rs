@@ -131,7 +131,8 @@ impl<F> Builder<F> {
     }
 
     fn max_ahead_in_core(&self) -> Option<u64> {
-        self.max_ahead.map(|ahead| u64::try_from(ahead.as_nanos()).unwrap_or(u64::MAX - 2))
+        // A file stores the nanoseconds plus 1, where the greatest word stands for no bound.
+        self.max_ahead.map(|ahead| u64::try_from(ahead.as_nanos()).unwrap_or(u64::MAX).min(u64::MAX - 2))
     }
 }
 

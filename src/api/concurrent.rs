@@ -1,6 +1,7 @@
 //! The filter of many threads.
 
 use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::SystemTime;
 
 use super::window::moment;
@@ -160,6 +161,8 @@ impl ConcurrentFilter {
     }
 
     /// Returns for each key in order whether it was inserted within the window, and inserts it if not.
+    ///
+    /// A window of time reads the clock once for 4,096 keys, after the last of them.
     ///
     /// ```
     /// # use lately::{ConcurrentFilter, Window};
@@ -324,6 +327,10 @@ impl TryFrom<Filter> for ConcurrentFilter {
         Ok(Self::of(SharedFilter::from_filter(filter.core())?))
     }
 }
+
+// A key or an iterator of a caller can panic, but only before a call changes the cells.
+impl UnwindSafe for ConcurrentFilter {}
+impl RefUnwindSafe for ConcurrentFilter {}
 
 impl fmt::Debug for ConcurrentFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

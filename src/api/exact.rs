@@ -1,10 +1,11 @@
 //! The exact window.
 
 use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::SystemTime;
 
 use super::window::{check_clock, moment};
-use super::{Builder, Window, at_end, events, in_chunks, infallible};
+use super::{Builder, CHUNK, Window, at_end, each_chunk, events, in_chunks, infallible};
 use crate::Error;
 use crate::clock::{Clock, Moments, Window as CoreWindow};
 use crate::concurrent::system_now;
@@ -169,6 +170,8 @@ impl ExactWindow {
 
     /// Returns for each key in order whether it was seen within the window, and inserts it.
     ///
+    /// A window of time reads the clock once for 4,096 keys, after the last of them.
+    ///
     /// ```
     /// # use lately::{ExactWindow, Window};
     /// let mut exact = ExactWindow::new(Window::last(1000))?;
@@ -176,8 +179,8 @@ impl ExactWindow {
     /// # Ok::<(), lately::Error>(())
     /// ```
     pub fn duplicated<K: Key>(&mut self, keys: impl IntoIterator<Item = K>) -> Vec<bool> {
-        let (hasher, at) = (self.hasher, self.now());
-        infallible(in_chunks(keys, &hasher, |hashes, seen| self.duplicated_in_core(hashes, at, seen)))
+        let hasher = self.hasher;
+        infallible(in_chunks(keys, &hasher, |hashes, seen| self.duplicated_in_core(hashes, self.now(), seen)))
     }
 
     /// Returns for each event in order whether its key was seen within the window before it, and inserts the key.
@@ -359,6 +362,10 @@ impl ExactWindow {
     }
 }
 
+// A key or an iterator of a caller can panic, but only before a call changes the table.
+impl UnwindSafe for ExactWindow {}
+impl RefUnwindSafe for ExactWindow {}
+
 /// Inserts keys in order.
 ///
 /// ```
@@ -370,7 +377,10 @@ impl ExactWindow {
 /// ```
 impl<K: Key> Extend<K> for ExactWindow {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
-        self.duplicated(keys);
+        let (hasher, mut seen) = (self.hasher, [false; CHUNK]);
+        infallible(each_chunk(keys, &hasher, |hashes| {
+            self.duplicated_in_core(hashes, self.now(), &mut seen[..hashes.len()])
+        }));
     }
 }
 

@@ -1,10 +1,11 @@
 //! The filter of one thread.
 
 use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::SystemTime;
 
 use super::window::{check_clock, moment};
-use super::{Builder, Window, at_end, events, in_chunks, infallible, not_exact};
+use super::{Builder, Window, at_end, each_chunk, events, in_chunks, infallible, not_exact};
 use crate::clock::{Moments, Window as CoreWindow};
 use crate::engine::Refresh;
 use crate::key::{Key, KeyHasher};
@@ -160,7 +161,8 @@ impl Filter {
     /// Returns for each key in order whether it was inserted within the window, and inserts it.
     ///
     /// The answers are those of [`seen`](Self::seen) for one key after the other. A batch is faster, because the cache
-    /// lines of later keys are fetched in advance.
+    /// lines of later keys are fetched in advance. A window of time reads the clock once for 4,096 keys, after the last
+    /// of them.
     ///
     /// ```
     /// # use lately::{Filter, Window};
@@ -170,9 +172,11 @@ impl Filter {
     /// # Ok::<(), lately::Error>(())
     /// ```
     pub fn duplicated<K: Key>(&mut self, keys: impl IntoIterator<Item = K>) -> Vec<bool> {
-        let (hasher, at) = (self.hasher, self.now());
-        let engine = self.core.engine_mut();
-        infallible(in_chunks(keys, &hasher, |hashes, seen| engine.duplicated(hashes, at, Refresh::Always, seen)))
+        let hasher = self.hasher;
+        infallible(in_chunks(keys, &hasher, |hashes, seen| {
+            let at = self.now();
+            self.core.engine_mut().duplicated(hashes, at, Refresh::Always, seen)
+        }))
     }
 
     /// Returns for each event in order whether its key was inserted within the window before it, and inserts the key.
@@ -394,6 +398,10 @@ impl Filter {
     }
 }
 
+// A key or an iterator of a caller can panic, but only before a call changes the cells.
+impl UnwindSafe for Filter {}
+impl RefUnwindSafe for Filter {}
+
 /// Inserts keys in order.
 ///
 /// ```
@@ -405,9 +413,11 @@ impl Filter {
 /// ```
 impl<K: Key> Extend<K> for Filter {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
-        let (hasher, at) = (self.hasher, self.now());
-        let engine = self.core.engine_mut();
-        infallible(in_chunks(keys, &hasher, |hashes, _| engine.insert(hashes, at)));
+        let hasher = self.hasher;
+        infallible(each_chunk(keys, &hasher, |hashes| {
+            let at = self.now();
+            self.core.engine_mut().insert(hashes, at)
+        }));
     }
 }
 

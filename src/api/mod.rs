@@ -50,18 +50,34 @@ fn in_chunks<K: Key>(
     hasher: &KeyHasher,
     mut act: impl FnMut(&[u64], &mut [bool]) -> Result<(), Error>,
 ) -> Result<Vec<bool>, Error> {
-    let mut keys = keys.into_iter();
+    let keys = keys.into_iter();
     let mut answers = Vec::with_capacity(keys.size_hint().0.min(1 << 20));
+    each_chunk(keys, hasher, |hashes| {
+        let done = answers.len();
+        answers.resize(done + hashes.len(), false);
+        act(hashes, &mut answers[done..])
+    })?;
+    Ok(answers)
+}
+
+/// Calls `act` on the hashes of keys, chunk by chunk, in memory for one chunk.
+fn each_chunk<K: Key>(
+    keys: impl IntoIterator<Item = K>,
+    hasher: &KeyHasher,
+    mut act: impl FnMut(&[u64]) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut keys = keys.into_iter();
     let mut hashes = Vec::with_capacity(keys.size_hint().0.min(CHUNK));
     loop {
         hashes.clear();
         hashes.extend(keys.by_ref().take(CHUNK).map(|key| key.to_hash(hasher)));
-        if hashes.is_empty() {
-            return Ok(answers);
+        if !hashes.is_empty() {
+            act(&hashes)?;
         }
-        let done = answers.len();
-        answers.resize(done + hashes.len(), false);
-        act(&hashes, &mut answers[done..])?;
+        // An iterator that has ended may begin again, so `next` is not called after its end.
+        if hashes.len() < CHUNK {
+            return Ok(());
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Probabilities, and decisions from them.
 
-use super::{Filter, in_chunks};
+use super::{Filter, each_chunk};
 use crate::Error;
 use crate::clock::Window as CoreWindow;
 use crate::inference::{Inference, PerKey, PosteriorCache, decide};
@@ -28,7 +28,7 @@ impl Filter {
             CoreWindow::Time { span, .. } => span as f64 / 1e9,
         };
         let mut hashes = Vec::new();
-        in_chunks(keys, self.hasher(), |some, _| {
+        each_chunk(keys, self.hasher(), |some| {
             hashes.extend_from_slice(some);
             Ok(())
         })?;

@@ -8,7 +8,14 @@ use super::huge;
 use crate::Error;
 
 /// Returns `len` zeros. They come zeroed from the allocator, so a page is first touched when it is written to.
+///
+/// Items of a larger alignment than words are written here. The allocator would write them too, but before the advice.
 pub fn zeroed<T: Zeroable>(len: usize) -> Result<Vec<T>, Error> {
+    if align_of::<T>() > align_of::<u64>() {
+        let mut zeros = with_room(len)?;
+        zeros.resize_with(len, T::zeroed);
+        return Ok(zeros);
+    }
     let zeros = try_zeroed_slice_box(len).map(Vec::from).map_err(|()| not_enough::<T>(len))?;
     huge::advise(&zeros);
     Ok(zeros)

@@ -330,6 +330,77 @@ fn no_exact_window_panics() {
     }
 }
 
+/// A file stores the bound plus 1 nanosecond, and the greatest word for no bound.
+#[test]
+fn the_greatest_bounds_on_times_ahead_are_saved() {
+    let minute = Window::time(Duration::from_secs(60));
+    for below in 0..3 {
+        let ahead = Duration::from_nanos(u64::MAX - below);
+        let filter = Filter::builder(minute).fpr(0.01).max_ahead(ahead).build().unwrap();
+        assert!(Filter::from_bytes(&filter.to_bytes()).unwrap() == filter, "{ahead:?}");
+        let mut exact = ExactWindow::builder(minute).max_ahead(ahead).build().unwrap();
+        exact = ExactWindow::from_bytes(&exact.to_bytes()).unwrap();
+        assert!(exact.seen_at(1, SystemTime::now() + Duration::from_secs(1 << 20)).is_ok(), "{ahead:?}");
+    }
+}
+
+/// A key of an iterator that waits is inserted when it has come, not when the call began.
+#[test]
+fn the_window_of_a_key_from_a_slow_iterator_begins_with_that_key() {
+    let second = Duration::from_secs(1);
+    let at_last = std::cell::Cell::new(UNIX_EPOCH);
+    let slow = || {
+        (0..2).inspect(|_| {
+            std::thread::sleep(second / 4);
+            at_last.set(SystemTime::now());
+        })
+    };
+    let mut filter = Filter::builder(Window::time(second)).fpr(1e-6).capacity(1000).build().unwrap();
+    assert!(filter.slack().span() < Some(second / 4));
+    filter.extend(slow());
+    assert!(filter.contains_at(1, at_last.get() + second).unwrap());
+    filter.clear();
+    filter.duplicated(slow());
+    assert!(filter.contains_at(1, at_last.get() + second).unwrap());
+    let mut exact = ExactWindow::new(Window::time(second)).unwrap();
+    exact.extend(slow());
+    assert!(exact.contains_at(1, at_last.get() + second).unwrap());
+    exact.clear();
+    exact.duplicated(slow());
+    assert!(exact.contains_at(1, at_last.get() + second).unwrap());
+}
+
+#[test]
+fn an_iterator_is_not_called_after_its_end() {
+    for len in [0, 1, 4095, 4096, 4097] {
+        let keys = || (0..len).map(Some).chain([None, Some(len)]).map_while(|key| key);
+        let mut twice = keys();
+        let mut filter = Filter::builder(Window::last(10_000)).fpr(0.01).build().unwrap();
+        assert_eq!(filter.duplicated(&mut twice).len(), len);
+        assert_eq!(twice.next(), Some(len));
+        let mut exact = ExactWindow::new(Window::last(10_000)).unwrap();
+        let mut twice = keys();
+        exact.extend(&mut twice);
+        assert_eq!((exact.len(), twice.next()), (len, Some(len)));
+    }
+}
+
+/// A service may catch the panic of a request, and go on with its filters.
+#[test]
+fn filters_are_safe_to_use_after_a_panic_of_a_caller() {
+    use std::panic::{RefUnwindSafe, UnwindSafe};
+
+    fn safe<T: Send + Sync + Unpin + UnwindSafe + RefUnwindSafe>() {}
+    safe::<Filter>();
+    safe::<ConcurrentFilter>();
+    safe::<ExactWindow>();
+    let filter = ConcurrentFilter::builder(Window::last(10_000)).fpr(1e-6).build().unwrap();
+    let keys = (0..5000).inspect(|&key| assert!(key < 4500, "a panic of the caller's"));
+    assert!(std::panic::catch_unwind(|| filter.duplicated(keys)).is_err());
+    assert_eq!(filter.inserted(), 4096);
+    assert!(!filter.seen("a") && filter.seen("a"));
+}
+
 #[test]
 fn errors_name_the_argument() {
     let hour = Duration::from_secs(3600);
