@@ -44,8 +44,8 @@ class AgePartitionedBloomFilter(Filter):
     capacity : int, optional
         Needed for a window of time: the keys expected within it at the highest rate, which counts over one generation:
         a part 1 / `l` of the window, or 1 / `r` for guarded epochs. More keys raise the rate of false positives, and
-        the window stays whole. An `OverfullWarning` is issued then, also for a burst within `capacity`: a tenth of it at
-        once can make most new keys false positives.
+        the window stays whole. An `OverfullWarning` is issued then, also for a burst within `capacity`: a tenth of it
+        at once can make most new keys false positives.
     lateness, max_ahead, seed
         As in `Filter`.
 
