@@ -1,9 +1,10 @@
 """The classes of filters: their constructors, and the methods that only one class has. `_core.Filter` has the rest."""
 
-from lately.filters.aging import AgePartitionedBloomFilter, GuardedEpochBloomFilter
+from lately.filters.age_partitioned import AgePartitionedBloomFilter
 from lately.filters.base import Filter
 from lately.filters.bloom import BloomFilter
 from lately.filters.exact import ExactFilter
+from lately.filters.guarded_epoch import GuardedEpochBloomFilter
 from lately.filters.quotient import AgedQuotientFilter
 from lately.filters.swamp import Swamp
 from lately.filters.time_limited import TimeLimitedBloomFilter

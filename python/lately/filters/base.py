@@ -9,8 +9,8 @@ from lately._docstrings import complete
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any, Literal, Self
+    from collections.abc import Callable, Sequence
+    from typing import Any, ClassVar, Literal, Self
 
     from lately._core import _Moments, _Seed, _Span
     from lately._once import Claim
@@ -119,6 +119,10 @@ class Filter(_core.Filter):
     __module__ = "lately"
     __slots__ = ("__weakref__",)
 
+    # `lately` sets these two. The modules they come from import all families, so this one cannot import them.
+    _chosen: ClassVar[Callable[..., tuple[Any, dict[str, Any]]]]
+    _explained: ClassVar[Callable[..., str]]
+
     def __new__(
         cls,
         window: int | _Span,
@@ -137,11 +141,9 @@ class Filter(_core.Filter):
             refused = {"fpr": fpr, "nbytes": nbytes, "slack": slack, "capacity": capacity, "distinct": distinct}
             given = {"lateness": lateness, "max_ahead": max_ahead, "seed": seed}
             return Filter._exact(cls, refused, window, **given)  # type: ignore[return-value]
-        from lately._families import choose  # imports all families, which takes as long as the rest of the package
-
         limits: dict[str, Any] = {"capacity": capacity, "lateness": lateness, "distinct": distinct}
         limits |= {"slack": slack, "max_ahead": max_ahead, "seed": seed}
-        family, given = choose(window, prefer, fpr=fpr, nbytes=nbytes, **limits)
+        family, given = Filter._chosen(window, prefer, fpr=fpr, nbytes=nbytes, **limits)
         kind: Any = family.kind if cls is Filter else cls
         made: Self = kind._of(family.family, **given)
         return made
@@ -283,11 +285,7 @@ class Filter(_core.Filter):
           seed             0, which is no secret: where keys come from outside, take seed="random"
           sample           of 3 records with a new or older key the slack may drop 0 (0.00%)
         """
-        from lately._explain import explained
-
-        return explained(self, "text", sample, at)
+        return Filter._explained(self, "text", sample, at)
 
     def _repr_html_(self) -> str:
-        from lately._explain import explained
-
-        return explained(self, "html")
+        return Filter._explained(self, "html")
