@@ -44,24 +44,46 @@ const NEVER: u64 = u64::MAX;
 /// The generation of a period that has not started.
 const NONE: i64 = i64::MIN;
 
+/// Counts the keys since a generation began, or since it was first seen.
+struct KeysSince {
+    generation: AtomicI64,
+    /// Keys inserted before.
+    before: AtomicU64,
+}
+
+impl KeysSince {
+    fn new() -> Self {
+        Self { generation: AtomicI64::new(NONE), before: AtomicU64::new(0) }
+    }
+
+    fn start(&self, generation: i64, inserted: u64) {
+        self.generation.store(generation, Relaxed);
+        self.before.store(inserted, Relaxed);
+    }
+
+    fn generation(&self) -> i64 {
+        self.generation.load(Relaxed)
+    }
+
+    fn count(&self, inserted: u64) -> u64 {
+        inserted.saturating_sub(self.before.load(Relaxed))
+    }
+}
+
 /// Compares the keys of a filter with the number planned. It belongs to the Python object and is not saved.
-///
-/// Keys are counted over a period of about a window, from the generation `generation` on.
 pub struct LoadMonitor {
     /// The number of inserted keys at which the next check is due.
     next: AtomicU64,
-    generation: AtomicI64,
-    /// Keys inserted before the period.
-    before: AtomicU64,
+    /// The keys of a period of about a window.
+    period: KeysSince,
+    /// The keys of the newest generation.
+    newest: KeysSince,
     /// Keys that the filter is planned for; `None` if it cannot be overfull.
     planned: Option<u64>,
     /// Full generations of a window.
     retained: u32,
     /// Keys of a generation if they come evenly, for a window of time whose generations differ in their cells.
     evenly: Option<u64>,
-    /// The latest generation, and the keys inserted before it.
-    latest: AtomicI64,
-    before_latest: AtomicU64,
     /// The number of inserted keys from which on a burst may have the cells read again.
     next_burst: AtomicU64,
     /// Whether the message is stored instead of raised as a warning.
@@ -74,13 +96,11 @@ impl LoadMonitor {
     pub fn new(filter: &AnyFilter) -> Self {
         let monitor = Self {
             next: AtomicU64::new(NEVER),
-            generation: AtomicI64::new(NONE),
-            before: AtomicU64::new(0),
+            period: KeysSince::new(),
+            newest: KeysSince::new(),
             planned: planned(filter),
             retained: filter.shape().retained(),
             evenly: evenly(filter),
-            latest: AtomicI64::new(NONE),
-            before_latest: AtomicU64::new(0),
             next_burst: AtomicU64::new(0),
             deferred: AtomicBool::new(false),
             message: OnceLock::new(),
@@ -92,18 +112,18 @@ impl LoadMonitor {
     /// Counts from the clock's present on.
     pub fn restart(&self, clock: &Clock) {
         self.next.store(self.planned.map_or(NEVER, |_| clock.inserted().saturating_add(self.step())), Relaxed);
-        self.start_period(clock.latest().map_or(NONE, |_| clock.generation()), clock.inserted());
-        self.latest.store(NONE, Relaxed);
+        self.period.start(clock.latest().map_or(NONE, |_| clock.generation()), clock.inserted());
+        self.newest.start(NONE, clock.inserted());
         self.next_burst.store(0, Relaxed);
     }
 
     /// Counts from the first moment of a batch on, if the period is longer than a window.
     pub fn restart_if_expired(&self, clock: &Clock, first: Option<i64>) {
         let (Some(first), Some(_)) = (first, self.planned) else { return };
-        let (start, next) = (self.generation.load(Relaxed), clock.at(first).generation());
+        let (start, next) = (self.period.generation(), clock.at(first).generation());
         self.keys_of_generation(next, clock.inserted());
         if start == NONE || next.saturating_sub(start) >= self.retained.into() {
-            self.start_period(next, clock.inserted());
+            self.period.start(next, clock.inserted());
         }
     }
 
@@ -152,8 +172,9 @@ impl LoadMonitor {
             window @ Window::Time { .. } => window.keys_in(self.retained, self.retained),
             Window::Count { .. } => planned,
         };
-        let (burst, evenly) = (self.keys_of_generation(clock.generation(), clock.inserted()), self.evenly.unwrap_or(0));
-        let is_burst = evenly > 0 && burst > evenly + evenly / 2 + MIN_KEYS_BETWEEN_CHECKS;
+        let burst = self.keys_of_generation(clock.generation(), clock.inserted());
+        let exceeds = |evenly: u64| burst > evenly + evenly / 2 + MIN_KEYS_BETWEEN_CHECKS;
+        let is_burst = self.evenly.is_some_and(exceeds);
         if keys <= expected && !(is_burst && clock.inserted() >= self.next_burst.load(Relaxed)) {
             return None;
         }
@@ -165,34 +186,32 @@ impl LoadMonitor {
             return None;
         }
         self.next.store(NEVER, Relaxed);
-        let (rate, fpr) = (text(rate), text(fpr));
-        if keys <= expected {
-            return Some(format!(
-                "this filter is overfull: it was planned for {evenly} keys in 1/{} of its window, where at least \
-                 {burst} came, so its rate of false positives is {rate}, not {fpr}; no key is missed. Choose a larger \
-                 capacity, or lately.TimeLimitedBloomFilter, whose memory grows with the keys",
-                self.retained
-            ));
-        }
-        let (of, remedy) = match clock.window() {
-            _ if clock.endless() => ("keys", "capacity, or a filter with a window"),
-            Window::Count { .. } => ("different keys within its window", "number of distinct keys"),
-            Window::Time { .. } => (
-                "keys within its window",
-                "capacity, or lately.TimeLimitedBloomFilter, whose memory grows with the keys",
+        let timed = "capacity, or lately.TimeLimitedBloomFilter, whose memory grows with the keys";
+        let (load, remedy) = match (clock.window(), self.evenly) {
+            (_, Some(evenly)) if keys <= expected => {
+                (format!("{evenly} keys in 1/{} of its window, where at least {burst} came", self.retained), timed)
+            }
+            _ if clock.endless() => {
+                (format!("{planned} keys and has at least {keys}"), "capacity, or a filter with a window")
+            }
+            (Window::Count { .. }, _) => (
+                format!("{planned} different keys within its window and has at least {keys}"),
+                "number of distinct keys",
             ),
+            (Window::Time { .. }, _) => (format!("{planned} keys within its window and has at least {keys}"), timed),
         };
         Some(format!(
-            "this filter is overfull: it was planned for {planned} {of} and has at least {keys}, so its rate of false \
-             positives is {rate}, not {fpr}; no key is missed. Choose a larger {remedy}"
+            "this filter is overfull: it was planned for {load}, so its rate of false positives is {}, not {}; no key \
+             is missed. Choose a larger {remedy}",
+            text(rate),
+            text(fpr)
         ))
     }
 
     /// Returns at least how many keys a window has at the pace of the period. Starts the next period if this one is
     /// as long as a window.
     fn keys_per_window(&self, clock: &Clock) -> u64 {
-        let keys = clock.inserted().saturating_sub(self.before.load(Relaxed));
-        let start = self.generation.load(Relaxed);
+        let (keys, start) = (self.period.count(clock.inserted()), self.period.generation());
         if clock.endless() {
             return clock.inserted();
         }
@@ -200,21 +219,16 @@ impl LoadMonitor {
         if start != NONE && passed < self.retained.into() {
             return keys;
         }
-        self.start_period(clock.generation(), clock.inserted());
+        self.period.start(clock.generation(), clock.inserted());
         if start == NONE { 0 } else { (u128::from(keys) * u128::from(self.retained) / u128::from(passed)) as u64 }
-    }
-
-    fn start_period(&self, generation: i64, before: u64) {
-        self.generation.store(generation, Relaxed);
-        self.before.store(before, Relaxed);
     }
 
     /// Returns the keys of a generation so far, at least: those since the first call for it.
     fn keys_of_generation(&self, generation: i64, inserted: u64) -> u64 {
-        if self.latest.swap(generation, Relaxed) != generation {
-            self.before_latest.store(inserted, Relaxed);
+        if self.newest.generation() != generation {
+            self.newest.start(generation, inserted);
         }
-        inserted.saturating_sub(self.before_latest.load(Relaxed))
+        self.newest.count(inserted)
     }
 
     /// Returns the keys between two checks: a quarter of those planned, and at most half a generation.
