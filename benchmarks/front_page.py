@@ -1,4 +1,4 @@
-"""Draw the pictures of speed, and put its table into the README, from what `how_fast.py` has measured.
+"""Draw the picture of speed, and put its table into the README, from what `how_fast.py` has measured.
 
 uv run benchmarks/front_page.py
 """
@@ -14,9 +14,8 @@ TABLE = re.compile(r"(?<=<!-- benchmarks/front_page\.py writes this -->\n).*?(?=
 
 
 def main() -> None:
-    """Write pictures and table."""
+    """Write picture and table."""
     report = (RESULTS / "speed.md").read_text(encoding="utf-8")
-    plot.draw(report, RESULTS / "speed.svg")
     plot.bars(report, ROOT / "docs" / "speed.svg")
     page = ROOT / "README.md"
     page.write_text(TABLE.sub(plot.front(report), page.read_text(encoding="utf-8")), encoding="utf-8")

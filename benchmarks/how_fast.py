@@ -2,7 +2,7 @@
 
     uv run --group bench benchmarks/how_fast.py [--quick] [--only core small]
 
-writes `results/speed.md` and `results/speed.svg`, of which `front_page.py` puts a part into the README. It needs Rust,
+writes `results/speed.md`, of which `front_page.py` puts a part into the README. It needs Rust,
 for the roofline; Redis takes part where a `redis-server` is installed. All structures are timed in turn within each
 round, and ratios are taken within a round.
 """
@@ -150,7 +150,7 @@ A window of {options.paper_window:,} keys, half of the queries live; bits are pe
 
 
 def main() -> None:
-    """Measure, and write table and picture."""
+    """Measure, and write the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--window", type=int, default=1_000_000, metavar="W", help="keys of the window of the tables")
     parser.add_argument(
@@ -165,7 +165,7 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=1_000_000, help="keys per timing")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="small windows, two rounds: to see it run")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for table and picture")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the tables")
     parser.add_argument("--only", nargs="+", choices=PARTS, help="print these parts, and write nothing")
     options = parser.parse_args()
     # The largest window of the core is far beyond the caches; paper 2 has a window of its own.
@@ -179,7 +179,6 @@ def main() -> None:
     options.out.mkdir(exist_ok=True)
     report = measure(options)
     (options.out / "speed.md").write_text(report, encoding="utf-8")
-    plot.draw(report, options.out / "speed.svg")
     print(report)
 
 

@@ -1,6 +1,7 @@
 """MkDocs hooks: pages from outside `docs/`, links and inserted texts.
 
 - Pages that lie outside `docs/` are part of the site, and notebooks as they are stored.
+- The pictures of pages are drawn.
 - Links that hold in the repository hold in the site.
 - ``{{ text of FILE }}`` stands for the documentation of a Rust module, ``{{ help of COMMAND }}`` for a help text: each
   has one source.
@@ -11,6 +12,7 @@ import posixpath
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +23,13 @@ from mkdocs.structure.files import File, Files
 from nbconvert import MarkdownExporter
 
 ROOT = Path(__file__).parents[1]
-# Pages and pictures of the repository that are part of the site, at the same paths.
+# Pages of the repository that are part of the site, at the same paths.
 OUTSIDE = [
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "RELEASING.md",
     "SECURITY.md",
     "benchmarks/**/*.md",
-    "benchmarks/**/*.svg",
     "examples/README.md",
 ]
 # How pandas begins a table; the theme gives its looks to those without a class.
@@ -47,7 +48,27 @@ def on_files(files: Files, *, config: Any) -> Files:
         files.append(File.generated(config, f"notebooks/{path.stem}.md", content=FRAME.sub("<table>", page)))
         for name, content in pictures["outputs"].items():
             files.append(File.generated(config, f"notebooks/{Path(name).as_posix()}", content=content))
+    for page, path in drawn():
+        files.append(File.generated(config, page, abs_src_path=str(path)))
     return files
+
+
+def drawn() -> Iterator[tuple[str, Path]]:
+    """Draw the pictures, and yield where in the site each lies, and its file."""
+    sys.path[:0] = [str(ROOT / "docs"), str(ROOT / "benchmarks")]
+    import how_probable
+    import which_filter
+
+    from speed import plot as speed
+
+    which_filter.FIGURES.mkdir(parents=True, exist_ok=True)
+    which_filter.draw(which_filter.FIGURES)
+    how_probable.draw(which_filter.FIGURES)
+    report = ROOT / "benchmarks" / "results" / "speed.md"
+    speed.draw(report.read_text(encoding="utf-8"), which_filter.FIGURES / "speed.svg")
+    yield "benchmarks/results/speed.svg", which_filter.FIGURES / "speed.svg"
+    for name in ("decay", "by-rate", "by-slack", "how-probable"):
+        yield f"{name}.svg", which_filter.FIGURES / f"{name}.svg"
 
 
 def on_page_markdown(markdown: str, *, page: Any, files: Files, **_: Any) -> str:

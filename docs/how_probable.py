@@ -1,6 +1,6 @@
 """Draw the picture of how-probable.md: one key, one filter, two priors.
 
-    uv run docs/how_probable.py
+A build of the site draws it.
 
 The key is the one of the window that the filter reports and is least sure of.
 """
@@ -26,13 +26,15 @@ def undecided(f: lately.Filter, keys: np.ndarray) -> int:
     return int(keys[np.argmin(np.where(f.query(keys), posteriors, 1))])
 
 
-if __name__ == "__main__":
-    plt.rcParams |= transparent()
+def draw(folder: Path) -> None:
+    """Draw it into a folder."""
     f = lately.GuardedEpochBloomFilter.from_parameters(WINDOW, **PAPER)
     f.insert(range(5 * WINDOW))
     key = undecided(f, np.arange(4 * WINDOW, 5 * WINDOW))
-    figure, both = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
-    for axes, (name, p) in zip(both, PRIORS.items(), strict=True):
-        lately.plot.posterior(f, key, p, axes=axes)
-        axes.set_title(f"{name} (p = {p:g})\n{axes.get_title()}", fontsize="medium")
-    figure.savefig(Path(__file__).with_name("how-probable.svg"), metadata={"Date": None})
+    with plt.rc_context(transparent()):
+        figure, both = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+        for axes, (name, p) in zip(both, PRIORS.items(), strict=True):
+            lately.plot.posterior(f, key, p, axes=axes)
+            axes.set_title(f"{name} (p = {p:g})\n{axes.get_title()}", fontsize="medium")
+        figure.savefig(folder / "how-probable.svg", metadata={"Date": None})
+        plt.close(figure)

@@ -2,6 +2,7 @@
 
     uv run docs/which_filter.py [--table]
 
+A build of the site draws them; by itself this writes them into `target/figures/`.
 The curves of memory are what `lately.plan` states, and tests/test_plan.py holds it to; the decay is measured. The table
 alone, with ``--table``, is to be measured on a machine that does nothing else.
 """
@@ -20,7 +21,7 @@ from tqdm import tqdm
 import lately
 from lately._styles import INK, line_style, transparent
 
-HERE = Path(__file__).parent
+FIGURES = Path(__file__).parents[1] / "target" / "figures"
 WINDOW = 10_000
 FPR = 0.01
 # Few enough to distinguish in a picture: those to know, and one of each other kind. The planner's table has them all.
@@ -54,7 +55,7 @@ def decay(figure: Figure) -> None:
     ages = np.linspace(0.9 * WINDOW, 1.8 * WINDOW, 181).astype(int)
     # A key a millisecond, for the filter that keeps windows of time alone.
     plans = {choice.name: choice for window in (f"{WINDOW}ms", WINDOW) for choice in lately.plan(window, FPR).choices}
-    for name in tqdm(SHOWN, desc="decay"):
+    for name in tqdm(SHOWN, desc="decay", disable=None):
         f = plans[name].build()
         timed = isinstance(f.window, float)
         keys = np.arange(10 * WINDOW)
@@ -77,7 +78,7 @@ def memory(figure: Figure, requests: list[tuple[float, dict[str, float]]]) -> Ax
     """Bits per key of each filter, over the requested rate or slack."""
     axes = figure.subplots()
     curves: dict[str, list[tuple[float, float]]] = {}
-    for x, request in tqdm(requests, desc="memory"):
+    for x, request in tqdm(requests, desc="memory", disable=None):
         for choice in lately.plan(WINDOW * 100, **request).choices:
             if choice.name not in SHOWN:
                 continue
@@ -95,14 +96,14 @@ def memory(figure: Figure, requests: list[tuple[float, dict[str, float]]]) -> Ax
 
 def by_rate(figure: Figure) -> None:
     """What a lower rate of false positives costs."""
-    axes = memory(figure, [(fpr, {"fpr": fpr}) for fpr in np.logspace(-6, -1, 26)])
+    axes = memory(figure, [(fpr, {"fpr": fpr}) for fpr in np.logspace(-6, -1, 11)])
     axes.set(xlabel="highest chance of a false positive", title="Memory by rate, at the default slack")
     axes.invert_xaxis()
 
 
 def by_slack(figure: Figure) -> None:
     """What a sharper edge of the window costs."""
-    shares = np.logspace(-2, 0, 41)
+    shares = np.logspace(-2, 0, 17)
     axes = memory(figure, [(share, {"fpr": FPR, "slack": int(share * WINDOW * 100)}) for share in shares])
     axes.set(xlabel="longest slack, in windows", title=f"Memory by slack, at {FPR:.0%}")
 
@@ -141,15 +142,20 @@ def table(keys: int = 1_000_000, rounds: int = 9) -> None:
             print(f"| {name} | {fpr:g} | {row} |")
 
 
+def draw(folder: Path) -> None:
+    """Draw all three into a folder."""
+    with plt.rc_context(transparent()):
+        for plot in (decay, by_rate, by_slack):
+            figure = plt.figure(figsize=(8, 4), layout="constrained")
+            plot(figure)
+            figure.savefig(folder / f"{plot.__name__.replace('_', '-')}.svg", metadata={"Date": None})
+            plt.close(figure)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--table", action="store_true")
     if parser.parse_args().table:
         table()
         raise SystemExit
-    plt.rcParams |= transparent()
-    for draw in (decay, by_rate, by_slack):
-        figure = plt.figure(figsize=(8, 4), layout="constrained")
-        draw(figure)
-        figure.savefig(HERE / f"{draw.__name__.replace('_', '-')}.svg", metadata={"Date": None})
-        plt.close(figure)
+    draw(FIGURES)

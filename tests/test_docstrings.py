@@ -10,7 +10,7 @@ import pytest
 import lately
 from lately import _core
 
-ADAPTERS = ["datasets", "faststream", "logging", "pandas", "polars", "scrapy"]
+ADAPTERS = ["logging", "pandas", "polars", "scrapy"]
 
 
 def documented():

@@ -110,7 +110,7 @@ for call in (lambda: RaySites(2), lambda: deduplicate(None, "ip", 5)):
     assert lines(code) == ["", "False", "", "True", "True", "True"]
 
 
-@pytest.mark.parametrize("library", ["datasets", "faststream", "pandas", "polars", "matplotlib"])
+@pytest.mark.parametrize("library", ["pandas", "polars", "matplotlib"])
 def test_a_call_that_needs_a_missing_library_names_it(library, monkeypatch):
     adapter = f"lately.integrations.{library}"
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot" if library == "matplotlib" else library, None)

@@ -15,7 +15,7 @@ from lately._styles import INK, line_style, transparent
 from penalty import RESULTS
 from support.inference.streams import CONDITIONS
 
-FIGURES = Path(__file__).parent / "figures"
+FIGURES = Path(__file__).parents[2] / "target" / "figures"
 PRINTED, CORRECTED = "BTBF as printed", "BTBF, G corrected"
 # At most this share of the cost of the inferential BTBF as printed, at these bits per key of the first condition.
 WANTED, WANTED_AT = 0.5, [10, 15, 20]
@@ -137,7 +137,7 @@ def main() -> None:
     rows["ratio"] = rows["inferential"] / rows["standard"].clip(lower=1e-12)
     # Equal figures give equal files; text stays text, which takes a third of the size.
     plt.rcParams.update(transparent())
-    FIGURES.mkdir(exist_ok=True)
+    FIGURES.mkdir(parents=True, exist_ok=True)
     figure_8(rows)
     ratios_and_errors(rows, [PRINTED, CORRECTED, "timing"], "figure-9")
     ratios_and_errors(rows, GBF, "figure-10")

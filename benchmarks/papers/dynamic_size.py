@@ -4,7 +4,7 @@
 
 *One is Enough: Distributed Filtering for Duplicate Elimination*, sections 5 and 7: how many filters there are, and how
 many false positives, when events come two or five times as fast in the second third of the stream. Draws the figures
-into `figures/`, and prints a table beside the paper's.
+into `target/figures/`, and prints a table beside the paper's.
 
 The stream is the synthetic one of `timing.py`, one event per slot before and after the burst. Not stated in the paper,
 and taken here: a third lasts eight windows; the first filter is made for the events that are delivered in a window
@@ -85,6 +85,7 @@ def figures_10_and_11(runs: list[Burst]) -> None:
     axes[0, -1].legend(frameon=False, fontsize="small", loc="upper right")
     figure.supxlabel("windows since the first event")
     figure.supylabel("filters")
+    FIGURES.mkdir(parents=True, exist_ok=True)
     figure.savefig(FIGURES / "figure-10.svg", metadata={"Date": None})
     plt.close(figure)
 

@@ -4,8 +4,8 @@
 
 *One is Enough: Distributed Filtering for Duplicate Elimination*, sections 3 and 7. Every point is a run of
 `lately.distributed.SlicedFilter` over sites of this process, some of them killed where the figure needs it; every line
-beside it is a formula of `lately._core`, with the paper's errata corrected. Draws the figures into `figures/`, and
-prints tables. It takes ten minutes or more. Figures 9 to 11 are in `timing.py` and `dynamic_size.py`.
+beside it is a formula of `lately._core`, with the paper's errata corrected. Draws the figures into `target/figures/`,
+and prints tables. It takes ten minutes or more. Figures 9 to 11 are in `timing.py` and `dynamic_size.py`.
 
 The paper's logs are not public. Instead: streams of 100,000 events by Zipf's law with exponent 1, with as many
 distinct events as the web log (some 16,850: the paper states 4,300, which none of its sizes fits) and the flow log
@@ -43,7 +43,7 @@ from slicing_runs import (
 )
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-FIGURES = Path(__file__).parent / "figures"
+FIGURES = Path(__file__).parents[2] / "target" / "figures"
 
 # Figure 7(c).
 DISTINCT, LOOKUPS = (0.8, 0.5, 0.2), 2_000
@@ -51,6 +51,7 @@ DISTINCT, LOOKUPS = (0.8, 0.5, 0.2), 2_000
 
 def save(figure: plt.Figure, number: int) -> None:
     """Write a figure: the same file for the same runs."""
+    FIGURES.mkdir(parents=True, exist_ok=True)
     figure.savefig(FIGURES / f"paper-4-figure-{number}.svg", metadata={"Date": None})
     plt.close(figure)
 

@@ -3,7 +3,7 @@
     uv run benchmarks/papers/timing.py [folder] [--out FILE]
 
 *One is Enough: Distributed Filtering for Duplicate Elimination*, sections 4 and 7: how many of the 8 timers are equal
-if the event is a true duplicate, and what a threshold gains and costs. Draws the figure into `figures/`, and prints a
+if the event is a true duplicate, and what a threshold gains and costs. Draws the figure into `target/figures/`, and prints a
 table beside the paper's. Figures 10 and 11 are in `dynamic_size.py`.
 
 The paper's web log is not public. Instead: its synthetic stream, 100,000 events by Zipf's law with exponent 1, about
@@ -28,7 +28,7 @@ from tqdm import tqdm
 import lately
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-FIGURES = Path(__file__).parent / "figures"
+FIGURES = Path(__file__).parents[2] / "target" / "figures"
 FPR = 0.05
 
 HASHES = 8
@@ -164,6 +164,7 @@ def figure_9(runs: list[EqualTimers]) -> None:
     positive.set(title="false positives (dotted: theory)", xlabel="timers that must be alike")
     negative.set(title="false negatives (dotted: theory)", xlabel="timers that must be alike")
     true.legend(frameon=False, fontsize="small")
+    FIGURES.mkdir(parents=True, exist_ok=True)
     figure.savefig(FIGURES / "figure-9.svg", metadata={"Date": None})
     plt.close(figure)
 

@@ -4,7 +4,7 @@
 
 *One is Enough: Distributed Filtering for Duplicate Elimination*, sections 6 and 7: where in a tree duplicates are
 found, how many keys each level looks up, and what top-down testing does to false positives. Draws the figures into
-`figures/`, and prints tables beside the paper's.
+`target/figures/`, and prints tables beside the paper's.
 
 The paper's web log is not public. Instead: 100,000 events each of its two synthetic streams, by Zipf's law with
 exponent 1 and uniform, about 5,700 of them distinct; and the NASA log in `folder` (by default `examples/`), which has
@@ -33,7 +33,7 @@ import lately
 from lately.distributed import BloomTree
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-FIGURES = Path(__file__).parent / "figures"
+FIGURES = Path(__file__).parents[2] / "target" / "figures"
 
 EVENTS, CLIENTS, LEAVES, HASHES = 100_000, 2_000, 16, 4
 RATES = (0.02, 0.05, 0.08)
@@ -285,6 +285,7 @@ def figure_4_b(streams: list[Stream]) -> None:
         axis.plot(range(1, LEAVES + 1), share, marker=".", label=stream.name)
     axis.set(title="events by leaf, the busiest first", xlabel="leaf", ylabel="share")
     axis.legend(frameon=False, fontsize="small")
+    FIGURES.mkdir(parents=True, exist_ok=True)
     figure.savefig(FIGURES / "figure-4b.svg", metadata={"Date": None})
     plt.close(figure)
 

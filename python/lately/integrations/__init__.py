@@ -8,9 +8,9 @@ from types import ModuleType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from lately.integrations import datasets, faststream, logging, pandas, polars, scrapy
+    from lately.integrations import logging, pandas, polars, scrapy
 
-__all__ = ["datasets", "faststream", "logging", "pandas", "polars", "scrapy"]
+__all__ = ["logging", "pandas", "polars", "scrapy"]
 
 
 def __getattr__(name: str) -> ModuleType:
