@@ -149,7 +149,7 @@ use std::fmt;
 use std::io::{Read, Write};
 
 use crate::Error;
-use crate::filter::AnyFilter;
+use crate::family::AnyFilter;
 use crate::memory::{Lender, Words};
 #[cfg(feature = "file")]
 pub use file::{map, open, open_within, save, save_interruptibly};

@@ -138,10 +138,7 @@ pub mod concurrent;
 #[doc(hidden)]
 pub mod engine;
 #[doc(hidden)]
-pub mod exact;
-#[doc(hidden)]
-#[cfg(not(test))]
-pub mod filter;
+pub mod family;
 #[doc(hidden)]
 #[cfg(not(test))]
 pub mod format;

@@ -7,7 +7,7 @@
 //!
 //! The filter keeps its promise at every instant, so a process may be killed at any time: *no key is missed whose
 //! insertion has returned, and that is among the last W by the clock of the file*. Only layouts with these properties
-//! can be shared ([`SETS_BITS`](crate::layout::Layout::SETS_BITS)): an insertion sets bits, and nothing else; a new
+//! can be shared ([`SETS_BITS`](crate::family::Layout::SETS_BITS)): an insertion sets bits, and nothing else; a new
 //! generation clears bits that no key needs for its promise once that generation is open, and nothing else; every
 //! pattern of bits is legal. A batch is then a row of three kinds of steps, and a kill falls between two of them:
 //!
@@ -57,7 +57,7 @@ use std::sync::{Mutex, MutexGuard, TryLockError as Busy};
 use std::time::Duration;
 
 use crate::Error;
-use crate::filter::AnyFilter;
+use crate::family::AnyFilter;
 use crate::format::{self, SaveError};
 use crate::lock::{Identity, TIMEOUT, lock, timed_out, wait};
 

@@ -11,14 +11,12 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use lately::clock::{Moments, Window};
-use lately::filter::AnyFilter;
+use lately::family::slices::shape::Paper;
+use lately::family::{AnyFilter, Budget, lines, slices};
 use lately::key::KeyHasher;
 use lately::memory::Words;
 use lately::memory::bits::scale;
 use lately::memory::prefetch::Address;
-use lately::shape::Budget;
-use lately::shape::line;
-use lately::shape::ring::{self, Paper};
 
 const NAMES: &str = "window\tbytes\tpaper_bytes\troof\tline\tline_hashing\tpaper\tpaper_hashing";
 /// Keys queried in one timing.
@@ -89,9 +87,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{NAMES}");
     for &insertions in windows {
         let (window, rate, hasher) = (Window::Count { insertions }, Budget::Rate(0.01), KeyHasher::new(0));
-        let shape = line::choose(window, rate, None, Paper::AgePartitioned)?;
+        let shape = lines::shape::choose(window, rate, None, Paper::AgePartitioned)?;
         let mut in_lines = AnyFilter::new(shape, window, 0)?;
-        let mut paper = AnyFilter::new(ring::choose(window, rate, None, None, Paper::AgePartitioned)?, window, 0)?;
+        let mut paper =
+            AnyFilter::new(slices::shape::choose(window, rate, None, None, Paper::AgePartitioned)?, window, 0)?;
         let inserted = 2 * insertions as i64;
         fill(&mut in_lines, hasher, inserted);
         fill(&mut paper, hasher, inserted);

@@ -1,6 +1,6 @@
 """The families of filters by name, for the planner and the command.
 
-The core's table describes them: `src/filter/families.rs`.
+The core's table describes them: `src/family/table.rs`.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def _family(variant: dict[str, Any]) -> Family:
 _VARIANTS = _core.variants()
 
 FAMILIES = {variant["name"]: _family(variant) for variant in _VARIANTS if variant["listed"]}
-"""The families to choose from, by the name in `src/filter/families.rs` followed by the options that are set."""
+"""The families to choose from, by the name in `src/family/table.rs` followed by the options that are set."""
 
 EVERY = FAMILIES | {variant["name"]: _family(variant) for variant in _VARIANTS if not variant["listed"]}
 """All families: also those that are no longer to choose from, but that are still made and opened."""
@@ -119,7 +119,7 @@ EVERY = FAMILIES | {variant["name"]: _family(variant) for variant in _VARIANTS i
 def choose(
     window: Any, prefer: str | None, *, slack: Any, max_ahead: Any, seed: Any, **limits: Any
 ) -> tuple[Family, dict[str, Any]]:
-    """Choose the family for a request to `lately.Filter`, by the rule in `src/filter/choose.rs`.
+    """Choose the family for a request to `lately.Filter`, by the rule in `src/family/rule.rs`.
 
     Return it with the parameters of its constructor. No cells are allocated.
     """

@@ -122,7 +122,7 @@ class Plan(Table):
 
 
 def _reason(best: Choice, choices: list[Choice], request: dict[str, Any]) -> str:
-    """Return why the rule of `src/filter/choose.rs` takes this filter."""
+    """Return why the rule of `src/family/rule.rs` takes this filter."""
     if FAMILIES[best.name].windows == "unknown rate":
         return "its memory follows the unknown rate of keys; it begins with these bytes"
     goal = "the lowest rate of false positives in these bytes" if "nbytes" in request["limits"] else "the fewest bytes"

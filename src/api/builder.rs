@@ -9,11 +9,10 @@ use super::{ConcurrentFilter, ExactWindow, Filter};
 use crate::Error;
 use crate::clock::{self, DAY};
 use crate::concurrent::SharedFilter;
-use crate::exact::Exact;
-use crate::filter::{self, Prefer, Request, choose};
+use crate::family::exact::Exact;
+use crate::family::{self, Budget, Prefer, Request, choose};
 use crate::format::exact::Saved;
 use crate::key::Seed;
-use crate::shape::Budget;
 
 /// The request for a filter, from [`Filter::builder`], [`ConcurrentFilter::builder`] or [`ExactWindow::builder`].
 ///
@@ -251,7 +250,7 @@ impl Builder<Filter> {
         let (window, slack) = self.window()?;
         let unknown_rate = self.window.span().is_some() && self.capacity.is_none();
         let request = Request { slack, unknown_rate, ..Request::from(budget) };
-        let made = filter::AnyFilter::of(choose(window, &request, self.prefer)?.shape, window, self.seed)?;
+        let made = family::AnyFilter::of(choose(window, &request, self.prefer)?.shape, window, self.seed)?;
         Ok(Filter::from_core(made.with_max_ahead(self.max_ahead_in_core())))
     }
 }

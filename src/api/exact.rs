@@ -10,7 +10,7 @@ use crate::Error;
 use crate::clock::{Clock, Moments, Window as CoreWindow};
 use crate::concurrent::system_now;
 use crate::engine::Refresh;
-use crate::exact::Exact;
+use crate::family::exact::Exact;
 use crate::format::exact::{self, Saved};
 use crate::format::in_memory;
 use crate::key::{Key, KeyHasher};

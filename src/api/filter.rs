@@ -7,9 +7,10 @@ use std::time::SystemTime;
 use super::window::{check_clock, moment};
 use super::{Builder, Window, at_end, each_chunk, events, in_chunks, infallible, not_exact};
 use crate::clock::{Moments, Window as CoreWindow};
+use crate::concurrent::system_now;
 use crate::engine::Refresh;
 use crate::key::{Key, KeyHasher};
-use crate::{Error, concurrent::system_now, filter, format};
+use crate::{Error, family, format};
 
 /// A filter over a window for one thread at a time: reports whether a key was inserted within the window.
 ///
@@ -33,7 +34,7 @@ use crate::{Error, concurrent::system_now, filter, format};
 /// ```
 #[derive(Clone)]
 pub struct Filter {
-    core: filter::AnyFilter,
+    core: family::AnyFilter,
     hasher: KeyHasher,
 }
 
@@ -50,7 +51,7 @@ impl Filter {
         Builder::new(window)
     }
 
-    pub(super) fn of(core: filter::AnyFilter) -> Self {
+    pub(super) fn of(core: family::AnyFilter) -> Self {
         let hasher = KeyHasher::new(core.seed());
         Self { core, hasher }
     }
@@ -370,13 +371,13 @@ impl Filter {
 
     /// Returns the filter of the core, for the binding.
     #[doc(hidden)]
-    pub fn core(&self) -> &filter::AnyFilter {
+    pub fn core(&self) -> &family::AnyFilter {
         &self.core
     }
 
     /// Wraps a filter of the core.
     #[doc(hidden)]
-    pub fn from_core(core: filter::AnyFilter) -> Self {
+    pub fn from_core(core: family::AnyFilter) -> Self {
         Self::of(core)
     }
 

@@ -16,7 +16,7 @@ pub use exact::ExactWindow;
 pub use filter::Filter;
 pub use window::Window;
 
-pub use crate::filter::Prefer;
+pub use crate::family::Prefer;
 
 use std::alloc::{Layout, handle_alloc_error};
 use std::time::SystemTime;

@@ -5,10 +5,10 @@ use std::sync::atomic::AtomicU64;
 use super::clock::{Call, SharedClock, TooLate, rotation_in};
 use super::page::{AtomicLine, NEVER, Page, Probe, State, WORDS, lane_bits, slot};
 use crate::Error;
+use crate::family::lines::cells::{Pages, Vectors};
+use crate::family::lines::shape::{LineShape, MAX_LINES, PAGE_LINES};
 use crate::instructions::{Instructions, Portable};
-use crate::layout::line::{Pages, Vectors};
 use crate::memory::{fallible, prefetch::Address};
-use crate::shape::line::{LineShape, MAX_LINES, PAGE_LINES};
 
 /// Lines of a page.
 const PAGE: usize = PAGE_LINES as usize;

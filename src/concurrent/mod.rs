@@ -1,4 +1,4 @@
-//! A filter that threads share without a lock: lines of lanes, as in the [line layout](crate::layout::line).
+//! A filter that threads share without a lock: lines of lanes, as in the [line layout](crate::family::lines::cells).
 //!
 //! This differs from that layout in one way while threads use it. Each page has a rotation of its own and rotates when
 //! an insertion meets it after its time, so that no thread rotates for others. `page` decides which of several threads
@@ -11,17 +11,16 @@ mod page;
 
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};
-use crate::filter::{AnyFilter, Family};
+use crate::family::{AnyFilter, Budget, Family, Shape as _, lines};
 use crate::key::Seed;
 use crate::memory::Words;
-use crate::shape::{Budget, Shape as _, line};
 use cells::{Moment, SharedCells, cells_of};
 pub(crate) use clock::system_now;
 use clock::{NEVER_LATE, SharedClock};
 
 /// The cells and the clock of a filter that threads share, by hashes of keys.
 pub struct SharedFilter {
-    shape: line::LineShape,
+    shape: lines::shape::LineShape,
     seed: Seed,
     clock: SharedClock,
     cells: Box<dyn SharedCells>,
@@ -45,7 +44,7 @@ impl SharedFilter {
             }
             timed => (clock::MAX_RESERVE, timed),
         };
-        let shape = line::choose_for_threads(planned, budget, slack)?;
+        let shape = lines::shape::choose_for_threads(planned, budget, slack)?;
         let clock = Clock::new(planned, shape.retained()).with_max_ahead(max_ahead);
         let clock = SharedClock::new(&clock, shape.retained(), shape.pages, reserve)?;
         Ok(Self { shape, seed, clock, cells: cells_of(&shape, None)? })
@@ -55,7 +54,7 @@ impl SharedFilter {
     ///
     /// Its clock counts every insertion by itself, so that the window is exactly that of the other filter.
     pub fn from_filter(filter: &AnyFilter) -> Result<Self, Error> {
-        let Some(&shape) = filter.shape_as::<line::LineShape>() else {
+        let Some(&shape) = filter.shape_as::<lines::shape::LineShape>() else {
             return Err(Error::value(format!(
                 "a ConcurrentFilter needs a filter in lines (age-partitioned-line or guarded-epoch-line), got {}: \
                  open it as a Filter",
@@ -181,7 +180,7 @@ impl SharedFilter {
     }
 
     /// Returns the formulas for what the filter promises and costs.
-    pub fn shape(&self) -> &line::LineShape {
+    pub fn shape(&self) -> &lines::shape::LineShape {
         &self.shape
     }
 

@@ -8,9 +8,9 @@ use super::threads::{self, Chunk, Task};
 use super::{Engine, Refresh, no_counts, not_mergeable};
 use crate::Error;
 use crate::clock::{Clock, Moments};
+use crate::family::abilities::Resize;
+use crate::family::{Occupancy, presence_run};
 use crate::inference::{Code, Evidence, EvidenceSource, Likelihood, Question};
-use crate::layout::abilities::Resize;
-use crate::layout::{Occupancy, presence_run};
 use crate::memory::Words;
 use crate::memory::mapped::RECORD;
 

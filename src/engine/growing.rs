@@ -8,14 +8,13 @@ use super::run::for_query_runs;
 use super::{Engine, Refresh, not_mergeable};
 use crate::Error;
 use crate::clock::{Clock, Moments};
-use crate::inference::{Evidence, EvidenceSource, Likelihood, Question, timing};
-use crate::layout::segments::{self, Segment as _};
-use crate::layout::timers::{TimerRotation, TimersInSlices};
-use crate::layout::{Layout, Occupancy};
+use crate::family::segments::{self, Segment as _};
+use crate::family::timing::cells::{TimerRotation, TimersInSlices};
+use crate::family::timing::growing::{self, Limit, any};
+use crate::family::{Layout, Occupancy, timing};
+use crate::inference::{Evidence, EvidenceSource, Likelihood, Question};
 use crate::memory::Words;
-use crate::memory::prefetch::Address;
-use crate::memory::prefetch::in_flight;
-use crate::shape::growing::{self, Limit, any};
+use crate::memory::prefetch::{Address, in_flight};
 
 /// Words before the table of parts: the number of parts, and the load of the newest.
 const HEAD: usize = 2;
@@ -356,6 +355,6 @@ impl EvidenceSource for Growing {
 
     fn likelihood(&self, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
         let timers = |part: &TimerPart| self.layout.sampled(part.of(self.words.as_slice()), &self.clock);
-        Some(Box::new(timing::PartsLikelihood::new(self.parts.iter().map(timers).collect())))
+        Some(Box::new(timing::likelihood::PartsLikelihood::new(self.parts.iter().map(timers).collect())))
     }
 }

@@ -6,7 +6,7 @@ use super::hashes::SelectedHashes;
 use super::{Refresh, no_ages};
 use crate::Error;
 use crate::clock::{Clock, Moments};
-use crate::layout::Layout;
+use crate::family::Layout;
 use crate::memory::mapped::Live;
 use crate::memory::prefetch::{Address, in_flight};
 

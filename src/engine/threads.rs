@@ -41,9 +41,9 @@ use super::partition::{BLOCK, Partitioned};
 use super::run::AgedMut;
 use crate::Error;
 use crate::clock::{Clock, Moments};
+use crate::family::Layout;
+use crate::family::abilities::Partition;
 use crate::key::Keys;
-use crate::layout::Layout;
-use crate::layout::abilities::Partition;
 use crate::memory::fallible;
 use crate::parallel::{run_groups, share};
 

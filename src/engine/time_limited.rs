@@ -4,13 +4,13 @@
 use super::{Engine, Refresh, no_ages, not_mergeable};
 use crate::Error;
 use crate::clock::{Clock, Moments};
+use crate::family::arrays::{SliceCells, share_of_ones};
+use crate::family::runs;
+use crate::family::time_limited::cells::{Slice, Slices, slicewise};
+use crate::family::time_limited::likelihood::{SliceRecord, generations};
 use crate::inference::ring::{RingLikelihood, not_ruled_out};
-use crate::inference::time_limited::{SliceRecord, generations};
 use crate::inference::{Evidence, EvidenceSource, Likelihood, Question};
-use crate::layout::cells::{SliceCells, share_of_ones};
-use crate::layout::time_limited::{Slice, Slices, slicewise};
 use crate::memory::Words;
-use crate::shape::runs;
 
 impl Engine for Slices {
     fn insert(&mut self, hashes: &[u64], at: Moments<'_>) -> Result<(), Error> {

@@ -26,7 +26,7 @@ use super::SaveError;
 use super::preamble::fill;
 use crate::Error;
 use crate::clock::{DAY, MAX_INSERTED, Window};
-use crate::exact::{Exact, Record};
+use crate::family::exact::{Exact, Record};
 use crate::key::Seed;
 use crate::memory::fallible;
 

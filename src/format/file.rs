@@ -11,7 +11,7 @@ use super::preamble::{Preamble, fill, preamble, shared_preamble};
 use super::replace::{self, Purpose};
 use super::{SaveError, lent};
 use crate::Error;
-use crate::filter::AnyFilter;
+use crate::family::AnyFilter;
 use crate::key::Seed;
 use crate::lock::{TIMEOUT, lock};
 use crate::memory::Words;

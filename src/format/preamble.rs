@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 use super::SaveError;
 use crate::Error;
 use crate::clock::{Clock, DAY, MAX_INSERTED, Window};
-use crate::filter::{AnyFilter, Family};
+use crate::family::{AnyFilter, Family};
 use crate::key::Seed;
 use crate::memory::Words;
 use crate::memory::mapped::{LIVE, RECORD, TAIL};

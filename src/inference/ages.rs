@@ -34,7 +34,7 @@ impl Hazard {
     }
 
     /// Returns the logarithm of the chance that a span of this length does not contain the key.
-    pub(super) fn log_survival(self, length: f64) -> f64 {
+    pub(crate) fn log_survival(self, length: f64) -> f64 {
         // Bounded, so that a length of 0 gives 0, not infinity times 0: a key this frequent has come.
         -self.rate.min(1e3) * length
     }

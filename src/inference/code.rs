@@ -2,7 +2,9 @@
 //! comparison. A code takes 2 bytes a key, evidence 16.
 
 use super::Evidence;
-use super::line::PAGE_RANGES;
+
+/// Greatest number of page ranges.
+pub const PAGE_RANGES: u64 = 64;
 
 /// A code of evidence: 14 bits, which each family assigns in its own way.
 ///

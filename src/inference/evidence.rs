@@ -7,17 +7,17 @@
 /// | cannot distinguish generations | 0 | the key is there |
 /// | rings, time-limited slices | j | generation j, the newest first, is [not ruled out](super::ring::not_ruled_out) |
 /// | lines | j | the same for the key's page: fewer than 64 generations |
-/// | | 96.. | the [page range](super::line) that contains its page |
+/// | | 96.. | the [page range](crate::family::lines::likelihood) that contains its page |
 /// | aged quotient | 0..32 | 1 + the epochs since the key's last occurrence, 0 if it is not there |
 /// | | 32 | whether the key may have been rejected then, and is not there |
 /// | | 33..64 | number of lines of its page that have keys without room; 0 if unknown |
 /// | | 96.. | the page range |
 /// | timers | 0..8, 8..16, .. | number of timers that show the oldest block; in lines, for each line of the key |
 /// | | 32..96 | the age of that block |
-/// | | 96.. | the [part](super::timing::PartsLikelihood) that contains the key, if parts come and go |
+/// | | 96.. | the [part](crate::family::timing::likelihood::PartsLikelihood) that contains the key, if parts come and go |
 /// | buffer | 0..64 | the age of the newest fingerprint equal to the key's |
 /// | stable | 0..64 | the least of its cells |
-/// | generalized | 0..32 | [`Matches`](super::generalized::Matches), a byte per count |
+/// | generalized | 0..32 | [`Matches`](crate::family::baselines::generalized::likelihood::Matches), a byte per count |
 ///
 /// Timers and buffers return [`ABSENT`](Self::ABSENT) for a key that they do not contain.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -156,13 +156,13 @@ impl Evidence {
     }
 
     /// Creates evidence of its halves, the lower first.
-    pub(super) fn of(halves: [u64; 2]) -> Self {
+    pub(crate) fn of(halves: [u64; 2]) -> Self {
         Self(halves)
     }
 
     /// Returns the lower half and the upper.
     #[inline(always)]
-    pub(super) fn words(self) -> [u64; 2] {
+    pub(crate) fn words(self) -> [u64; 2] {
         self.0
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! Four steps, in one direction:
 //!
-//! 1. *Evidence*: what the cells contain about one key, [128 bits](Evidence) that a [`Layout`](crate::layout::Layout)
+//! 1. *Evidence*: what the cells contain about one key, [128 bits](Evidence) that a [`Layout`](crate::family::Layout)
 //! reads in one sweep like a query. All bits that are physically there count, also those that a query would skip as
 //! expired. Evidence that takes few values is encoded as a [`Code`].
 //! 2. *Likelihood by age*: a [`Likelihood`] per family turns evidence and a prior into [`Span`]s of ages. Within a span
@@ -20,29 +20,22 @@
 mod ages;
 #[cfg(feature = "inference")]
 mod batch;
-pub mod buffer;
 mod cache;
 mod code;
 mod code_cache;
 mod decision;
 mod evidence;
-mod fading;
-pub mod generalized;
-pub mod line;
 mod per_key;
 mod posterior;
 pub(crate) mod posterior_curve;
 pub mod quotient;
 pub mod ring;
-pub mod stable;
-pub mod time_limited;
-pub mod timing;
 
 pub use ages::Hazard;
 #[cfg(feature = "inference")]
 pub use batch::{Inference, evidence_of};
 pub use cache::PosteriorCache;
-pub use code::Code;
+pub use code::{Code, PAGE_RANGES};
 pub use decision::decide;
 pub use evidence::Evidence;
 pub use per_key::PerKey;
@@ -117,7 +110,7 @@ impl Question<'_> {
 pub type Distinct<'a> = dyn Fn(&[f64]) -> Option<Vec<f64>> + 'a;
 
 /// Returns the probability with these odds, and its complement, each exact when it is small.
-fn chances(odds: f64) -> (f64, f64) {
+pub(crate) fn chances(odds: f64) -> (f64, f64) {
     let contrary = 1.0 / (1.0 + odds);
     (if odds > 1.0 { 1.0 - contrary } else { odds * contrary }, contrary)
 }

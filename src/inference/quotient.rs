@@ -13,7 +13,7 @@
 //! fingerprints in the overflow line. Flags outlast their keys, so the number is too high rather than too low. If
 //! nearly all lines are flagged the number is unbounded.
 //!
-//! Pages rotate at different times. As for [lines](super::line) they form page ranges, whose ages are off by at most
+//! Pages rotate at different times. As for [lines](crate::family::lines::likelihood) they form page ranges, whose ages are off by at most
 //! 1/64 of an epoch.
 
 use super::{Evidence, Hazard, Likelihood, PosteriorCurve, Span, chances};

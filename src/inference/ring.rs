@@ -27,8 +27,8 @@
 
 use super::{Evidence, Hazard, Likelihood, PosteriorCurve, Span, chances};
 use crate::clock::Clock;
+use crate::family::slices::shape::MAX_SLICES;
 use crate::memory::bits::ones;
-use crate::shape::ring::MAX_SLICES;
 
 /// Least match rate: smaller ones come from samples in which hardly a bit was set.
 const MIN_RATE: f64 = 1e-30;

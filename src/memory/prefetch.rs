@@ -46,7 +46,7 @@ impl Address {
 /// Calls `apply` with the keys of a run of the batch `hashes`, in order and with their numbers, and prefetches the
 /// cells of later keys by `fetch`. Keys of later runs are prefetched as in the rotation of this one, which after a long
 /// run is a wrong hint for at most `AHEAD` keys. Locations are computed twice. (Runs of keys in
-/// [lines](crate::layout::line) store them in a ring instead.)
+/// [lines](crate::family::lines::cells) store them in a ring instead.)
 #[inline(always)]
 pub fn in_flight(hashes: &[u64], run: Range<usize>, fetch: impl Fn(u64), mut apply: impl FnMut(usize, u64)) {
     if run.start == 0 {

@@ -9,6 +9,7 @@ mod ages;
 mod resolve;
 mod row;
 mod scatter;
+pub mod slicing;
 mod whole;
 
 use std::ops::Range;
@@ -19,11 +20,10 @@ pub use row::Row;
 pub use scatter::{Ranges, Scattered, part_of};
 
 use crate::Error;
-use crate::layout::cells::share_of_ones;
-use crate::layout::timers::TimerRotation;
-use crate::memory::Words;
-use crate::memory::fallible;
+use crate::family::arrays::share_of_ones;
+use crate::family::timing::cells::TimerRotation;
 use crate::memory::prefetch::{AHEAD, Address, in_flight};
+use crate::memory::{Words, fallible};
 use row::Cells;
 
 /// The generation of a cell that was never set, or so long ago that no trace of it remains.

@@ -7,13 +7,13 @@ use super::NEVER;
 use super::ages::FOREVER;
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};
-use crate::filter::AnyFilter;
-use crate::layout::bloom::Bits;
-use crate::layout::cells::{BitsInParts, SliceCells as _};
-use crate::layout::timers::{Places, TimerRotation, TimerWords, TimersInLines, TimersInSlices};
+use crate::family::arrays::{BitsInParts, SliceCells as _};
+use crate::family::bloom::cells::Bits;
+use crate::family::timing::cells::{Places, TimerRotation, TimerWords, TimersInLines, TimersInSlices};
+use crate::family::timing::{self, growing};
+use crate::family::{AnyFilter, Shape, bloom};
 use crate::memory::fallible;
 use crate::memory::prefetch::Address;
-use crate::shape::{Shape, bloom, growing, timing};
 
 /// The cells of a Bloom filter, or of a timing Bloom filter of fixed size, numbered from 0 in the order of its words.
 #[derive(Clone, Copy)]
@@ -62,16 +62,16 @@ impl Row {
     /// Returns the cells of a filter of this shape, which need not exist, if its family can be sliced.
     pub fn of_shape(shape: &dyn Shape, clock: Clock) -> Result<Self, Error> {
         let shape: &dyn Any = shape;
-        if let Some(&shape) = shape.downcast_ref::<bloom::BloomShape>() {
+        if let Some(&shape) = shape.downcast_ref::<bloom::shape::BloomShape>() {
             let parts = Bits::new(shape).0;
             return Ok(Self { cells: Cells::Bits(parts), clock, k: parts.k() });
         }
         if shape.is::<growing::Growing>() {
             return Err(Error::value("a timing Bloom filter that grows cannot be sliced: its cells come and go"));
         }
-        let (places, k) = if let Some(&shape) = shape.downcast_ref::<timing::TimingShape>() {
+        let (places, k) = if let Some(&shape) = shape.downcast_ref::<timing::shape::TimingShape>() {
             (Places::Slices(TimersInSlices::new(shape)), shape.k)
-        } else if let Some(&shape) = shape.downcast_ref::<timing::line::TimingLineShape>() {
+        } else if let Some(&shape) = shape.downcast_ref::<timing::shape::line::TimingLineShape>() {
             let places = match shape.lines {
                 1 => Places::OneLine(TimersInLines::new(shape)),
                 _ => Places::TwoLines(TimersInLines::new(shape)),

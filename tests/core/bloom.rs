@@ -2,9 +2,8 @@
 
 use crate::support::{check_window, insert, key, present};
 use lately::clock::Window;
-use lately::filter::AnyFilter;
-use lately::shape::Budget;
-use lately::shape::bloom::{BloomShape, choose};
+use lately::family::bloom::shape::{BloomShape, choose};
+use lately::family::{AnyFilter, Budget};
 
 fn keys(stream: u64, count: u64) -> Vec<u64> {
     (0..count).map(|i| key(stream, i)).collect()

@@ -1,8 +1,7 @@
 //! The family that a user gets for a request.
 
 use lately::clock::Window;
-use lately::filter::{Choice, Prefer, Request, VARIANTS, Variant, Windows, choose, compare};
-use lately::shape::Budget;
+use lately::family::{Budget, Choice, Prefer, Request, VARIANTS, Variant, Windows, choose, compare};
 
 const MILLION: Window = Window::Count { insertions: 1_000_000 };
 const MINUTE: Window = Window::Time { span: 60_000_000_000, lateness: 0, capacity: 1_000_000 };

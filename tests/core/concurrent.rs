@@ -8,10 +8,9 @@ use std::time::UNIX_EPOCH;
 use lately::clock::{DAY, Moments, Window};
 use lately::concurrent::{At, SharedFilter};
 use lately::engine::Refresh;
-use lately::filter::AnyFilter;
+use lately::family::slices::shape::Paper;
+use lately::family::{AnyFilter, Budget, lines};
 use lately::key::Seed;
-use lately::shape::ring::Paper;
-use lately::shape::{Budget, line};
 
 use crate::support::campaign;
 
@@ -43,11 +42,11 @@ const fn count(insertions: u64) -> Window {
 }
 
 /// Shapes of all numbers of lanes and lines.
-fn shapes() -> impl Iterator<Item = line::LineShape> {
+fn shapes() -> impl Iterator<Item = lines::shape::LineShape> {
     [8, 16, 32].into_iter().flat_map(|lanes| {
         (1..=4).map(move |lines| {
             let k = if lanes == 16 { 1 } else { 2 };
-            line::LineShape { paper: Paper::AgePartitioned, lanes, k, lines, pages: 1 + u64::from(lines) }
+            lines::shape::LineShape { paper: Paper::AgePartitioned, lanes, k, lines, pages: 1 + u64::from(lines) }
         })
     })
 }

@@ -6,11 +6,10 @@ use std::collections::VecDeque;
 use crate::support::{check_window, insert, key, present};
 use lately::clock::Window;
 use lately::engine::Aged;
-use lately::filter::AnyFilter;
-use lately::layout::counting::Counters;
-use lately::shape::Budget;
-use lately::shape::counting::{CountingShape, choose, floor, sticking_rate};
-use lately::shape::slices::Slices;
+use lately::family::baselines::counting::cells::Counters;
+use lately::family::baselines::counting::shape::{CountingShape, choose, floor, sticking_rate};
+use lately::family::slice_sizes::Slices;
+use lately::family::{AnyFilter, Budget};
 
 fn made(window: u64, rate: f64) -> AnyFilter {
     let window = Window::Count { insertions: window };

@@ -6,9 +6,9 @@ use crate::support::timed::check_promise;
 use crate::support::{campaign, check_window, insert};
 use lately::clock::Window;
 use lately::engine::Aged;
+use lately::family::swamp::cells::Buffered;
+use lately::family::swamp::shape::SwampShape;
 use lately::format;
-use lately::layout::swamp::Buffered;
-use lately::shape::swamp::SwampShape;
 
 /// An attacker may choose what a file contains. Keys that come after it was opened are kept all the same.
 #[test]

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use lately::clock::{Clock, Moments, Window};
 use lately::engine::Refresh;
-use lately::exact::Exact;
+use lately::family::exact::Exact;
 
 use super::support::key;
 

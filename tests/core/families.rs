@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use lately::clock::Window;
-use lately::filter::{AnyFilter, FAMILIES, Family, Layout, Request, Windows};
+use lately::family::row::Layout;
+use lately::family::timing::growing::Grow;
+use lately::family::{AnyFilter, Budget, FAMILIES, Family, Parameters, Request, Windows};
 use lately::format;
-use lately::shape::growing::Grow;
-use lately::shape::{Budget, Parameters};
 
 const COUNT: Window = Window::Count { insertions: 5000 };
 const TIME: Window = Window::Time { span: 600_000_000_000, lateness: 0, capacity: 5000 };

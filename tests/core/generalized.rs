@@ -4,12 +4,11 @@
 use crate::support::{check_window, insert, key, mean, present};
 use lately::clock::Window;
 use lately::engine::Aged;
-use lately::filter::AnyFilter;
-use lately::inference::generalized::Matches;
-use lately::layout::generalized::FadingBits;
+use lately::family::baselines::generalized::cells::FadingBits;
+use lately::family::baselines::generalized::likelihood::Matches;
+use lately::family::baselines::generalized::shape::{GeneralizedShape, choose};
+use lately::family::{AnyFilter, Budget};
 use lately::memory::Words;
-use lately::shape::Budget;
-use lately::shape::generalized::{GeneralizedShape, choose};
 
 const WINDOW: Window = Window::Count { insertions: 100 };
 

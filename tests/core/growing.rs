@@ -5,10 +5,9 @@ use crate::support::key;
 use crate::support::timed::{SECOND, SPAN, START, below, check_promise, reported, steady};
 use lately::clock::{Moments, Window};
 use lately::engine::{Refresh, growing};
-use lately::filter::AnyFilter;
-use lately::shape::Budget;
-use lately::shape::growing::{Grow, Growing, Limit};
-use lately::shape::timing::{TimingShape, choose, timestamps};
+use lately::family::timing::growing::{Grow, Growing, Limit};
+use lately::family::timing::shape::{TimingShape, choose, timestamps};
+use lately::family::{AnyFilter, Budget};
 
 fn window(lateness: i64, capacity: u64) -> Window {
     Window::Time { span: SPAN as u64, lateness: lateness as u64, capacity }

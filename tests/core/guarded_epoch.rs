@@ -9,11 +9,9 @@ use std::collections::HashSet;
 
 use crate::support::{self, insert, key, present};
 use lately::clock::{Moments, Window};
-use lately::filter::AnyFilter;
-use lately::shape::Budget;
-use lately::shape::fill;
-use lately::shape::ring::{self, Paper, RingShape, Segment};
-use lately::shape::transposed::{self, Transposed};
+use lately::family::slices::shape::{Paper, RingShape, Segment};
+use lately::family::slices::transposed::{self, Transposed};
+use lately::family::{AnyFilter, Budget, fill, slices};
 
 const RATES: [f64; 4] = [0.1, 0.01, 0.001, 1e-5];
 const LAYOUTS: [Layout; 4] = [PLAIN, Layout::Sliced(Some(64)), Layout::Sliced(Some(512)), Layout::Transposed];
@@ -30,7 +28,7 @@ impl Layout {
     fn choose(self, window: u64, rate: f64) -> RingShape {
         match self {
             Self::Sliced(block_bits) => {
-                ring::choose(count(window), Budget::Rate(rate), None, block_bits, Paper::GuardedEpoch).unwrap()
+                slices::shape::choose(count(window), Budget::Rate(rate), None, block_bits, Paper::GuardedEpoch).unwrap()
             }
             Self::Transposed => transposed::choose(count(window), Budget::Rate(rate), None).unwrap().segments(),
         }

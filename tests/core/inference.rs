@@ -7,16 +7,15 @@ use std::collections::HashMap;
 use crate::support::calibration::Calibration;
 use crate::support::{insert, key, trials};
 use lately::clock::{Moments, Window};
-use lately::filter::AnyFilter;
-use lately::inference::generalized::{Matches, likelihood};
+use lately::family::baselines::generalized::likelihood::{Matches, likelihood};
+use lately::family::baselines::{counting, fingerprint_buffer, generalized, stable};
+use lately::family::slices::shape::Segment;
+use lately::family::slices::{self, transposed};
+use lately::family::timing::{self, growing};
+use lately::family::{AnyFilter, bloom, lines, slice_sizes, swamp, time_limited};
 use lately::inference::ring::{Generation, RingLikelihood, not_ruled_out};
 use lately::inference::{
     Distinct, Evidence, Hazard, Inference, Likelihood, PerKey, Posterior, PosteriorCache, Question, Span,
-};
-use lately::shape::ring::Segment;
-use lately::shape::{
-    bloom, counting, fingerprint_buffer, generalized, growing, line, ring, slices, stable, swamp, time_limited, timing,
-    transposed,
 };
 
 const WINDOW: Window = Window::Count { insertions: 41 };
@@ -31,37 +30,37 @@ fn transposed(positions: u64, window: Window) -> AnyFilter {
 /// Returns small filters at some tens of percent of false positives, so that all evidence is ambiguous.
 fn small_filters() -> Vec<(&'static str, AnyFilter)> {
     let ring = |k, l, segment| {
-        let shape = ring::RingShape::age_partitioned(k, l, segment).unwrap();
+        let shape = slices::shape::RingShape::age_partitioned(k, l, segment).unwrap();
         AnyFilter::new(shape, WINDOW, 0).unwrap()
     };
     let epochs = |r, segment| {
-        let shape = ring::RingShape::guarded_epoch(r, segment).unwrap();
+        let shape = slices::shape::RingShape::guarded_epoch(r, segment).unwrap();
         AnyFilter::new(shape, WINDOW, 0).unwrap()
     };
     let timers = |k, bpt, blocks, slice, equal| {
-        let shape = timing::TimingShape::new(k, bpt, blocks, slice, equal).unwrap();
+        let shape = timing::shape::TimingShape::new(k, bpt, blocks, slice, equal).unwrap();
         AnyFilter::new(shape, WINDOW, 0).unwrap()
     };
-    let slices = |k, cells| slices::Slices::new(k, cells).unwrap();
+    let slices = |k, cells| slice_sizes::Slices::new(k, cells).unwrap();
     let bloom = |shape| AnyFilter::new(shape, WINDOW, 0).unwrap();
     let stable = |k, cells, bits, decrements| {
-        let shape = stable::StableShape::new(slices(k, cells), bits, decrements).unwrap();
+        let shape = stable::shape::StableShape::new(slices(k, cells), bits, decrements).unwrap();
         AnyFilter::new(shape, WINDOW, 0).unwrap()
     };
     let generalized = |bits, k1, k0| {
-        let shape = generalized::GeneralizedShape::new(bits, k1, k0).unwrap();
+        let shape = generalized::shape::GeneralizedShape::new(bits, k1, k0).unwrap();
         AnyFilter::new(shape, WINDOW, 0).unwrap()
     };
     let buffer = |bits| {
-        let shape = fingerprint_buffer::BufferShape::new(bits).unwrap();
+        let shape = fingerprint_buffer::shape::BufferShape::new(bits).unwrap();
         AnyFilter::new(shape, WINDOW, 0).unwrap()
     };
     vec![
-        ("classical", bloom(bloom::BloomShape::classical(2, 400).unwrap())),
-        ("partitioned", bloom(bloom::BloomShape::partitioned(3, 150).unwrap())),
-        ("counters", AnyFilter::new(counting::CountingShape { slices: slices(2, 70) }, WINDOW, 0).unwrap()),
+        ("classical", bloom(bloom::shape::BloomShape::classical(2, 400).unwrap())),
+        ("partitioned", bloom(bloom::shape::BloomShape::partitioned(3, 150).unwrap())),
+        ("counters", AnyFilter::new(counting::shape::CountingShape { slices: slices(2, 70) }, WINDOW, 0).unwrap()),
         ("fingerprints of 7 bits", buffer(7)),
-        ("counted fingerprints", AnyFilter::new(swamp::SwampShape::new(64, 2).unwrap(), WINDOW, 0).unwrap()),
+        ("counted fingerprints", AnyFilter::new(swamp::shape::SwampShape::new(64, 2).unwrap(), WINDOW, 0).unwrap()),
         ("cells of 1 bit", stable(3, 200, 1, 3)),
         ("cells of 2 bits", stable(2, 200, 2, 8)),
         ("cells of 4 bits", stable(2, 200, 4, 40)),
@@ -191,11 +190,11 @@ fn check_against_timed_streams(
 }
 
 fn timed_filters() -> Vec<(&'static str, AnyFilter)> {
-    let ring = ring::RingShape::age_partitioned(3, 4, Segment::Bits { bits: 61, parts: 1 }).unwrap();
-    let epochs = ring::RingShape::guarded_epoch(3, Segment::Bits { bits: 90, parts: 2 }).unwrap();
-    let timers = timing::TimingShape::new(3, 3, 4, 105, 1).unwrap();
-    let limited = time_limited::TimeLimitedShape::new(2, 4, 512).unwrap();
-    let part = timing::TimingShape::new(3, 3, 4, 60, 1).unwrap();
+    let ring = slices::shape::RingShape::age_partitioned(3, 4, Segment::Bits { bits: 61, parts: 1 }).unwrap();
+    let epochs = slices::shape::RingShape::guarded_epoch(3, Segment::Bits { bits: 90, parts: 2 }).unwrap();
+    let timers = timing::shape::TimingShape::new(3, 3, 4, 105, 1).unwrap();
+    let limited = time_limited::shape::TimeLimitedShape::new(2, 4, 512).unwrap();
+    let part = timing::shape::TimingShape::new(3, 3, 4, 60, 1).unwrap();
     let growing = |limit| AnyFilter::new(growing::Growing { part, limit }, TIMED, 0).unwrap();
     // Epochs of 20 keys, as the others have 10 or more: with fewer, a key's own bits are too large a share.
     let long = Window::Time { span: 140_000_000_000, lateness: 0, capacity: 140 };
@@ -396,13 +395,13 @@ fn a_key_has_the_same_posterior_in_a_large_batch_and_alone() {
     let keys: Vec<u64> = (0..9000).map(|i| key(0, i)).collect();
     let priors: Vec<f64> = (0..4500).map(|i| 10f64.powf(-f64::from(i % 97) / 12.0)).collect();
     let lines = [(1, 7, 1, 1), (2, 6, 2, 1), (2, 6, 3, 2), (1, 15, 2, 1), (3, 29, 4, 2)].map(|(k, l, pages, lines)| {
-        AnyFilter::new(line::LineShape::age_partitioned(k, l, pages, lines).unwrap(), window, 0).unwrap()
+        AnyFilter::new(lines::shape::LineShape::age_partitioned(k, l, pages, lines).unwrap(), window, 0).unwrap()
     });
     let timers = [(2, 2, 2, 1), (9, 4, 8, 2), (3, 6, 62, 1), (3, 7, 63, 1)].map(|(k, bpt, blocks, lines)| {
-        AnyFilter::new(timing::line::TimingLineShape::new(k, bpt, blocks, 2, lines).unwrap(), window, 0).unwrap()
+        AnyFilter::new(timing::shape::line::TimingLineShape::new(k, bpt, blocks, 2, lines).unwrap(), window, 0).unwrap()
     });
     let slices = [(2, 2, 2, 1), (3, 4, 8, 2), (30, 6, 62, 1), (3, 7, 63, 1)].map(|(k, bpt, blocks, equal)| {
-        AnyFilter::new(timing::TimingShape::new(k, bpt, blocks, 20_000, equal).unwrap(), window, 0).unwrap()
+        AnyFilter::new(timing::shape::TimingShape::new(k, bpt, blocks, 20_000, equal).unwrap(), window, 0).unwrap()
     });
     for mut filter in lines.into_iter().chain(timers).chain(slices) {
         insert(&mut filter, &keys[..7000]);
@@ -435,7 +434,8 @@ fn a_generalized_posterior_is_the_sum_over_all_ages() {
     for (round, k) in (0..120).zip([1, 3, 10, 25, 60].into_iter().cycle()) {
         let mut uniform = uniform(round);
         let bits = 10f64.powf(1.5 + 3.0 * uniform()).floor();
-        let shape = generalized::GeneralizedShape::new(bits as u64, k, 1 + (uniform() * f64::from(k)) as u32).unwrap();
+        let shape =
+            generalized::shape::GeneralizedShape::new(bits as u64, k, 1 + (uniform() * f64::from(k)) as u32).unwrap();
         let inserted = 10f64.powf(5.0 * uniform()).floor();
         let log_kept = f64::from(shape.k0 + shape.k1) * (-1.0 / bits).ln_1p();
         let ones = (bits * shape.steady_fill() * -(inserted * log_kept).exp_m1()).round();

@@ -6,10 +6,9 @@ use std::collections::HashMap;
 use crate::support::calibration::Calibration;
 use crate::support::{insert, key, trials};
 use lately::clock::{Moments, Window};
-use lately::filter::AnyFilter;
+use lately::family::lines::shape::LineShape;
+use lately::family::{AnyFilter, timing};
 use lately::inference::{Evidence, Hazard, Inference, PerKey, Posterior, Question};
-use lately::shape::line::LineShape;
-use lately::shape::timing;
 
 /// Returns a window of insertions, or of as many seconds.
 fn window(insertions: u64, timed: bool) -> Window {
@@ -28,7 +27,7 @@ fn filter(k: u32, l: u32, lines: u32, pages: u64, keys: u64, timed: bool) -> Any
 
 /// Returns a filter of timers, for a window of this many keys.
 fn timers(k: u32, bpt: u32, blocks: u32, lines: u32, pages: u64, keys: u64, timed: bool) -> AnyFilter {
-    let shape = timing::line::TimingLineShape::new(k, bpt, blocks, pages, lines).unwrap();
+    let shape = timing::shape::line::TimingLineShape::new(k, bpt, blocks, pages, lines).unwrap();
     AnyFilter::new(shape, window(keys, timed), 0).unwrap()
 }
 

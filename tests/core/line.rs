@@ -5,10 +5,9 @@
 
 use crate::support::{self, insert, key, present};
 use lately::clock::{Moments, Window};
-use lately::filter::AnyFilter;
-use lately::shape::Budget;
-use lately::shape::line::{LineShape, choose};
-use lately::shape::ring::Paper;
+use lately::family::lines::shape::{LineShape, choose};
+use lately::family::slices::shape::Paper;
+use lately::family::{AnyFilter, Budget};
 
 const fn count(insertions: u64) -> Window {
     Window::Count { insertions }

@@ -1,4 +1,4 @@
-//! Tables 1 to 4 of paper 1 (Age-Partitioned Bloom Filters), cell by cell, from the formulas of `lately::shape`.
+//! Tables 1 to 4 of paper 1 (Age-Partitioned Bloom Filters), cell by cell, from the formulas of `lately::family`.
 //!
 //! The formulas behind the printed tables are in this file, and their names end in `_printed`; the crate has only the
 //! right formulas. A cell is compared as text, with the decimals the paper gives. Cells are rounded to the nearest,
@@ -7,10 +7,9 @@
 //! printed.
 
 use lately::clock::Window;
-use lately::shape::Budget;
-use lately::shape::ring::{RingShape, Segment};
-use lately::shape::runs::{expected_accesses, false_positive_rate, npws};
-use lately::shape::{fill, swamp};
+use lately::family::runs::{expected_accesses, false_positive_rate, npws};
+use lately::family::slices::shape::{RingShape, Segment};
+use lately::family::{Budget, fill, swamp};
 
 // ---- the formulas of the paper ----
 
@@ -350,7 +349,7 @@ fn table_4() {
 
         // The conclusion of the paper holds for our SWAMP, which has another table: at the same rate it takes more
         // bits.
-        let swamp_bits = swamp::choose(window, Budget::Rate(rate)).unwrap().bits_per_key(ELEMENTS);
+        let swamp_bits = swamp::shape::choose(window, Budget::Rate(rate)).unwrap().bits_per_key(ELEMENTS);
         assert!(swamp_bits > bits);
         let accesses = expected_accesses(k, l, &r);
         println!(

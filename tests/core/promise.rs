@@ -6,10 +6,8 @@
 
 use crate::support::{self, insert, key, present};
 use lately::clock::Window;
-use lately::filter::AnyFilter;
-use lately::shape::Budget;
-use lately::shape::ring::{self, Paper, RingShape, Segment};
-use lately::shape::runs;
+use lately::family::slices::shape::{Paper, RingShape, Segment};
+use lately::family::{AnyFilter, Budget, runs, slices};
 
 const WINDOWS: [u64; 4] = [1, 7, 1000, 100_003];
 const RATES: [f64; 4] = [0.1, 0.01, 0.001, 1e-5];
@@ -68,7 +66,8 @@ fn for_all(check: impl Fn(RingShape, Window, f64) + Sync) {
                     for rate in RATES {
                         let window = Window::Count { insertions };
                         let shape =
-                            ring::choose(window, Budget::Rate(rate), None, block_bits, Paper::AgePartitioned).unwrap();
+                            slices::shape::choose(window, Budget::Rate(rate), None, block_bits, Paper::AgePartitioned)
+                                .unwrap();
                         check(shape, window, rate);
                     }
                 }
@@ -89,7 +88,7 @@ fn no_key_of_the_window_is_missed() {
 fn the_check_of_the_window_fails_if_one_generation_too_many_is_promised() {
     for insertions in [1000, 100_003] {
         let window = Window::Count { insertions };
-        let shape = ring::choose(window, Budget::Rate(0.01), None, None, Paper::AgePartitioned).unwrap();
+        let shape = slices::shape::choose(window, Budget::Rate(0.01), None, None, Paper::AgePartitioned).unwrap();
         // Wrong on purpose, as if (l + 1) * g keys were retained: generations are too short, and a window of them loses
         // keys.
         let short = insertions.div_ceil(u64::from(shape.l) + 1);

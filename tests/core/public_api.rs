@@ -23,7 +23,7 @@ const FILES: [(&str, &[&str]); 12] = [
     ("src/api/posterior.rs", &[]),
     ("src/api/window.rs", &[]),
     ("src/error.rs", &[]),
-    ("src/filter/choose.rs", &["Prefer"]),
+    ("src/family/rule.rs", &["Prefer"]),
     ("src/key/hashable.rs", &[]),
     ("src/key/mod.rs", &["KeyHasher"]),
 ];

@@ -2,10 +2,9 @@
 
 use lately::Error;
 use lately::clock::{Moments, Window};
-use lately::filter::{AnyFilter, Request, Variant};
+use lately::family::{AnyFilter, Budget, Request, Variant};
 use lately::format::{self, SaveError};
 use lately::lock::TIMEOUT;
-use lately::shape::Budget;
 use lately::shared::open;
 
 use crate::support::key;

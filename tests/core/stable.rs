@@ -2,10 +2,9 @@
 
 use crate::support::{check_window, insert, key, mean, present};
 use lately::clock::Window;
-use lately::filter::AnyFilter;
-use lately::shape::Budget;
-use lately::shape::slices::Slices;
-use lately::shape::stable::{StableShape, choose};
+use lately::family::baselines::stable::shape::{StableShape, choose};
+use lately::family::slice_sizes::Slices;
+use lately::family::{AnyFilter, Budget};
 
 const SHAPES: [(u32, u64, u32, u64); 5] =
     [(1, 500, 1, 3), (2, 3500, 4, 30), (3, 2000, 2, 25), (2, 300, 8, 300), (4, 64, 1, 5)];

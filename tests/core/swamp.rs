@@ -4,10 +4,9 @@
 use crate::support::{self, insert, key, present};
 use lately::clock::{Moments, Window};
 use lately::engine::Aged;
-use lately::filter::AnyFilter;
-use lately::layout::swamp::Buffered;
-use lately::shape::Budget;
-use lately::shape::{fingerprint_buffer, swamp};
+use lately::family::baselines::fingerprint_buffer;
+use lately::family::swamp::cells::Buffered;
+use lately::family::{AnyFilter, Budget, swamp};
 
 const WINDOWS: [u64; 5] = [1, 7, 64, 1000, 10_007];
 const RATES: [f64; 4] = [0.1, 0.01, 0.001, 1e-5];
@@ -17,12 +16,12 @@ fn count(insertions: u64) -> Window {
 }
 
 fn buffer(window: u64, fpr: f64) -> AnyFilter {
-    let shape = fingerprint_buffer::choose(count(window), Budget::Rate(fpr)).unwrap();
+    let shape = fingerprint_buffer::shape::choose(count(window), Budget::Rate(fpr)).unwrap();
     AnyFilter::new(shape, count(window), 0).unwrap()
 }
 
 fn swamp(window: u64, fpr: f64) -> AnyFilter {
-    let shape = swamp::choose(count(window), Budget::Rate(fpr)).unwrap();
+    let shape = swamp::shape::choose(count(window), Budget::Rate(fpr)).unwrap();
     AnyFilter::new(shape, count(window), 0).unwrap()
 }
 
@@ -137,7 +136,7 @@ fn distinct(filter: &AnyFilter) -> f64 {
 #[test]
 fn counts_and_distinct_keys_are_those_of_the_window() {
     let window = 1000;
-    let shape = swamp::choose(count(window), Budget::Rate(1e-9)).unwrap();
+    let shape = swamp::shape::choose(count(window), Budget::Rate(1e-9)).unwrap();
     let mut filter = AnyFilter::new(shape, count(window), 3).unwrap();
     let rank = |n: u64| (1u64 << (key(1, n) % 12)).min(1 + key(2, n) % 2000);
     let mut stream = Vec::new();
@@ -164,7 +163,7 @@ fn counts_and_distinct_keys_are_those_of_the_window() {
 #[test]
 fn the_estimate_of_distinct_keys_is_unbiased_where_fingerprints_collide() {
     let (window, keys, filters) = (127, 100, 2000);
-    let shape = swamp::SwampShape::new(128, 1).unwrap();
+    let shape = swamp::shape::SwampShape::new(128, 1).unwrap();
     let mut sum = 0.0;
     for stream in 0..filters {
         let mut filter = AnyFilter::new(shape, count(window), 0).unwrap();
@@ -190,8 +189,8 @@ fn bits_per_key_exceed_those_of_the_paper_by_4_to_11_percent() {
         (9e-7, 64.6, 67.0, 37.0),
     ] {
         let rate = Budget::Rate(fpr);
-        let bits = swamp::choose(count(window), rate).unwrap().bits_per_key(window);
-        let alone = fingerprint_buffer::choose(count(window), rate).unwrap().bits_per_key(window);
+        let bits = swamp::shape::choose(count(window), rate).unwrap().bits_per_key(window);
+        let alone = fingerprint_buffer::shape::choose(count(window), rate).unwrap().bits_per_key(window);
         assert_eq!((format!("{bits:.1}"), alone), (format!("{ours:.1}"), fingerprints));
         assert!((1.03..1.12).contains(&(bits / printed)), "{bits} beside {printed}");
     }

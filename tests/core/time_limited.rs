@@ -6,10 +6,9 @@ use crate::support::key;
 use crate::support::timed::{SECOND, SPAN, START, below, check_promise, reported, steady};
 use lately::clock::{Moments, Window};
 use lately::engine::Refresh;
-use lately::filter::AnyFilter;
-use lately::layout::time_limited::Slices;
-use lately::shape::runs;
-use lately::shape::time_limited::{TimeLimitedShape, choose};
+use lately::family::time_limited::cells::Slices;
+use lately::family::time_limited::shape::{TimeLimitedShape, choose};
+use lately::family::{AnyFilter, runs};
 
 fn window(span: i64, lateness: i64) -> Window {
     Window::Time { span: span as u64, lateness: lateness as u64, capacity: 1000 }

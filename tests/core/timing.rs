@@ -3,10 +3,8 @@
 
 use crate::support::{self, insert, key, present};
 use lately::clock::{Moments, Window};
-use lately::filter::AnyFilter;
-use lately::shape::Budget;
-use lately::shape::Shape as _;
-use lately::shape::timing::{TimingShape, choose, line, sweeps, timestamps};
+use lately::family::timing::shape::{TimingShape, choose, line, sweeps, timestamps};
+use lately::family::{AnyFilter, Budget, Shape as _};
 
 const fn count(insertions: u64) -> Window {
     Window::Count { insertions }

@@ -1,6 +1,6 @@
 """What each filter should report, from the papers' formulas as corrected, written a second time.
 
-The core has these formulas too, in `src/shape/`, for the worst phase and planned loads. Here they take the actual
+The core has these formulas too, in `src/family/`, for the worst phase and planned loads. Here they take the actual
 keys, at any phase, and are derived differently where possible; `theory.py` compares both.
 
 Each function named after a filter takes a filter for its parameters; `counts`, the distinct keys of each generation

@@ -1,5 +1,5 @@
 //! Builds and plans filters: reads the keyword arguments of their classes, by the
-//! [table of families](lately::filter::FAMILIES).
+//! [table of families](lately::family::FAMILIES).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ use super::time::window;
 use super::whole::WholeNumber;
 use crate::errors::raise;
 use lately::clock::Window;
-use lately::filter::{AnyFilter, Family, Layout, Request, Variant, Windows};
-use lately::shape::growing::Grow;
-use lately::shape::{Budget, Parameters, Shape};
+use lately::family::row::Layout;
+use lately::family::timing::growing::Grow;
+use lately::family::{AnyFilter, Budget, Family, Parameters, Request, Shape, Variant, Windows};
 
 /// The option `grow`: a flag if the family has a parameter of this name, otherwise the name of a rule.
 const GROW: &str = "grow";

@@ -1,4 +1,4 @@
-//! Lists the variants of families and chooses among them, by the [core's rule](lately::filter::choose).
+//! Lists the variants of families and chooses among them, by the [core's rule](lately::family::choose).
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -8,8 +8,8 @@ use super::build::{Keywords, figures};
 use super::calls::detached;
 use crate::errors::raise;
 use lately::clock::Window;
-use lately::filter::{self, Choice, Prefer, VARIANTS, Variant, Windows};
-use lately::shape::growing::Grow;
+use lately::family::timing::growing::Grow;
+use lately::family::{self, Choice, Prefer, VARIANTS, Variant, Windows};
 
 /// List the variants of all families: those that the planner compares, in its order, then the others.
 ///
@@ -80,7 +80,7 @@ pub fn choose<'py>(
     given: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Planned<'py>> {
     let (prefer, (window, request)) = (preference(prefer)?, Keywords::of(py, given).free_request()?);
-    let choice = detached(py, || filter::choose(window, &request, prefer))?.map_err(raise)?;
+    let choice = detached(py, || family::choose(window, &request, prefer))?.map_err(raise)?;
     planned(py, window, &choice)
 }
 
@@ -99,7 +99,7 @@ pub fn compare<'py>(
     given: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<(String, Vec<Planned<'py>>, Bound<'py, PyDict>)> {
     let (prefer, (window, request)) = (preference(prefer)?, Keywords::of(py, given).free_request()?);
-    let comparison = detached(py, || filter::compare(window, &request, prefer))?.map_err(raise)?;
+    let comparison = detached(py, || family::compare(window, &request, prefer))?.map_err(raise)?;
     let (mut able, rejected) = (Vec::new(), PyDict::new(py));
     for (variant, choice) in comparison.rows {
         match choice {

@@ -21,14 +21,13 @@ use super::time::window;
 use super::whole::{Threads, WholeNumber};
 use crate::arrays::{array_of, import_numpy};
 use crate::errors::raise;
-use lately::Error;
 use lately::clock::{Clock, Moments, Window};
 use lately::engine::Refresh;
 use lately::engine::threads::Chunk;
-use lately::exact;
-use lately::format;
+use lately::family::exact;
 use lately::format::exact::Saved;
 use lately::key::{KeyHasher, Keys, Seed};
+use lately::{Error, format};
 
 /// The exact window of `lately.ExactFilter` and of the one-liners. It has no slack and no false positives, except for
 /// keys with equal 64-bit hashes.

@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict};
 
 use lately::clock::{Clock, Window};
-use lately::shape::{Accesses, CacheLines};
+use lately::family::{Accesses, CacheLines};
 
 /// Returns the parameters of the paper, without those that are 0.
 pub fn parameters<'py>(py: Python<'py>, all: Vec<(&'static str, u64)>) -> PyResult<Bound<'py, PyDict>> {

@@ -15,9 +15,8 @@ use super::time::moments::{OwnedMoments, now};
 use super::whole::WholeNumber;
 use crate::errors::raise;
 use lately::clock::{Clock, Moments};
-use lately::filter::Family;
+use lately::family::{Family, Shape};
 use lately::key::Seed;
-use lately::shape::Shape;
 use lately::shard::Row;
 
 /// The attributes of an empty filter. No cells are allocated.

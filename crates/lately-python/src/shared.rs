@@ -13,7 +13,7 @@ use pyo3::types::IntoPyDict;
 
 use super::calls::{ForkGuard, Lock, LockGuard, detached};
 use super::errors::file_error;
-use lately::filter::AnyFilter;
+use lately::family::AnyFilter;
 use lately::lock::wait;
 use lately::shared::{self, Locked, SharedFile};
 

@@ -7,7 +7,7 @@ use super::calls::detached;
 use super::whole::WholeNumber;
 use crate::errors::raise;
 use lately::Error;
-use lately::shape::slicing::{self, Sites};
+use lately::shard::slicing::{self, Sites};
 
 /// Returns the arrangement of the sites, by its name in paper 4.
 fn arranged(kind: &str, sites: u64, inner: u64, k: u32, partitioned: bool) -> Result<Sites, Error> {

@@ -64,9 +64,9 @@ impl Messages for HashStrings<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::side_by_side::SideBySide;
     use super::*;
     use crate::instructions::Instructions;
+    use crate::key::sip::side_by_side::SideBySide;
 
     /// Under Miri or AddressSanitizer this also shows that no byte beyond a string is read, since each has memory of
     /// its own.

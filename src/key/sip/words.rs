@@ -31,9 +31,9 @@ impl Messages for HashWords<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::side_by_side::SideBySide;
     use super::*;
     use crate::instructions::Instructions;
+    use crate::key::sip::side_by_side::SideBySide;
 
     #[test]
     fn words_side_by_side_are_hashed_as_alone() {

@@ -19,7 +19,7 @@ use super::pages::{Location, Pages};
 use super::run::{Operation, RunCells};
 use super::slots::Slots;
 use super::{EpochRotation, Quotient, overflow};
-use crate::layout::abilities;
+use crate::family::abilities;
 
 impl Format {
     /// Returns the greatest number of insertions that one entry can count.

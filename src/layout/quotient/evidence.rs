@@ -1,16 +1,14 @@
 //! The evidence of entries, and how full the lines are: for [inference](crate::inference::quotient).
 
 use super::format::Line;
-use super::overflow;
 use super::pages::Pages;
 use super::slots::Slots;
-use super::{EpochRotation, Quotient};
+use super::{EpochRotation, Quotient, overflow};
 use crate::clock::{Clock, Window};
-use crate::inference::line::PAGE_RANGES;
+use crate::family::Layout;
 use crate::inference::quotient::{QuotientLikelihood, RangeEpochs};
-use crate::inference::{Evidence, Question};
+use crate::inference::{Evidence, PAGE_RANGES, Question};
 use crate::instructions::{Portable, Work};
-use crate::layout::Layout;
 
 /// Number of lines of a page range whose entries are counted, in whole pages, if it has more. They have 10,000
 /// entries, an eighth of them of each epoch.

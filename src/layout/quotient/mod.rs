@@ -15,7 +15,7 @@
 //!
 //! # How it ages
 //!
-//! As in the [line layout](crate::layout::line), pages rotate one after the other. A tag of T bits distinguishes 2^T
+//! As in the [line layout](crate::family::lines::cells), pages rotate one after the other. A tag of T bits distinguishes 2^T
 //! epochs: the open one and r full ones before it. With P pages and epochs of g insertions, a *step* is g / P
 //! insertions. In step s, page s mod P begins its next epoch, whose tag is the number of its rotations modulo 2^T. The
 //! rotation removes all entries that have this tag from 2^T rotations ago. Steps are the generations of the [`Clock`].
@@ -64,10 +64,10 @@ use std::ops::{Deref, Range};
 
 use crate::Error;
 use crate::clock::Clock;
+use crate::family::abilities::{Check, Divide, Infer, Merge, Partition, Resize, Shorten};
+use crate::family::{Abilities, Layout, Occupancy};
 use crate::inference::{Evidence, Likelihood, Question};
 use crate::instructions::Instructions;
-use crate::layout::abilities::{Check, Divide, Infer, Merge, Partition, Resize, Shorten};
-use crate::layout::{Abilities, Layout, Occupancy};
 use crate::memory::Words;
 use crate::memory::prefetch::Address;
 use crate::shape::quotient::QuotientShape;

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use super::format::{Format, Line};
-use crate::layout::partition::partition;
+use crate::family::partition::partition;
 use crate::memory::bits::{WEYL, scale};
 use crate::shape::quotient::QuotientShape;
 

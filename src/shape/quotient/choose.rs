@@ -8,8 +8,8 @@ use super::{
 };
 use crate::Error;
 use crate::clock::Window;
-use crate::shape::budget::{Budget, allowed_slack, reject_below, too_few_bytes, too_much_memory, within_slack};
-use crate::shape::search::{self, Candidate, bisection};
+use crate::family::budget::{Budget, allowed_slack, reject_below, too_few_bytes, too_much_memory, within_slack};
+use crate::family::search::{self, Candidate, bisection};
 
 /// Least number of lines of a filter, the overflow line included.
 const LEAST: u64 = MIN_LINES as u64 + 1;

@@ -25,10 +25,10 @@ pub use line::{LineFormat, line_of};
 
 use std::ops::RangeInclusive;
 
-use super::search::bisection;
-use super::{CacheLines, Parameters, fill};
 use crate::Error;
 use crate::clock::Window;
+use crate::family::search::bisection;
+use crate::family::{CacheLines, Parameters, fill};
 
 /// Number of lines of entries in a page of 8 KiB, the largest, whose first line is the overflow line.
 pub const MAX_LINES: u32 = 127;
@@ -310,7 +310,7 @@ impl QuotientShape {
     }
 }
 
-impl super::Shape for QuotientShape {
+impl crate::family::Shape for QuotientShape {
     fn parameters(&self) -> Vec<(&'static str, u64)> {
         let mut parameters = vec![
             ("fingerprint_bits", self.fingerprint_bits.into()),

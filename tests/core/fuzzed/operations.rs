@@ -9,10 +9,10 @@ use lately::Error;
 use lately::clock::{Moments, Window};
 use lately::engine::Refresh;
 use lately::engine::threads::{Chunk, PIECE};
-use lately::filter::{AnyFilter, FAMILIES, Family, Form, Layout, Request};
+use lately::family::row::Layout;
+use lately::family::timing::growing::Grow;
+use lately::family::{AnyFilter, Budget, FAMILIES, Family, Form, Parameters, Request, Shape};
 use lately::key::Keys;
-use lately::shape::growing::Grow;
-use lately::shape::{Budget, Parameters, Shape};
 
 use super::mix;
 use super::saved::{bytes_of, reread};

@@ -1,12 +1,11 @@
 //! A saved filter with crafted bytes: its sums are corrected, and every filter that can be read is used.
 
-use lately::Error;
 use lately::clock::{Moments, Window};
 use lately::engine::Refresh;
-use lately::filter::AnyFilter;
-use lately::format;
+use lately::family::AnyFilter;
 use lately::inference::{Inference, PerKey, Posterior, PosteriorCache, Question};
 use lately::shard::{Answer, Earlier, NEVER, Ranges, Row, Rule, Shard};
+use lately::{Error, format};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Number of bytes of the header.

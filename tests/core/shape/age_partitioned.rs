@@ -1,9 +1,8 @@
 //! Shapes of age-partitioned filters: sizes, fills, accesses and rejected parameters.
 
 use lately::clock::Window;
-use lately::shape::Shape;
-use lately::shape::ring::{RingShape, Segment};
-use lately::shape::runs;
+use lately::family::slices::shape::{RingShape, Segment};
+use lately::family::{Shape, runs};
 
 const BLOCKS: Segment = Segment::Blocks { blocks: 5, block_bits: 512, parts: 4 };
 

@@ -2,16 +2,16 @@
 
 use lately::Error;
 use lately::clock::Window;
-use lately::shape::Budget;
-use lately::shape::budget::allowed_slack;
-use lately::shape::ring::{self, Paper, RingShape, Segment};
+use lately::family::budget::allowed_slack;
+use lately::family::slices::shape::{Paper, RingShape, Segment};
+use lately::family::{Budget, slices};
 
 const fn count(insertions: u64) -> Window {
     Window::Count { insertions }
 }
 
 fn choose(window: Window, budget: Budget, slack: Option<u64>, block_bits: Option<u32>) -> Result<RingShape, Error> {
-    ring::choose(window, budget, slack, block_bits, Paper::AgePartitioned)
+    slices::shape::choose(window, budget, slack, block_bits, Paper::AgePartitioned)
 }
 
 fn keys(window: Window, shape: &RingShape) -> u64 {

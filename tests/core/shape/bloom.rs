@@ -1,9 +1,9 @@
 //! Rates and choices of Bloom filters, against every way that positions can fall.
 
 use lately::Error;
-use lately::shape::Budget;
-use lately::shape::bloom::*;
-use lately::shape::fill;
+use lately::family::Budget;
+use lately::family::bloom::shape::*;
+use lately::family::fill;
 
 /// Returns the rate over every way that the positions of the keys and of a fresh one can fall, each equally likely.
 fn by_enumeration(k: u32, bits: u64, keys: u64) -> f64 {

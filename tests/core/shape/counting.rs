@@ -1,8 +1,8 @@
 //! Shapes of counting filters, and how often their counters stick.
 
 use lately::clock::Window;
-use lately::shape::Budget;
-use lately::shape::counting::*;
+use lately::family::Budget;
+use lately::family::baselines::counting::shape::*;
 
 const fn count(insertions: u64) -> Window {
     Window::Count { insertions }

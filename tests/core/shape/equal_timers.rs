@@ -1,6 +1,6 @@
 //! The equal-timers heuristic, compared with all outcomes.
 
-use lately::shape::equal_timers::*;
+use lately::family::timing::equal_timers::*;
 
 /// Returns the chance that at least `equal` of `k` independent draws are alike, by trying all of them.
 fn some_equal(k: u32, equal: usize, chances: &[f64]) -> f64 {

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use lately::Error;
 use lately::clock::Window;
-use lately::filter::{Family, Request, VARIANTS, Variant, Windows};
-use lately::shape::{Budget, Parameters, Shape};
+use lately::family::{Budget, Family, Parameters, Request, Shape, VARIANTS, Variant, Windows};
 
 const MINUTES: Window = Window::Time { span: 600_000_000_000, lateness: 0, capacity: 1000 };
 const NO_TIME: Window = Window::Time { span: 0, lateness: 0, capacity: 9 };

@@ -1,6 +1,6 @@
 //! The chance that a fresh key matches a segment, compared with enumeration, the closed form and a simulation.
 
-use lately::shape::fill::*;
+use lately::family::fill::*;
 
 #[track_caller]
 fn assert_close(value: f64, exact: f64, relative: f64) {

@@ -1,8 +1,8 @@
 //! Rates and choices of fingerprint buffers.
 
 use lately::clock::Window;
-use lately::shape::Budget;
-use lately::shape::fingerprint_buffer::*;
+use lately::family::Budget;
+use lately::family::baselines::fingerprint_buffer::shape::*;
 
 fn count(insertions: u64) -> Window {
     Window::Count { insertions }

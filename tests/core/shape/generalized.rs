@@ -1,9 +1,9 @@
 //! Errors of generalized filters, against the chain of all cells.
 
 use lately::clock::Window;
-use lately::shape::Budget;
-use lately::shape::generalized::*;
-use lately::shape::stable::FORGOTTEN;
+use lately::family::Budget;
+use lately::family::baselines::generalized::shape::*;
+use lately::family::baselines::stable::shape::FORGOTTEN;
 
 const fn count(insertions: u64) -> Window {
     Window::Count { insertions }

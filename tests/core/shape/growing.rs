@@ -1,9 +1,9 @@
 //! The limit of a part of a growing timing filter, and what the parts cost.
 
 use lately::clock::Window;
-use lately::shape::Budget;
-use lately::shape::growing::*;
-use lately::shape::timing::{TimingShape, choose};
+use lately::family::Budget;
+use lately::family::timing::growing::*;
+use lately::family::timing::shape::{TimingShape, choose};
 
 const WINDOW: Window = Window::Time { span: 600, lateness: 0, capacity: 1000 };
 

@@ -1,7 +1,7 @@
 //! Shapes of guarded-epoch filters, against enumeration, rings and the figures of paper 2.
 
-use lately::shape::ring::{RingShape, Segment};
-use lately::shape::runs;
+use lately::family::runs;
+use lately::family::slices::shape::{RingShape, Segment};
 
 fn bloom(bits: u64, k: u32) -> Segment {
     Segment::Bits { bits, parts: k }

@@ -2,17 +2,17 @@
 
 use lately::Error;
 use lately::clock::Window;
-use lately::shape::Budget;
-use lately::shape::budget::allowed_slack;
-use lately::shape::ring::{self, Paper, RingShape, Segment};
-use lately::shape::transposed::{self, Transposed};
+use lately::family::budget::allowed_slack;
+use lately::family::slices::shape::{Paper, RingShape, Segment};
+use lately::family::slices::transposed::{self, Transposed};
+use lately::family::{Budget, slices};
 
 const fn count(insertions: u64) -> Window {
     Window::Count { insertions }
 }
 
 fn choose(window: Window, budget: Budget, slack: Option<u64>, block_bits: Option<u32>) -> Result<RingShape, Error> {
-    ring::choose(window, budget, slack, block_bits, Paper::GuardedEpoch)
+    slices::shape::choose(window, budget, slack, block_bits, Paper::GuardedEpoch)
 }
 
 fn rate(window: Window, shape: &RingShape) -> f64 {

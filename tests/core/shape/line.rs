@@ -1,8 +1,8 @@
 //! Rates of filters in lines, against every load of every generation.
 
 use lately::clock::Window;
-use lately::shape::line::*;
-use lately::shape::ring::Paper;
+use lately::family::lines::shape::*;
+use lately::family::slices::shape::Paper;
 
 fn shape(lanes: u32, k: u32, lines: u32, pages: u64) -> LineShape {
     LineShape { paper: Paper::AgePartitioned, lanes, k, lines, pages }

@@ -1,10 +1,10 @@
 //! Choices of filters in lines, against trying every shape in every number of pages.
 
 use lately::clock::Window;
-use lately::shape::Budget;
-use lately::shape::budget::allowed_slack;
-use lately::shape::line::*;
-use lately::shape::ring::Paper;
+use lately::family::Budget;
+use lately::family::budget::allowed_slack;
+use lately::family::lines::shape::*;
+use lately::family::slices::shape::Paper;
 
 const PAPERS: [Paper; 2] = [Paper::AgePartitioned, Paper::GuardedEpoch];
 

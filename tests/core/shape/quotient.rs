@@ -1,9 +1,9 @@
 //! Lines of an aged quotient filter, the chance that a page overflows, and the shapes that are chosen.
 
 use lately::clock::Window;
-use lately::shape::budget::allowed_slack;
+use lately::family::budget::allowed_slack;
+use lately::family::{Budget, Shape as _};
 use lately::shape::quotient::*;
-use lately::shape::{Budget, Shape as _};
 
 const fn count(insertions: u64) -> Window {
     Window::Count { insertions }

@@ -1,6 +1,6 @@
 //! Runs of matching slices, against every pattern of matches and Algorithm 1 to the letter.
 
-use lately::shape::runs::*;
+use lately::family::runs::*;
 
 /// Returns fills without any pattern, some of them 0 and 1.
 fn fills(k: u32, l: u32) -> Vec<f64> {

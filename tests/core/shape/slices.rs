@@ -1,6 +1,6 @@
 //! Rates and choices of slices, against every way that keys can fall.
 
-use lately::shape::slices::*;
+use lately::family::slice_sizes::*;
 
 /// Compares with every way that keys can fall into small slices, each equally likely.
 #[test]

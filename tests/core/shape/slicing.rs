@@ -1,7 +1,7 @@
 //! Rates of a filter over several sites, whole and with sites that have failed.
 
-use lately::shape::fill;
-use lately::shape::slicing::*;
+use lately::family::fill;
+use lately::shard::slicing::*;
 
 const ANYWHERE: bool = false;
 
@@ -94,7 +94,7 @@ fn messages_at_the_limits() {
 fn one_group_is_the_filter_and_many_are_worse() {
     let rate =
         |groups, partitioned| Sites::new(groups, 1, 4, partitioned).unwrap().false_positive_rate(1000, 8000).unwrap();
-    assert!((rate(1, ANYWHERE) / lately::shape::bloom::array_rate(4, 8000, 1000) - 1.0).abs() < 1e-12);
+    assert!((rate(1, ANYWHERE) / lately::family::bloom::shape::array_rate(4, 8000, 1000) - 1.0).abs() < 1e-12);
     assert!((rate(1, true) / fill::slice(2000, 1000).powi(4) - 1.0).abs() < 1e-12);
     for partitioned in [false, true] {
         let rates = [1, 2, 10, 40].map(|groups| rate(groups, partitioned));

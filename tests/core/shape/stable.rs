@@ -1,9 +1,9 @@
 //! Errors of stable filters, against the chain of one cell.
 
 use lately::clock::Window;
-use lately::shape::Budget;
-use lately::shape::slices::Slices;
-use lately::shape::stable::*;
+use lately::family::Budget;
+use lately::family::baselines::stable::shape::*;
+use lately::family::slice_sizes::Slices;
 
 const fn count(insertions: u64) -> Window {
     Window::Count { insertions }

@@ -1,10 +1,8 @@
 //! Rates and choices of a SWAMP.
 
 use lately::clock::Window;
-use lately::shape::Budget;
-use lately::shape::Shape as _;
-use lately::shape::fill;
-use lately::shape::swamp::*;
+use lately::family::swamp::shape::*;
+use lately::family::{Budget, Shape as _, fill};
 
 fn count(insertions: u64) -> Window {
     Window::Count { insertions }

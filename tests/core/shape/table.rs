@@ -8,12 +8,12 @@ use std::fmt::Write;
 
 use lately::Error;
 use lately::clock::Window;
-use lately::shape::Budget;
-use lately::shape::ring::{self, Paper, Segment};
-use lately::shape::slices::Slices;
-use lately::shape::{
-    bloom, counting, fingerprint_buffer, generalized, line, quotient, stable, swamp, time_limited, timing, transposed,
-};
+use lately::family::baselines::{counting, fingerprint_buffer, generalized, stable};
+use lately::family::slice_sizes::Slices;
+use lately::family::slices::shape::{Paper, Segment};
+use lately::family::slices::transposed;
+use lately::family::{Budget, bloom, lines, slices, swamp, time_limited, timing};
+use lately::shape::quotient;
 
 const TABLE: &str = "tests/golden/shapes.tsv";
 
@@ -45,50 +45,52 @@ const CHOICES: [(&str, Choice); 20] = [
     ("age-partitioned, blocks of 64", |window, budget, slack| ring(window, budget, slack, Some(64))),
     ("age-partitioned, blocks of 512", |window, budget, slack| ring(window, budget, slack, Some(512))),
     ("age-partitioned, line", |window, budget, slack| in_lines(window, budget, slack, Paper::AgePartitioned)),
-    ("guarded epochs", |window, budget, slack| epochs(ring::choose(window, budget, slack, None, Paper::GuardedEpoch)?)),
+    ("guarded epochs", |window, budget, slack| {
+        epochs(slices::shape::choose(window, budget, slack, None, Paper::GuardedEpoch)?)
+    }),
     ("guarded epochs, blocks of 64", |window, budget, slack| {
-        epochs(ring::choose(window, budget, slack, Some(64), Paper::GuardedEpoch)?)
+        epochs(slices::shape::choose(window, budget, slack, Some(64), Paper::GuardedEpoch)?)
     }),
     ("guarded epochs, blocks of 512", |window, budget, slack| {
-        epochs(ring::choose(window, budget, slack, Some(512), Paper::GuardedEpoch)?)
+        epochs(slices::shape::choose(window, budget, slack, Some(512), Paper::GuardedEpoch)?)
     }),
     ("guarded epochs, transposed", |window, budget, slack| {
         epochs(transposed::choose(window, budget, slack)?.segments())
     }),
     ("guarded epochs, line", |window, budget, slack| in_lines(window, budget, slack, Paper::GuardedEpoch)),
     ("timing", |window, budget, slack| {
-        let shape = timing::choose(window, budget, slack)?;
+        let shape = timing::shape::choose(window, budget, slack)?;
         assert_eq!(shape.equal_timers, 1);
         Ok(format!("k={} bpt={} blocks={} words={}", shape.k, shape.bpt, shape.blocks, shape.words))
     }),
     ("timing, line", |window, budget, slack| {
-        let shape = timing::line::choose(window, budget, slack)?;
-        let timing::line::TimingLineShape { k, bpt, blocks, lines, pages } = shape;
+        let shape = timing::shape::line::choose(window, budget, slack)?;
+        let timing::shape::line::TimingLineShape { k, bpt, blocks, lines, pages } = shape;
         Ok(format!("k={k} bpt={bpt} blocks={blocks} lines={lines} pages={pages}"))
     }),
     ("time-limited", |window, budget, slack| match budget {
         Budget::Rate(fpr) => {
-            let shape = time_limited::choose(window, fpr, slack)?;
+            let shape = time_limited::shape::choose(window, fpr, slack)?;
             Ok(format!("k={} l={}", shape.k, shape.l))
         }
         Budget::Bytes(_) => Ok("none: its memory follows the stream".into()),
     }),
-    ("bloom", |window, budget, _| bits(bloom::choose(keys(window), budget, false)?)),
-    ("bloom, partitioned", |window, budget, _| bits(bloom::choose(keys(window), budget, true)?)),
-    ("counting", |window, budget, _| Ok(cells(counting::choose(window, budget)?.slices))),
+    ("bloom", |window, budget, _| bits(bloom::shape::choose(keys(window), budget, false)?)),
+    ("bloom, partitioned", |window, budget, _| bits(bloom::shape::choose(keys(window), budget, true)?)),
+    ("counting", |window, budget, _| Ok(cells(counting::shape::choose(window, budget)?.slices))),
     ("stable", |window, budget, _| {
-        let shape = stable::choose(window, budget)?;
+        let shape = stable::shape::choose(window, budget)?;
         Ok(format!("{} bits={} decrements={}", cells(shape.slices), shape.bits, shape.decrements))
     }),
     ("swamp", |window, budget, _| {
-        let shape = swamp::choose(window, budget)?;
+        let shape = swamp::shape::choose(window, budget)?;
         Ok(format!("slots={} remainder_bits={}", shape.slots, shape.remainder_bits))
     }),
     ("fingerprint buffer", |window, budget, _| {
-        Ok(format!("fingerprint_bits={}", fingerprint_buffer::choose(window, budget)?.fingerprint_bits))
+        Ok(format!("fingerprint_bits={}", fingerprint_buffer::shape::choose(window, budget)?.fingerprint_bits))
     }),
     ("generalized", |window, budget, _| {
-        let shape = generalized::choose(window, budget)?;
+        let shape = generalized::shape::choose(window, budget)?;
         Ok(format!("bits={} k1={} k0={}", shape.bits, shape.k1, shape.k0))
     }),
     ("aged quotient", |window, budget, _| {
@@ -99,7 +101,7 @@ const CHOICES: [(&str, Choice); 20] = [
 ];
 
 fn ring(window: Window, budget: Budget, slack: Slack, block_bits: Option<u32>) -> Result<String, Error> {
-    let shape = ring::choose(window, budget, slack, block_bits, Paper::AgePartitioned)?;
+    let shape = slices::shape::choose(window, budget, slack, block_bits, Paper::AgePartitioned)?;
     let segment = match shape.segment {
         Segment::Bits { bits, .. } => format!("bits={bits}"),
         Segment::Blocks { blocks, parts, .. } => format!("blocks={blocks} parts={parts}"),
@@ -107,7 +109,7 @@ fn ring(window: Window, budget: Budget, slack: Slack, block_bits: Option<u32>) -
     Ok(format!("k={} l={} {segment}", shape.k, shape.l))
 }
 
-fn epochs(shape: ring::RingShape) -> Result<String, Error> {
+fn epochs(shape: slices::shape::RingShape) -> Result<String, Error> {
     let segment = match shape.segment {
         Segment::Bits { bits, parts: k } => format!("k={k} bits={bits}"),
         Segment::Blocks { blocks, parts, .. } => format!("blocks={blocks} parts={parts}"),
@@ -116,14 +118,14 @@ fn epochs(shape: ring::RingShape) -> Result<String, Error> {
 }
 
 fn in_lines(window: Window, budget: Budget, slack: Slack, paper: Paper) -> Result<String, Error> {
-    let line::LineShape { lanes, k, lines, pages, .. } = line::choose(window, budget, slack, paper)?;
+    let lines::shape::LineShape { lanes, k, lines, pages, .. } = lines::shape::choose(window, budget, slack, paper)?;
     Ok(format!("lanes={lanes} k={k} lines={lines} pages={pages}"))
 }
 
-fn bits(shape: bloom::BloomShape) -> Result<String, Error> {
+fn bits(shape: bloom::shape::BloomShape) -> Result<String, Error> {
     match shape {
-        bloom::BloomShape::Classical { k, bits } => Ok(format!("k={k} bits={bits}")),
-        bloom::BloomShape::Partitioned(slices) => Ok(cells(slices)),
+        bloom::shape::BloomShape::Classical { k, bits } => Ok(format!("k={k} bits={bits}")),
+        bloom::shape::BloomShape::Partitioned(slices) => Ok(cells(slices)),
     }
 }
 

@@ -3,8 +3,8 @@
 use std::f64::consts::LN_2;
 
 use lately::clock::Window;
-use lately::shape::fill;
-use lately::shape::time_limited::*;
+use lately::family::fill;
+use lately::family::time_limited::shape::*;
 
 fn minutes(span: u64, lateness: u64) -> Window {
     Window::Time { span: 60_000_000_000 * span, lateness: 60_000_000_000 * lateness, capacity: 10_000 }

@@ -1,10 +1,9 @@
 //! Shapes of timing filters: their sweeps, blocks and choices, against brute force.
 
 use lately::clock::Window;
-use lately::shape::Budget;
-use lately::shape::Shape as _;
-use lately::shape::budget::allowed_slack;
-use lately::shape::timing::*;
+use lately::family::budget::allowed_slack;
+use lately::family::timing::shape::*;
+use lately::family::{Budget, Shape as _};
 
 const fn count(insertions: u64) -> Window {
     Window::Count { insertions }

@@ -1,8 +1,8 @@
 //! Rates of timers in lines, against all starts, places and loads.
 
 use lately::clock::Window;
-use lately::shape::line::MAX_PAGES;
-use lately::shape::timing::line::*;
+use lately::family::lines::shape::MAX_PAGES;
+use lately::family::timing::shape::line::*;
 
 const fn count(insertions: u64) -> Window {
     Window::Count { insertions }

@@ -1,9 +1,9 @@
 //! Choices of timers in lines, against trying every shape.
 
 use lately::clock::Window;
-use lately::shape::Budget;
-use lately::shape::timing::line::*;
-use lately::shape::timing::{WIDTHS, blocks_of_least_slack};
+use lately::family::Budget;
+use lately::family::timing::shape::line::*;
+use lately::family::timing::shape::{WIDTHS, blocks_of_least_slack};
 
 const fn count(insertions: u64) -> Window {
     Window::Count { insertions }

@@ -6,7 +6,7 @@ pub mod timed;
 use std::collections::VecDeque;
 
 use lately::clock::Moments;
-use lately::filter::AnyFilter;
+use lately::family::AnyFilter;
 
 /// Returns key number `i` of a stream, by splitmix64: a bijection, so keys of one stream never repeat.
 pub fn key(stream: u64, i: u64) -> u64 {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use lately::clock::{Moments, Window};
-use lately::filter::AnyFilter;
+use lately::family::AnyFilter;
 
 use super::key;
 

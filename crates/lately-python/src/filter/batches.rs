@@ -14,7 +14,7 @@ use crate::whole::Threads;
 use lately::clock::Moments;
 use lately::engine::Refresh;
 use lately::engine::threads::Chunk;
-use lately::filter::AnyFilter;
+use lately::family::AnyFilter;
 
 #[pymethods]
 impl PyFilter {

@@ -15,7 +15,7 @@ use lately::Error;
 use lately::clock::Moments;
 use lately::engine::Refresh;
 use lately::engine::threads::Chunk;
-use lately::filter::AnyFilter;
+use lately::family::AnyFilter;
 
 /// Greatest number of bytes of cells of a filter that is written to without detaching from the interpreter. At worst an
 /// insertion copies or clears them all, which takes some 2 ms; the interpreter itself switches threads every 5 ms.

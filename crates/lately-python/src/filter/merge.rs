@@ -8,7 +8,7 @@ use super::object::create;
 use super::state::FilterState;
 use crate::calls::detached;
 use crate::errors::raise;
-use lately::filter::AnyFilter;
+use lately::family::AnyFilter;
 
 impl PyFilter {
     /// Returns copies of two filters. Only one lock is held at a time, because another thread may copy the same two in

@@ -25,7 +25,7 @@ use super::time::moments::OwnedMoments;
 use super::time::window;
 use crate::errors::raise;
 use lately::clock::{Clock, Window};
-use lately::filter::AnyFilter;
+use lately::family::AnyFilter;
 use lately::key::{KeyHasher, Keys};
 use overfull::LoadMonitor;
 use state::FilterState;

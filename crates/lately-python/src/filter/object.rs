@@ -8,7 +8,7 @@ use pyo3::types::PyType;
 use super::PyFilter;
 use super::state::FilterState;
 use crate::lazy::get_or_make;
-use lately::filter::{AnyFilter, Family};
+use lately::family::{AnyFilter, Family};
 
 /// Returns the Python class of a family.
 pub fn class_of<'py>(py: Python<'py>, family: &Family) -> PyResult<Bound<'py, PyType>> {

@@ -12,12 +12,12 @@ use lately::Error;
 use lately::clock::Moments;
 use lately::engine::Aged;
 use lately::engine::growing::Growing;
-use lately::filter::AnyFilter;
+use lately::family::AnyFilter;
+use lately::family::baselines::generalized;
+use lately::family::swamp::cells::Buffered;
+use lately::family::time_limited::cells::Slices;
 use lately::layout::quotient::Quotient;
-use lately::layout::swamp::Buffered;
-use lately::layout::time_limited::Slices;
 use lately::memory::fallible;
-use lately::shape::generalized;
 use lately::shard::Row;
 
 /// Returns an answer, or the error that filters of this family do not have it.
@@ -63,9 +63,10 @@ pub fn distinct(py: Python<'_>, filter: &Bound<'_, PyFilter>, window: Option<&Bo
 pub fn missed<'py>(filter: &Bound<'py, PyFilter>, ages: Vec<WholeNumber>) -> PyResult<Bound<'py, PyArray1<f64>>> {
     let (py, filter) = (filter.py(), filter.get());
     let ages = ages.into_iter().map(|age| age.within("ages")).collect::<PyResult<Vec<u64>>>()?;
-    let memory =
-        detached(py, || filter.with(|filter| supported(filter.shape_as().map(generalized::GeneralizedShape::memory))))?
-            .map_err(raise)?;
+    let memory = detached(py, || {
+        filter.with(|filter| supported(filter.shape_as().map(generalized::shape::GeneralizedShape::memory)))
+    })?
+    .map_err(raise)?;
     array_of(py, fallible::collected(ages.into_iter().map(|age| memory.missed(age as f64))).map_err(raise)?)
 }
 

@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 
 use lately::clock::{Clock, Window};
 use lately::engine::Aged;
-use lately::filter::AnyFilter;
+use lately::family::AnyFilter;
 use lately::layout::quotient::Quotient;
 use lately::shape::quotient;
 

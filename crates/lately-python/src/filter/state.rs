@@ -6,7 +6,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use crate::shared::Shared;
-use lately::filter::AnyFilter;
+use lately::family::AnyFilter;
 
 /// The state of a filter that was built, opened or copied, for one call of `Filter.__new__`.
 #[pyclass(frozen, module = "lately._core")]

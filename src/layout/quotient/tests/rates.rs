@@ -3,7 +3,7 @@
 use super::*;
 use crate::clock::Moments;
 use crate::engine::Engine;
-use crate::shape::Budget;
+use crate::family::Budget;
 use crate::shape::quotient::choose;
 
 #[test]

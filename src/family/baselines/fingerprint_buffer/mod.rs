@@ -1,0 +1,5 @@
+//! The fingerprint buffer, which is searched as a whole (paper 1).
+
+pub mod cells;
+pub mod likelihood;
+pub mod shape;

@@ -1,0 +1,4 @@
+//! The plain Bloom filter, which forgets nothing.
+
+pub mod cells;
+pub mod shape;

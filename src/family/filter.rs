@@ -1,0 +1,229 @@
+//! A filter of any family: a [`Shape`], which has the formulas, and the [`Engine`] that runs batches through the cells.
+//!
+//! The [table of families](super::FAMILIES) lists the families.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use super::row::{Family, Form};
+use super::variants::{layout_in_name, named};
+use super::{Accesses, CacheLines, Parameters, Shape};
+use crate::Error;
+use crate::clock::{Clock, Window};
+use crate::engine::Engine;
+use crate::key::Seed;
+use crate::memory::Words;
+
+/// A filter of any family: it reports whether a key was inserted within the last insertions or the last span of time.
+#[derive(Clone)]
+pub struct AnyFilter {
+    shape: Arc<dyn Shape>,
+    seed: Seed,
+    engine: Box<dyn Engine>,
+}
+
+impl AnyFilter {
+    /// Creates an empty filter.
+    pub fn new(shape: impl Shape, window: Window, seed: impl Into<Seed>) -> Result<Self, Error> {
+        Self::of(Arc::new(shape), window, seed)
+    }
+
+    /// Returns this filter with another bound on [times ahead](Clock::ahead).
+    pub fn with_max_ahead(mut self, max_ahead: Option<u64>) -> Self {
+        self.engine.set_max_ahead(max_ahead);
+        self
+    }
+
+    /// Creates an empty filter of any shape.
+    pub fn of(shape: Arc<dyn Shape>, window: Window, seed: impl Into<Seed>) -> Result<Self, Error> {
+        let seed = seed.into();
+        shape.check(window)?;
+        let bytes = if shape.grows() { 0 } else { shape.bytes(window) };
+        let words = Words::zeroed(usize::try_from(bytes / 8).map_err(|_| Error::Memory { bytes })?)?;
+        let engine = Family::of(&*shape).engine(&*shape, Clock::new(window, shape.retained()), seed, words)?;
+        Ok(Self { shape, seed, engine })
+    }
+
+    /// Reads a filter from a saved [form](Form): its parameters in the order of the file, and its cells. `resume` turns
+    /// a new clock into the saved one. No argument is trusted.
+    pub fn from_saved(
+        kind: u16,
+        parameters: &[u64],
+        window: Window,
+        resume: impl FnOnce(Clock) -> Clock,
+        seed: impl Into<Seed>,
+        words: Words,
+    ) -> Result<Self, Error> {
+        // An error of a constructor means that the saved form is damaged.
+        let as_damage = |error: Error| Error::format(error.to_string());
+        let seed = seed.into();
+        let unknown = || Error::format(format!("filters of kind {kind} are not known to this version"));
+        let (family, form) = Family::of_kind(kind).ok_or_else(unknown)?;
+        let shape = (family.read)(&Parameters(&form.named(parameters.iter().copied()))).map_err(as_damage)?;
+        shape.check(window).map_err(as_damage)?;
+        let len = words.as_slice().len() as u64;
+        if len == 0 || !shape.grows() && len != shape.bytes(window) / 8 {
+            return Err(Error::format("the number of cells is not that of the parameters"));
+        }
+        let clock = resume(Clock::new(window, shape.retained()));
+        let engine = family.engine(&*shape, clock, seed, words)?;
+        engine.check()?;
+        Ok(Self { shape, seed, engine })
+    }
+
+    /// Returns an empty filter of the same shape, window, seed and bound on times ahead.
+    pub fn cleared(&self) -> Result<Self, Error> {
+        let empty = Self::of(self.shape.clone(), self.window(), self.seed)?;
+        Ok(empty.with_max_ahead(self.engine.clock().max_ahead()))
+    }
+
+    /// Returns a copy in private memory; `None` if another process wrote to the filter meanwhile, which cannot happen
+    /// under the lock of the file.
+    pub fn snapshot(&self) -> Result<Option<Self>, Error> {
+        let Some(live) = self.engine.words().live() else { return Ok(Some(self.clone())) };
+        let (number, record) = live.read_numbered();
+        let words = self.engine.words().own()?;
+        if !live.is_unchanged(number) {
+            return Ok(None);
+        }
+        let mut engine = self.family().engine(&*self.shape, self.engine.clock(), self.seed, words)?;
+        engine.restore(record)?;
+        Ok(Some(Self { shape: self.shape.clone(), seed: self.seed, engine }))
+    }
+
+    /// Returns the formulas for what the filter promises and costs.
+    pub fn shape(&self) -> &dyn Shape {
+        &*self.shape
+    }
+
+    /// Returns the shape, if it is of this type.
+    pub fn shape_as<S: Shape>(&self) -> Option<&S> {
+        let shape: &dyn Any = &*self.shape;
+        shape.downcast_ref()
+    }
+
+    /// Returns the engine, to query.
+    pub fn engine(&self) -> &dyn Engine {
+        &*self.engine
+    }
+
+    /// Returns the engine, to insert.
+    pub fn engine_mut(&mut self) -> &mut dyn Engine {
+        &mut *self.engine
+    }
+
+    /// Returns the engine, if it is of this type: for methods that only one family has.
+    pub fn engine_as<E: Engine>(&self) -> Option<&E> {
+        let engine: &dyn Any = &*self.engine;
+        engine.downcast_ref()
+    }
+
+    /// Returns the seed with which keys are hashed.
+    pub fn seed(&self) -> Seed {
+        self.seed
+    }
+
+    /// Returns the family.
+    pub fn family(&self) -> &'static Family {
+        Family::of(&*self.shape)
+    }
+
+    /// Returns the form in which the filter is saved.
+    pub fn form(&self) -> &'static Form {
+        self.family().form(&*self.shape)
+    }
+
+    /// Returns the name that the planner and the command use: that of the family, followed by its options.
+    pub fn name(&self) -> String {
+        let parameters = self.parameters();
+        let value = |wanted| parameters.iter().find(|&&(name, value)| name == wanted && value != 0);
+        let block_bits = value("block_bits").map(|&(_, bits)| bits.to_string());
+        let grows = ["grow", "part_keys", "part_timers"].into_iter().any(|name| value(name).is_some());
+        let counts = value("count_bits").map(|_| "counting");
+        // Fine tags are no part of it: the planner takes them under the family's own name.
+        let layout = layout_in_name(self.form().layout);
+        named(self.family(), [layout, block_bits.as_deref(), grows.then_some("growing"), counts])
+    }
+
+    /// Returns what "lately" means.
+    pub fn window(&self) -> Window {
+        self.engine.clock().window()
+    }
+
+    /// Returns the parameters of the paper, by the names of the family; zero if one does not apply.
+    pub fn parameters(&self) -> Vec<(&'static str, u64)> {
+        self.shape.parameters()
+    }
+
+    /// Returns the planned rate of false positives: [`Shape::fpr`].
+    pub fn fpr(&self) -> f64 {
+        self.shape.fpr(self.window())
+    }
+
+    /// Returns how long a key may be reported after leaving the window, in insertions or nanoseconds: [`Shape::slack`].
+    pub fn slack(&self) -> u64 {
+        self.shape.slack(self.window())
+    }
+
+    /// Returns the keys reported in the slack, over the window: [`Shape::npws`].
+    pub fn npws(&self) -> f64 {
+        self.shape.npws(self.window())
+    }
+
+    /// Returns the cache lines that a call moves: [`Shape::cache_lines`].
+    pub fn cache_lines(&self) -> CacheLines {
+        self.shape.cache_lines(self.window())
+    }
+
+    /// Returns the expected slices that a query of paper 1 reads: [`Shape::accesses`].
+    pub fn accesses(&self) -> Option<Accesses> {
+        self.shape.accesses(self.window())
+    }
+
+    /// Returns the chances that keys are missed: [`Shape::false_negative_rates`].
+    pub fn false_negative_rates(&self) -> Vec<f64> {
+        self.shape.false_negative_rates(self.window())
+    }
+
+    /// Returns the rate of false positives of the cells as they are: [`Engine::false_positive_rate`].
+    pub fn false_positive_rate(&self) -> f64 {
+        self.engine.false_positive_rate()
+    }
+
+    /// Merges all keys of the other filter. Both must agree in family, window, seed and parameters; an error names the
+    /// first difference.
+    pub fn merge(&mut self, other: &Self) -> Result<(), Error> {
+        let agree = |name: &str, ours: String, theirs: String| match ours == theirs {
+            true => Ok(()),
+            false => Err(Error::value(format!(
+                "cannot merge filters that differ: {name} is {ours} here and {theirs} there; build both alike"
+            ))),
+        };
+        if self.form().kind != other.form().kind {
+            agree("family", self.name(), other.name())?;
+        }
+        let name = if self.engine.clock().endless() { "capacity" } else { "window" };
+        agree(name, self.window().to_string(), other.window().to_string())?;
+        if self.seed != other.seed && self.seed.to_string() == other.seed.to_string() {
+            return Err(Error::value(
+                "cannot merge filters that differ: each has a secret of its own; build both with one seed",
+            ));
+        }
+        agree("seed", self.seed.to_string(), other.seed.to_string())?;
+        for ((name, ours), (_, theirs)) in self.parameters().into_iter().zip(other.parameters()) {
+            agree(name, ours.to_string(), theirs.to_string())?;
+        }
+        self.engine.merge(&*other.engine)
+    }
+}
+
+/// Two filters are equal if everything that is saved is equal: family, parameters, window, seed, clock and cells.
+impl PartialEq for AnyFilter {
+    fn eq(&self, other: &Self) -> bool {
+        self.form().kind == other.form().kind
+            && self.parameters() == other.parameters()
+            && self.seed == other.seed
+            && self.engine.clock() == other.engine.clock()
+            && self.engine.words().as_slice() == other.engine.words().as_slice()
+    }
+}

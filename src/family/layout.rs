@@ -1,0 +1,144 @@
+//! The traits of all layouts: where the bits of a key lie in the words of a filter.
+//!
+//! A layout implements [`Layout`] and [`Occupancy`]. What only some layouts can do, such as encoding evidence or
+//! growing, has a small trait each in [`abilities`].
+
+use std::ops::Range;
+
+use crate::family::abilities::Abilities;
+use crate::inference::Evidence;
+use crate::memory::prefetch::{Address, in_flight};
+
+/// Where the bits of a key lie in the words of a filter, and how a new generation changes them.
+///
+/// The [`Clock`](crate::clock::Clock) numbers the generations. A layout has no state: words and clock are all there is
+/// to save.
+pub trait Layout: Copy + Send + Sync + 'static {
+    /// What the open generation means for the cells, computed once per run of keys.
+    type Rotation: Copy;
+
+    /// Whether insertions only set bits, and a new generation only clears some, whatever the bits were. Then filters
+    /// merge by the OR of their words, and several processes may [share](crate::shared) the words.
+    const SETS_BITS: bool = false;
+
+    /// Returns the number of generations after which a key has left no trace.
+    fn generations(&self) -> u64;
+
+    /// Returns the rotation of the cells while `generation` is open, as it will be after `pending` more generations.
+    fn rotation(&self, generation: i64, pending: u64) -> Self::Rotation;
+
+    /// Prefetches the cells that an insertion writes. A few generations later an insertion may write others.
+    fn prefetch_insert(&self, words: Address, rotation: Self::Rotation, hash: u64);
+
+    /// Prefetches the cells that a query reads, which include those that an insertion writes.
+    fn prefetch_query(&self, words: Address, hash: u64);
+
+    /// Inserts a key into the open generation.
+    fn insert(&self, words: &mut [u64], rotation: Self::Rotation, hash: u64);
+
+    /// Returns whether the cells contain a key.
+    fn contains(&self, words: &[u64], rotation: Self::Rotation, hash: u64) -> bool;
+
+    /// Inserts the keys of a run of the batch `hashes`, in order.
+    fn insert_run(&self, words: &mut [u64], rotation: Self::Rotation, hashes: &[u64], run: Range<usize>) {
+        let address = Address::of(words);
+        let prefetch = |hash| self.prefetch_insert(address, rotation, hash);
+        in_flight(hashes, run, prefetch, |_, hash| self.insert(words, rotation, hash));
+    }
+
+    /// Writes to `present` which keys of a run the cells contain. `present` is as long as the batch `hashes`.
+    fn query_run(
+        &self,
+        words: &[u64],
+        rotation: Self::Rotation,
+        hashes: &[u64],
+        run: Range<usize>,
+        present: &mut [bool],
+    ) {
+        let address = Address::of(words);
+        let prefetch = |hash| self.prefetch_query(address, hash);
+        in_flight(hashes, run, prefetch, |i, hash| present[i] = self.contains(words, rotation, hash));
+    }
+
+    /// Writes to `seen`, for each key of a run in order, whether the cells contain it, and then inserts it. Without
+    /// `refresh` only keys are inserted that the cells did not contain. Returns the number of insertions.
+    fn duplicated_run(
+        &self,
+        words: &mut [u64],
+        rotation: Self::Rotation,
+        hashes: &[u64],
+        run: Range<usize>,
+        refresh: bool,
+        seen: &mut [bool],
+    ) -> u64 {
+        let (mut inserted, address) = (0, Address::of(words));
+        let prefetch = |hash| self.prefetch_query(address, hash);
+        in_flight(hashes, run, prefetch, |i, hash| {
+            seen[i] = self.contains(words, rotation, hash);
+            if refresh || !seen[i] {
+                self.insert(words, rotation, hash);
+                inserted += 1;
+            }
+        });
+        inserted
+    }
+
+    /// Returns whether [`open`](Self::open) with `generation` may change these cells. A
+    /// [partition](abilities::Partition) of the cells skips the generations that rotate other cells.
+    #[inline(always)]
+    fn rotates(&self, generation: i64) -> bool {
+        let _ = generation;
+        true
+    }
+
+    /// Clears the cells that `generation` will write first, just before it opens.
+    fn open(&self, words: &mut [u64], generation: i64);
+
+    /// Returns the optional traits that this layout implements: none by default.
+    #[inline(always)]
+    fn abilities(&self) -> Abilities<'_, Self> {
+        Abilities::NONE
+    }
+}
+
+/// How full the cells of a layout are.
+pub trait Occupancy: Layout {
+    /// Returns the share of set bits in each segment that rotates as one, the newest first.
+    fn fill(&self, words: &[u64], rotation: Self::Rotation) -> Vec<f64>;
+
+    /// Returns the chance that a fresh key matches in each segment that rotates as one, the newest first.
+    fn match_rates(&self, words: &[u64], rotation: Self::Rotation) -> Vec<f64>;
+
+    /// Returns the chance that a fresh key is reported now; by default, for a layout of a single segment, the chance
+    /// that it matches there.
+    fn false_positive_rate(&self, words: &[u64], rotation: Self::Rotation) -> f64 {
+        self.match_rates(words, rotation)[0]
+    }
+}
+
+/// Writes the evidence about each key of a batch, which `evidence_of` computes from its hash. Prefetches the cells of
+/// later keys.
+#[inline(always)]
+pub(crate) fn evidence_each<L: Layout>(
+    layout: &L,
+    words: &[u64],
+    hashes: &[u64],
+    evidence: &mut [Evidence],
+    evidence_of: impl Fn(u64) -> Evidence,
+) {
+    let address = Address::of(words);
+    let prefetch = |hash| layout.prefetch_query(address, hash);
+    in_flight(hashes, 0..hashes.len(), prefetch, |i, hash| evidence[i] = evidence_of(hash));
+}
+
+/// Writes, as the evidence about each key of a batch, whether the cells contain it.
+pub(crate) fn presence_run<L: Layout>(
+    layout: &L,
+    words: &[u64],
+    rotation: L::Rotation,
+    hashes: &[u64],
+    evidence: &mut [Evidence],
+) {
+    let presence = |hash| Evidence::present(layout.contains(words, rotation, hash));
+    evidence_each(layout, words, hashes, evidence, presence);
+}

@@ -1,0 +1,5 @@
+//! Age-partitioned filters and guarded epochs in one cache line for each key, or in a few (papers 1 and 2).
+
+pub mod cells;
+pub mod likelihood;
+pub mod shape;

@@ -1,0 +1,56 @@
+//! The families of filters: a folder for each, and the traits, formulas and rules that they share.
+//!
+//! A family's folder has its `shape` (formulas: what a filter promises and costs, before a bit is allocated), its
+//! `cells` (where the bits of a key lie, and what a new generation changes) and its `likelihood` (what the cells prove
+//! about a key). The [table](FAMILIES) has a row for each family.
+
+pub mod abilities;
+pub mod arrays;
+pub mod baselines;
+pub mod bloom;
+pub mod budget;
+#[cfg(not(test))]
+mod engines;
+pub mod exact;
+pub mod fill;
+#[cfg(not(test))]
+mod filter;
+mod layout;
+pub mod lines;
+mod parameters;
+pub(crate) mod partition;
+#[cfg(not(test))]
+pub mod row;
+#[cfg(not(test))]
+mod rule;
+pub mod runs;
+pub(crate) mod search;
+pub(crate) mod segments;
+mod shape;
+pub mod slice_sizes;
+pub mod slices;
+pub mod swamp;
+#[cfg(not(test))]
+mod table;
+pub mod time_limited;
+pub mod timing;
+#[cfg(not(test))]
+mod variants;
+
+pub use abilities::Abilities;
+pub use budget::Budget;
+#[cfg(not(test))]
+pub use filter::AnyFilter;
+pub use layout::{Layout, Occupancy};
+pub(crate) use layout::{evidence_each, presence_run};
+pub use parameters::Parameters;
+#[cfg(not(test))]
+pub use row::{Family, Form, Request, Windows};
+#[cfg(not(test))]
+pub use rule::{Choice, Comparison, Prefer, choose, compare};
+pub use runs::Accesses;
+pub use shape::{CacheLines, Shape};
+#[cfg(not(test))]
+pub use table::FAMILIES;
+#[cfg(not(test))]
+pub use variants::{Options, VARIANTS, Variant};

@@ -1,0 +1,250 @@
+//! The rule by which `Filter`, the plan and the command choose a family.
+//!
+//! 1. By default the slack is the least of 1/64, 1/32, 1/16, 1/8 and 1/4 of the window that a variant can keep in 16
+//!    bytes a key or fewer, or at a rate of 5 % or less. Of those that can, the one of the fewest bytes is taken. For
+//!    rates above 1e-7 that is the aged quotient filter with 1/64, which grows with a burst if the window is one of
+//!    time. Where the number of keys is unknown it is the time-limited filter.
+//! 2. [`Prefer::Speed`], and the default where nothing above can meet the request, take the age-partitioned filter in
+//!    lines, or else in blocks. Their slack may be half the window.
+//! 3. [`Prefer::Memory`] takes the variant of the fewest bytes. Where a slack is set, the variant is taken that moves
+//!    the fewest cache lines among those at most half as large again as the smallest.
+//!
+//! With [`Budget::Bytes`] the least rate of false positives stands for the fewest bytes.
+
+use std::sync::Arc;
+
+use super::variants::{LittleSlack, VARIANTS, Variant};
+use super::{Budget, Request, Shape, Windows};
+use crate::Error;
+use crate::clock::Window;
+
+/// Greatest rate of false positives of a filter chosen for a number of bytes: that of tossing a coin.
+const MAX_RATE: f64 = 0.5;
+
+/// A filter up to this many times as large as the smallest may be taken because it is faster.
+const MAX_RATIO: f64 = 1.5;
+
+/// Parts of a window that the default slack may be, the least first.
+const SHARES: [u64; 5] = [64, 32, 16, 8, 4];
+
+/// Greatest number of bytes for each key that the default slack may cost, beside a page of 4 KiB. The aged quotient
+/// filter takes 3 to 6 down to rates of 2e-7. Below that its bytes double where the rate is halved.
+const MAX_BYTES_PER_KEY: u64 = 16;
+
+/// Greatest rate of false positives, of a filter chosen for a number of bytes, that the default slack may cost.
+const MAX_RATE_FOR_LITTLE_SLACK: f64 = 0.05;
+
+/// A preference that replaces the default's little slack.
+///
+/// ```
+/// use lately::{Filter, Prefer, Window};
+///
+/// let build = |prefer| Filter::builder(Window::last(1_000_000)).fpr(0.001).prefer(prefer).build();
+/// assert!(build(Prefer::Memory)?.nbytes() < build(Prefer::Speed)?.nbytes());
+/// # Ok::<(), lately::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Prefer {
+    /// The fastest calls; the slack may be half the window.
+    Speed,
+    /// The fewest bytes, or for a number of bytes the lowest rate; the slack may be half the window.
+    Memory,
+}
+
+/// A variant that meets a request, and the shape planned for it. No cells are allocated.
+#[derive(Debug, Clone)]
+pub struct Choice {
+    /// The family and its options.
+    pub variant: &'static Variant,
+    /// The slack that was requested of the family, in the unit of the clock; `None` for the family's own default.
+    pub slack: Option<u64>,
+    /// What the filter will promise and cost.
+    pub shape: Arc<dyn Shape>,
+}
+
+/// Chooses the variant and the shape that meet a request best, by the rule at the top of this module.
+///
+/// The options of variants in `request` (`block_bits`, `grow`) are ignored.
+pub fn choose(window: Window, request: &Request, prefer: Option<Prefer>) -> Result<Choice, Error> {
+    let window = window.check()?;
+    check(window, request)?;
+    let choice = take(window, request, prefer)?;
+    let Budget::Bytes(bytes) = request.budget else { return Ok(choice) };
+    let fpr = choice.shape.fpr(window);
+    if fpr <= MAX_RATE {
+        return Ok(choice);
+    }
+    let of = |budget| Request { budget, ..*request };
+    let sizes = VARIANTS.iter().filter_map(|variant| plan(variant, window, &of(Budget::Rate(MAX_RATE))).ok());
+    let enough = |&bytes: &u64| {
+        take(window, &of(Budget::Bytes(bytes)), prefer).is_ok_and(|choice| choice.shape.fpr(window) <= MAX_RATE)
+    };
+    let least = sizes.map(|choice| choice.shape.bytes(window)).filter(enough).min();
+    let least = least.map_or_else(|| "larger".to_owned(), |bytes| format!("at least {bytes}"));
+    Err(Error::value(format!(
+        "nbytes must be {least} for a rate of false positives of {MAX_RATE}, got {bytes}, where the rate is {fpr:.3}; \
+         a family by its own name takes less"
+    )))
+}
+
+/// The listed variants side by side.
+pub struct Comparison {
+    /// The variant that the rule chooses. It is that of [`choose`] unless that rejects the rate as too high.
+    pub best: Choice,
+    /// Every listed variant: a choice, or the reason why it cannot meet the request.
+    pub rows: Vec<(&'static Variant, Result<Choice, Error>)>,
+}
+
+/// Plans every listed variant for a table.
+///
+/// Without a slack and a preference each is planned with the least default slack if it can keep that in few bytes, and
+/// otherwise with the default slack of its family.
+pub fn compare(window: Window, request: &Request, prefer: Option<Prefer>) -> Result<Comparison, Error> {
+    let window = window.check()?;
+    check(window, request)?;
+    let best = take(window, request, prefer)?;
+    let least = (prefer.is_none() && request.slack.is_none()).then(|| default_slacks(window).next()).flatten();
+    let planned = |variant: &'static Variant| {
+        if std::ptr::eq(variant, best.variant) {
+            return Ok(best.clone());
+        }
+        if let Some(reason) = variant.rejection(window, request) {
+            return Err(Error::value(reason));
+        }
+        let little = least.and_then(|slack| plan_with_little_slack(variant, window, request, slack).ok());
+        little.map_or_else(|| plan(variant, window, request), Ok)
+    };
+    let rows =
+        VARIANTS.iter().filter(|variant| variant.options.listed).map(|variant| (variant, planned(variant))).collect();
+    Ok(Comparison { best, rows })
+}
+
+/// Rejects requests that no variant can meet.
+fn check(window: Window, request: &Request) -> Result<(), Error> {
+    let timed = matches!(window, Window::Time { .. });
+    if timed && request.unknown_rate && request.budget.is_bytes() {
+        return Err(Error::value(
+            "a window of time without capacity needs fpr, and no nbytes: its memory follows the rate of keys",
+        ));
+    }
+    if timed && request.distinct.is_some() {
+        return Err(Error::value("distinct is for windows of insertions; this one is one of time"));
+    }
+    Ok(())
+}
+
+fn take(window: Window, request: &Request, prefer: Option<Prefer>) -> Result<Choice, Error> {
+    let suited = |variant: &&'static Variant| variant.options.listed && variant.rejection(window, request).is_none();
+    let suited: Vec<&'static Variant> = VARIANTS.iter().filter(suited).collect();
+    let by_default = prefer.is_none() && request.slack.is_none();
+    if by_default
+        && let Some(choice) = default_slacks(window).find_map(|slack| with_slack(&suited, window, request, slack))
+    {
+        return Ok(choice);
+    }
+    if by_default || prefer == Some(Prefer::Speed) {
+        let mut fast: Vec<_> = suited.iter().copied().filter(|variant| variant.options.speed > 0).collect();
+        fast.sort_by_key(|variant| variant.options.speed);
+        if let Some(choice) = fast.into_iter().find_map(|variant| plan(variant, window, request).ok()) {
+            return Ok(choice);
+        }
+    }
+    let mut errors: Vec<String> = Vec::new();
+    let mut choices = Vec::new();
+    // The bytes of a variant that grows are only those it begins with.
+    let real = suited.into_iter().filter(|variant| variant.family.is_for_use() && variant.options.grow.is_none());
+    for variant in real {
+        match plan(variant, window, request) {
+            Ok(choice) => choices.push(choice),
+            Err(error) if errors.contains(&error.to_string()) => {}
+            Err(error) => errors.push(error.to_string()),
+        }
+    }
+    let taken = match prefer {
+        Some(Prefer::Memory) => least(choices, |choice| choice.size(window, request)),
+        _ => fewest_lines(choices, window),
+    };
+    let none = || if errors.is_empty() { "no family meets this request".to_owned() } else { errors.join("; ") };
+    taken.ok_or_else(|| Error::value(none()))
+}
+
+/// Takes the smallest variant that keeps this slack in few bytes.
+fn with_slack(suited: &[&'static Variant], window: Window, request: &Request, slack: u64) -> Option<Choice> {
+    let timed = matches!(window, Window::Time { .. });
+    let little = suited.iter().filter(|variant| match variant.options.little_slack {
+        LittleSlack::Never => false,
+        LittleSlack::OfInsertions => !timed,
+        LittleSlack::OfTime => timed,
+        LittleSlack::Always => true,
+    });
+    let choices = little.filter_map(|variant| plan_with_little_slack(variant, window, request, slack).ok());
+    least(choices, |choice| choice.size(window, request))
+}
+
+/// Plans a variant with a default slack; an error if it cannot keep that, or if it costs too much.
+fn plan_with_little_slack(
+    variant: &'static Variant,
+    window: Window,
+    request: &Request,
+    slack: u64,
+) -> Result<Choice, Error> {
+    let choice = plan(variant, window, &Request { slack: Some(slack), ..*request })?;
+    let keys = request.distinct.unwrap_or(window.capacity());
+    let costs_too_much = match request.budget {
+        Budget::Bytes(_) => choice.shape.fpr(window) > MAX_RATE_FOR_LITTLE_SLACK,
+        Budget::Rate(_) => {
+            let most = keys.saturating_mul(MAX_BYTES_PER_KEY).saturating_add(4096);
+            !request.unknown_rate && choice.shape.bytes(window) > most
+        }
+    };
+    if costs_too_much { Err(Error::value("the default slack costs too much")) } else { Ok(choice) }
+}
+
+/// Plans a variant. Where its family cannot bound the slack, the slack it has must be at most the one requested.
+fn plan(variant: &'static Variant, window: Window, request: &Request) -> Result<Choice, Error> {
+    let row = variant.family;
+    let bounded = row.windows != Windows::Insertions;
+    let slack = request.slack.filter(|_| bounded);
+    let shape = variant.plan(window, &Request { slack, ..*request })?;
+    shape.check(window)?;
+    match request.slack {
+        Some(most) if !bounded && shape.slack(window) > most => Err(Error::value("its slack cannot be bounded")),
+        _ => Ok(Choice { variant, slack, shape }),
+    }
+}
+
+/// Returns the slacks that the default tries, the least first. None is below the lateness, which no family avoids.
+fn default_slacks(window: Window) -> impl Iterator<Item = u64> {
+    SHARES.into_iter().map(move |share| match window {
+        Window::Count { insertions } => insertions / share,
+        Window::Time { span, lateness, .. } => lateness + span / share,
+    })
+}
+
+impl Choice {
+    /// Returns what the budget leaves open: bytes for a rate, the rate for a number of bytes.
+    fn size(&self, window: Window, request: &Request) -> f64 {
+        match request.budget {
+            Budget::Rate(_) => self.shape.bytes(window) as f64,
+            Budget::Bytes(_) => self.shape.fpr(window),
+        }
+    }
+}
+
+/// Returns the first value of the least cost.
+fn least<T>(all: impl IntoIterator<Item = T>, cost: impl Fn(&T) -> f64) -> Option<T> {
+    let costed = all.into_iter().map(|one| (cost(&one), one));
+    costed.reduce(|best, next| if next.0 < best.0 { next } else { best }).map(|(_, one)| one)
+}
+
+/// Returns the choice that moves the fewest cache lines for a new key, looked up and then inserted, among those at most
+/// half as large again as the smallest.
+fn fewest_lines(mut choices: Vec<Choice>, window: Window) -> Option<Choice> {
+    let bytes = |choice: &Choice| choice.shape.bytes(window) as f64;
+    let smallest = choices.iter().map(bytes).fold(f64::INFINITY, f64::min);
+    choices.retain(|choice| bytes(choice) <= MAX_RATIO * smallest);
+    least(choices, |choice| {
+        let lines = choice.shape.cache_lines(window);
+        lines.miss + lines.insert
+    })
+}

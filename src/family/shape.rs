@@ -1,0 +1,87 @@
+//! The trait of all shapes: the formulas of a family, what a filter promises and costs, computed before a bit is
+//! allocated.
+//!
+//! Nothing here reads bits. Each formula is one small function that names its source (paper, section) and the erratum
+//! if the printed form is wrong. All rates are *exact in expectation* for distinct keys and independent uniform hashes,
+//! at the worst phase unless stated otherwise. Repeated keys only lower them.
+//!
+//! The logarithms and exponentials come from the platform's mathematical library, whose last digit may differ between
+//! machines, so the same request could in principle size two filters one word apart. That cannot matter to a saved
+//! filter: its parameters are saved with it, never derived again.
+
+use std::any::Any;
+use std::fmt::Debug;
+
+use crate::Error;
+use crate::clock::Window;
+use crate::family::Accesses;
+
+/// The shape of a filter: what it promises and costs for any window, before a bit is allocated.
+pub trait Shape: Any + Debug + Send + Sync {
+    /// Returns the parameters of the paper, by the names of the family; zero if one does not apply.
+    fn parameters(&self) -> Vec<(&'static str, u64)>;
+
+    /// Rejects a window that the filter cannot have.
+    fn check(&self, window: Window) -> Result<(), Error> {
+        window.check().map(|_| ())
+    }
+
+    /// Returns the number of full generations that the clock retains.
+    fn retained(&self) -> u32;
+
+    /// Returns the bytes of the cells of an empty filter.
+    fn bytes(&self, window: Window) -> u64;
+
+    /// Returns whether cells come and go, so that [`bytes`](Self::bytes) holds for an empty filter only.
+    fn grows(&self) -> bool {
+        false
+    }
+
+    /// Returns the chance that a key never inserted is reported, at the worst phase and planned load, exactly in
+    /// expectation.
+    fn fpr(&self, window: Window) -> f64;
+
+    /// Returns how long after leaving the window a key may still be reported by its own bits: insertions, or
+    /// nanoseconds.
+    fn slack(&self, window: Window) -> u64;
+
+    /// Returns the expected number of keys reported within the slack over the window, at its peak (paper 1, definition
+    /// 2).
+    fn npws(&self, window: Window) -> f64;
+
+    /// Returns the cache lines that the engine moves for one key, as long as the filter is larger than the cache.
+    fn cache_lines(&self, window: Window) -> CacheLines;
+
+    /// Returns the expected slices that Algorithm 1 of paper 1 reads for a query, which stops early; `None` for filters
+    /// without its slices.
+    fn accesses(&self, window: Window) -> Option<Accesses> {
+        let _ = window;
+        None
+    }
+
+    /// Returns the chances that a key is missed, by the generations since its own, the newest first; empty where no key
+    /// ever is.
+    fn false_negative_rates(&self, window: Window) -> Vec<f64> {
+        let _ = window;
+        Vec::new()
+    }
+}
+
+/// Numbers of cache lines per call, in expectation if they depend on the key.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CacheLines {
+    /// Lines written by an insertion.
+    pub insert: f64,
+    /// Lines read by a query of a key that is reported.
+    pub hit: f64,
+    /// Lines read by a query of a key that is not.
+    pub miss: f64,
+}
+
+impl CacheLines {
+    /// Returns the same number of lines for an insertion, a hit and a miss.
+    pub(crate) fn each(lines: u32) -> Self {
+        let lines = lines.into();
+        Self { insert: lines, hit: lines, miss: lines }
+    }
+}

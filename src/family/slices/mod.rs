@@ -1,0 +1,6 @@
+//! Age-partitioned filters and guarded epochs in slices, plain or in blocks, and transposed epochs (papers 1 and 2).
+
+pub mod cells;
+pub mod planes;
+pub mod shape;
+pub mod transposed;

@@ -1,0 +1,277 @@
+//! Batches of the time-limited filter, slice by slice: all keys of a batch are processed in one slice before any is in
+//! the next.
+//!
+//! What a key changes in a slice depends on that slice alone. So slices may be processed in any order. As long as each
+//! receives the keys in order, cells and answers are those of one key after the other. Key by key, each access would
+//! read another slice, and whether one more follows would depend on the answer. Slice by slice, accesses stay in memory
+//! that fits a cache, do not wait for each other, and no branch depends on what they read.
+
+use std::cell::Cell;
+
+use super::Slice;
+use crate::family::arrays::SliceCells;
+use crate::family::segments::Segment;
+use crate::memory::prefetch::{Address, in_flight};
+
+/// The number of keys that are processed together. Their counts take 16 KiB.
+const CHUNK: usize = 2048;
+/// The greatest number of keys that are processed singly, because that is faster for so few.
+const MAX_SINGLE_KEYS: usize = 12;
+/// Words of slices, 1 MiB, that stay in a second-level cache. If a batch reads more, bits are prefetched, which takes a
+/// third longer within the cache and a third less outside it.
+const CACHED: usize = 1 << 17;
+/// Number of keys whose bits are prefetched ahead.
+const AHEAD: usize = 32;
+
+/// Returns whether to prefetch the bits of some slices.
+fn exceeds_cache(slices: &[Slice]) -> bool {
+    slices.iter().map(Slice::len).sum::<usize>() > CACHED
+}
+
+impl Slice {
+    /// Returns whether the bit of a key is set.
+    #[inline(always)]
+    fn is_set(&self, words: &[u64], hash: u64) -> bool {
+        self.bits.all_set(words, self.start, self.function, hash)
+    }
+
+    /// Calls `apply` for each of `n` keys in order, with its number, the word of its bit, counted from the first word
+    /// of this slice, and the place of the bit in the word. `own` is the address of this slice.
+    #[inline(always)]
+    fn for_each(
+        &self,
+        prefetch: bool,
+        own: Address,
+        n: usize,
+        hash: impl Fn(usize) -> u64,
+        mut apply: impl FnMut(usize, usize, u64),
+    ) {
+        let bit = |i| self.bits.bit(self.function, hash(i));
+        let mut apply = |i, bit: u64| apply(i, (bit / 64) as usize, bit % 64);
+        if !prefetch {
+            return (0..n).for_each(|i| apply(i, bit(i)));
+        }
+        let prefetched = |i| {
+            let bit = bit(i);
+            own.fetch((bit / 64) as usize);
+            bit
+        };
+        let mut coming = [0; AHEAD];
+        for (i, coming) in coming.iter_mut().enumerate().take(n) {
+            *coming = prefetched(i);
+        }
+        for i in 0..n {
+            apply(i, coming[i % AHEAD]);
+            if i + AHEAD < n {
+                coming[i % AHEAD] = prefetched(i + AHEAD);
+            }
+        }
+    }
+
+    /// Sets the bits of the keys.
+    fn set(&self, prefetch: bool, words: &mut [u64], hashes: &[u64]) {
+        let own = self.of_mut(words);
+        self.for_each(
+            prefetch,
+            Address::of(own),
+            hashes.len(),
+            |i| hashes[i],
+            |_, word: usize, bit: u64| own[word] |= 1 << bit,
+        );
+    }
+
+    /// Sets the bits of the keys, and counts for each key how many consecutive slices up to this one had it set.
+    fn test_and_set(&self, prefetch: bool, words: &mut [u64], hashes: &[u64], counts: &mut [u8]) {
+        let own = self.of_mut(words);
+        let address = Address::of(own);
+        let apply = |i: usize, word: usize, bit: u64| {
+            let set = (own[word] >> bit & 1) as u8;
+            own[word] |= 1 << bit;
+            counts[i] = (counts[i] + 1) * set;
+        };
+        self.for_each(prefetch, address, hashes.len(), |i| hashes[i], apply);
+    }
+
+    /// Moves the `keys` whose bit is set to the front, in order, adds 1 to their counts, and returns their number.
+    fn retain(
+        &self,
+        prefetch: bool,
+        words: &[u64],
+        hashes: &[u64],
+        keys: &mut [u16],
+        counts: &mut [u8; CHUNK],
+    ) -> usize {
+        let (own, keys) = (self.of(words), Cell::from_mut(keys).as_slice_of_cells());
+        let mut retained = 0;
+        let apply = |i: usize, word: usize, bit: u64| {
+            let key = keys[i].get();
+            let set = own[word] >> bit & 1 == 1;
+            counts[usize::from(key)] += u8::from(set);
+            keys[retained].set(key);
+            retained += usize::from(set);
+        };
+        self.for_each(prefetch, Address::of(own), keys.len(), |i| hashes[usize::from(keys[i].get())], apply);
+        retained
+    }
+}
+
+/// Sets the bits of all keys in each of these slices.
+pub(crate) fn set(newest: &[Slice], words: &mut [u64], hashes: &[u64]) {
+    let prefetch = exceeds_cache(newest);
+    newest.iter().for_each(|slice| slice.set(prefetch, words, hashes));
+}
+
+/// Sets the bits of one key.
+pub(crate) fn set_one(newest: &[Slice], words: &mut [u64], hash: u64) {
+    newest.iter().for_each(|slice| slice.bits.set(words, slice.start, slice.function, hash));
+}
+
+/// Writes to `present` which keys have their bits set in k consecutive live slices.
+pub(crate) fn query(live: &[Slice], k: usize, words: &[u64], hashes: &[u64], present: &mut [bool]) {
+    for (hashes, present) in hashes.chunks(CHUNK).zip(present.chunks_mut(CHUNK)) {
+        if hashes.len() <= MAX_SINGLE_KEYS {
+            present.iter_mut().zip(hashes).for_each(|(present, &hash)| *present = contains(live, k, words, hash));
+            continue;
+        }
+        let leads = Search::of(hashes, |_| true).leads(live, k, words, hashes);
+        present.iter_mut().zip(leads).for_each(|(present, lead)| *present = usize::from(lead) == k);
+    }
+}
+
+/// Writes to `seen`, for each key in order, whether its bits are set in k consecutive live slices, and then sets them
+/// in the k newest; without `refresh` only for keys that were not found. At least k slices must be live.
+pub(crate) fn duplicated(
+    live: &[Slice],
+    k: usize,
+    words: &mut [u64],
+    hashes: &[u64],
+    refresh: bool,
+    seen: &mut [bool],
+) {
+    let (newest, older) = live.split_at(k);
+    for (hashes, seen) in hashes.chunks(CHUNK).zip(seen.chunks_mut(CHUNK)) {
+        if hashes.len() <= MAX_SINGLE_KEYS {
+            for (&hash, seen) in hashes.iter().zip(seen) {
+                *seen = contains(live, k, words, hash);
+                if refresh || !*seen {
+                    set_one(newest, words, hash);
+                }
+            }
+        } else if refresh {
+            // The tail of a key is the number of matches in the newest slices, up to the oldest of these. If all match,
+            // the older slices need not be read.
+            let (prefetch, mut tails) = (exceeds_cache(live), [0; CHUNK]);
+            newest.iter().for_each(|slice| slice.test_and_set(prefetch, words, hashes, &mut tails));
+            let leads = Search::of(hashes, |key| usize::from(tails[key]) < k).leads(older, k, words, hashes);
+            for (i, seen) in seen.iter_mut().enumerate() {
+                *seen = usize::from(tails[i] + leads[i]) >= k;
+            }
+        } else {
+            // Older slices are not written. The newest are, depending on the answers to earlier keys.
+            let leads = Search::of(hashes, |_| true).leads(older, k, words, hashes);
+            let address = Address::of(words);
+            let fetch = |hash| newest.iter().for_each(|s| address.fetch(s.start + s.bits.word(s.function, hash)));
+            in_flight(hashes, 0..hashes.len(), fetch, |i, hash| {
+                let tail = newest.iter().fold(0, |tail, slice| (tail + 1) * usize::from(slice.is_set(words, hash)));
+                seen[i] = tail + usize::from(leads[i]) >= k;
+                if !seen[i] {
+                    set_one(newest, words, hash);
+                }
+            });
+        }
+    }
+}
+
+/// Writes for each key which slices have its bit set, the newest in the lowest bit.
+pub(crate) fn matches(slices: &[Slice], words: &[u64], hashes: &[u64], matches: &mut [u128]) {
+    matches.fill(0);
+    let prefetch = exceeds_cache(slices);
+    for (age, slice) in slices.iter().enumerate() {
+        let own = slice.of(words);
+        let apply = |i: usize, word: usize, bit: u64| matches[i] |= u128::from(own[word] >> bit & 1) << age;
+        slice.for_each(prefetch, Address::of(own), hashes.len(), |i| hashes[i], apply);
+    }
+}
+
+/// A search for k consecutive matches, of keys of a chunk by number.
+struct Search {
+    /// The keys that have not found them yet.
+    keys: [u16; CHUNK],
+    len: usize,
+    /// For each key of the chunk, how many slices match from the newest on; k if any k consecutive slices match.
+    leads: [u8; CHUNK],
+}
+
+impl Search {
+    /// Returns a search for the keys that `select` selects.
+    fn of(hashes: &[u64], select: impl Fn(usize) -> bool) -> Self {
+        let (mut keys, mut len) = ([0; CHUNK], 0);
+        for key in 0..hashes.len() {
+            keys[len] = key as u16;
+            len += usize::from(select(key));
+        }
+        Self { keys, len, leads: [0; CHUNK] }
+    }
+
+    /// Searches the slices, and returns the leads. One of any k consecutive slices has an age that is a multiple of k.
+    /// From each of these a key proceeds to older and to newer slices, as long as they match. It reads eight slices of
+    /// 30 for an absent key, and a few more than k for a present one.
+    fn leads(mut self, slices: &[Slice], k: usize, words: &[u64], hashes: &[u64]) -> [u8; CHUNK] {
+        let prefetch = exceeds_cache(slices);
+        let (mut matching, mut onward) = ([0; CHUNK], [0; CHUNK]);
+        for age in (0..slices.len()).step_by(k) {
+            let mut counts = [0; CHUNK];
+            matching[..self.len].copy_from_slice(&self.keys[..self.len]);
+            let len = slices[age].retain(prefetch, words, hashes, &mut matching[..self.len], &mut counts);
+            let mut older = slices[age + 1..].iter().take(k - 1);
+            let mut newer = slices[(age + 1).saturating_sub(k)..age].iter().rev();
+            for neighbours in [&mut older as &mut dyn Iterator<Item = &Slice>, &mut newer] {
+                onward[..len].copy_from_slice(&matching[..len]);
+                let mut left = len;
+                while left > 0
+                    && let Some(slice) = neighbours.next()
+                {
+                    left = slice.retain(prefetch, words, hashes, &mut onward[..left], &mut counts);
+                }
+            }
+            self.record(&counts, age, k);
+        }
+        self.leads
+    }
+
+    /// Records the matches around the slice of this age, and removes the keys that have found k of them.
+    fn record(&mut self, counts: &[u8; CHUNK], age: usize, k: usize) {
+        let mut left = 0;
+        for i in 0..self.len {
+            let key = self.keys[i];
+            let (count, lead) = (counts[usize::from(key)], &mut self.leads[usize::from(key)]);
+            let found = usize::from(count) >= k;
+            // The slice of age 0 comes first. No slice is newer, so its count is the lead.
+            *lead = if found || age == 0 { count.min(k as u8) } else { *lead };
+            self.keys[left] = key;
+            left += usize::from(!found);
+        }
+        self.len = left;
+    }
+}
+
+/// Returns whether k consecutive live slices match, by algorithm 1. The search starts at the k-th oldest slice. At a
+/// mismatch it continues k slices newer, and keeps the matches that it has found below.
+pub(crate) fn contains(live: &[Slice], k: usize, words: &[u64], hash: u64) -> bool {
+    let Some(mut i) = live.len().checked_sub(k) else {
+        return false;
+    };
+    let (mut before, mut matches) = (0, 0);
+    loop {
+        if live[i].is_set(words, hash) {
+            (i, matches) = (i + 1, matches + 1);
+            if before + matches == k {
+                return true;
+            }
+        } else if i >= k {
+            (i, before, matches) = (i - k, matches, 0);
+        } else {
+            return false;
+        }
+    }
+}

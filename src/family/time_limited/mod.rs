@@ -1,0 +1,5 @@
+//! The time-limited filter: slices that follow the rate of keys (paper 3).
+
+pub mod cells;
+pub mod likelihood;
+pub mod shape;
