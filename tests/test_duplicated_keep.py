@@ -33,8 +33,6 @@ def test_in_an_endless_window_the_mask_is_that_of_pandas(name, keep):
     expected = keys.duplicated(keep=keep).to_numpy()
     for window in (max(len(keys), 1), 10**12):
         assert lately.duplicated(keys, window, keep=keep).tolist() == expected.tolist()
-    times = CHANCE.integers(0, 10**6, len(keys))
-    assert lately.duplicated(keys, "365d", at=times, keep=keep).tolist() == expected.tolist()
     pd.testing.assert_frame_equal(
         pd.DataFrame(lately.drop_duplicates(keys, 10**9, keep=keep)), pd.DataFrame(keys.drop_duplicates(keep=keep))
     )
@@ -50,34 +48,6 @@ def test_in_an_endless_window_the_rows_are_those_of_polars(name, keep, polars):
     series = frame.to_series(0)
     one = {"first": ~series.is_first_distinct(), "last": ~series.is_last_distinct(), False: series.is_duplicated()}
     assert lately.duplicated(series, 10**9, keep=keep).tolist() == one[keep].to_list()
-
-
-def by_definition(keys, window, keep, times):
-    """Look at each pair of keys."""
-
-    def marked(n, m):
-        later, earlier = (m, n) if m > n else (n, m)
-        return keys[n] == keys[m] and times[later] - times[earlier] <= window
-
-    before = [any(marked(n, m) for m in range(n)) for n in range(len(keys))]
-    after = [any(marked(n, m) for m in range(n + 1, len(keys))) for n in range(len(keys))]
-    return {"first": before, "last": after, False: [a or b for a, b in zip(before, after, strict=True)]}[keep]
-
-
-@pytest.mark.parametrize("keep", KEEP)
-def test_in_a_window_each_mask_follows_its_definition(keep):
-    """Times that step back, and equal ones, are among them."""
-    for trial in range(30):
-        chance = np.random.default_rng(trial)
-        keys = chance.integers(0, 12, 120).tolist()
-        order = list(range(120))
-        assert lately.duplicated(keys, 9, keep=keep).tolist() == by_definition(keys, 9, keep, order)
-        for times in (np.sort(chance.integers(0, 100, 120)), np.sort(chance.integers(0, 100, 120)) - 50):
-            marks = lately.duplicated(keys, "9s", at=times, keep=keep)
-            assert marks.tolist() == by_definition(keys, 9, keep, times.tolist())
-        late = np.sort(chance.integers(0, 100, 120)) - chance.integers(0, 5, 120)
-        marks = lately.duplicated(keys, "9s", at=late, keep=keep)
-        assert marks.tolist() == by_definition(keys, 9, keep, late.tolist())
 
 
 def test_hashes_scalars_and_missing_keys_are_taken_as_ever():

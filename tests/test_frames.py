@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import lately
@@ -131,6 +132,51 @@ def test_columns_are_left_without_repeats_too():
     assert lately.drop_duplicates(pa.chunked_array([[1], [1, 2]]), 5).to_pylist() == [1, 2]
 
 
+TEXTS = pa.array(["a", "b" * 40, "a", None, "c", None, "a"])
+VIEWS = TEXTS.cast(pa.string_view())
+WITHOUT_A_FILTER = {
+    "string views": VIEWS,
+    "byte views": TEXTS.cast(pa.binary()).cast(pa.binary_view()),
+    "runs": pc.run_end_encode(TEXTS),
+    "views in structs": pa.StructArray.from_arrays([VIEWS], ["x"]),
+    "views in lists": pa.ListArray.from_arrays(range(8), VIEWS),
+}
+
+
+@pytest.mark.parametrize("kind", WITHOUT_A_FILTER)
+def test_columns_that_pyarrow_cannot_filter_are_left_without_repeats_too(kind):
+    column = WITHOUT_A_FILTER[kind]
+    table = pa.table({"k": column, "n": range(7)})
+    for rows in (column, pa.chunked_array([column[:3], column[3:]])):
+        once = lately.drop_duplicates(rows, 9)
+        assert (type(once), once.type) == (type(rows), column.type)
+        assert once.to_pylist() == [column[i].as_py() for i in (0, 1, 3, 4)]
+    for frame in (table, table.to_batches()[0], table.to_reader(max_chunksize=2)):
+        fresh = lately.drop_duplicates(frame, 9, subset="k")
+        fresh = fresh.read_all() if isinstance(fresh, pa.RecordBatchReader) else fresh
+        fresh.validate(full=True)
+        assert (fresh.schema, left(fresh)) == (table.schema, [0, 1, 3, 4])
+    assert len(lately.drop_duplicates(table[:0], 9)) == 0
+
+
+@pytest.mark.parametrize("engine", ["in-memory", "streaming"])
+def test_objects_in_a_lazy_frame_are_keys(engine):
+    frame = pl.DataFrame({"k": pl.Series([1, "a", 1.0], dtype=pl.Object), "n": [0, 1, 2]})
+    assert left(lately.drop_duplicates(frame.lazy(), 9, subset="k").collect(engine=engine)) == [0, 1]
+
+
+def test_times_in_the_index_of_pandas_by_its_name():
+    times = pd.DatetimeIndex(["2026-01-01 00:10", "2026-01-01 00:00", "2026-01-01 00:11"], name="time")
+    frame = pd.DataFrame({"k": ["a", "a", "b"], "n": range(3)}, index=times)
+    levels = frame.set_index(pd.Index([5, 6, 7], name="id"), append=True)
+    for rows in (frame, levels, frame["k"]):
+        given = {} if rows.ndim == 1 else {"subset": "k"}
+        assert lately.duplicated(rows, "10min", at="time", **given).tolist() == [True, False, False]
+    assert lately.duplicated(frame.assign(time=0), "10min", at="time", subset="k").tolist() == [False, True, False]
+    with pytest.raises(KeyError, match="no column 'id'; its columns are 'k', 'n'"):
+        lately.duplicated(frame, "10min", at="id")
+
+
 @pytest.mark.parametrize("engine", ["in-memory", "streaming"])
 def test_a_lazy_frame_stays_lazy(engine):
     ran = []
@@ -169,7 +215,7 @@ def test_a_reader_is_read_only_as_far_as_needed():
     assert taken == [0]
     assert fresh.read_all().num_rows == 5
     back = pa.table({"k": [1, 2], "t": [10, 5]}).to_reader()
-    with pytest.raises(ValueError, match="at\\[1\\] lies 5 s before the latest time"):
+    with pytest.raises(ValueError, match=r"at\[1\] lies 5 s before .*: rows of a reader must come in .* read_all\(\)"):
         lately.drop_duplicates(back, "1min", subset="k", at="t").read_all()
 
 
@@ -221,6 +267,27 @@ def test_names_that_are_not_there(call, given, options, kind, words):
     frame = FRAMES[given]() if isinstance(given, str) else given
     with pytest.raises(kind, match=words):
         call(frame, "10min", **options)
+
+
+class Dask:
+    """A frame of another package: iteration yields the names of its columns."""
+
+    columns = property(lambda self: ["k"])
+
+    def __iter__(self):
+        return iter(self.columns)
+
+
+def test_frames_of_other_packages_are_rejected_with_what_to_pass():
+    for call in (
+        lambda: lately.drop_duplicates(Dask(), 9),
+        lambda: lately.duplicated(Dask(), 9, subset="k"),
+        lambda: lately.Filter(9, 0.1).duplicated(Dask()),
+    ):
+        with pytest.raises(TypeError, match=r"keys is a .*Dask, .* pass `frame.compute\(\)`, or one partition after"):
+            call()
+    with pytest.raises(TypeError, match=r"events must be .* got a Dask: call lately.drop_duplicates"):
+        lately.unique(Dask(), 9)
 
 
 def test_values_without_rows_are_rejected():

@@ -19,7 +19,7 @@ def clicks() -> pl.DataFrame:
         {
             "ip": [chance.choice([None, *range(12)]) for _ in range(ROWS)],
             "url": [chance.choice(["/", "/a", None]) for _ in range(ROWS)],
-            "time": sorted(chance.randrange(40_000) for _ in range(ROWS)),
+            "time": sorted(1_700_000_000 + chance.randrange(40_000) for _ in range(ROWS)),
             "site": [chance.randrange(3) for _ in range(ROWS)],
         }
     )

@@ -66,7 +66,7 @@ def offsets(chance, n, most):
 
 def whole(chance, n, depth):
     """An array of n elements, all of whose parts are slices of longer ones."""
-    kind = chance.choice(["leaf", "struct", "struct", "list", "large", "fixed", "codes", "runs"])
+    kind = chance.choice(["leaf", "struct", "struct", "list", "large", "views", "map", "fixed", "codes", "runs"])
     if depth == 0 or kind == "leaf":
         return leaf(chance, n)
     if kind == "struct":
@@ -82,6 +82,15 @@ def whole(chance, n, depth):
         make = pa.ListArray if kind == "list" else pa.LargeListArray
         ends = pa.array(offsets(chance, n, len(values)), pa.int32() if kind == "list" else pa.int64())
         return make.from_arrays(ends, values, mask=mask(chance, n))
+    if kind == "views":
+        values = column(chance, 2 * n, depth - 1)
+        starts, sizes = ([chance.randrange(n + 1) for _ in range(n)] for _ in range(2))
+        wide = chance.choice([(pa.ListViewArray, pa.int32()), (pa.LargeListViewArray, pa.int64())])
+        return wide[0].from_arrays(pa.array(starts, wide[1]), pa.array(sizes, wide[1]), values, mask=mask(chance, n))
+    if kind == "map":
+        ends = offsets(chance, n, 2 * n)
+        names = [str(i) for i in range(2 * n)]
+        return pa.MapArray.from_arrays(ends, pa.array(names), column(chance, 2 * n, depth - 1), mask=mask(chance, n))
     if kind == "codes":
         values = column(chance, chance.randrange(1, 2 * n + 2), 0)
         codes = [chance.randrange(len(values)) if chance.random() < 0.8 else None for _ in range(n)]
@@ -103,13 +112,18 @@ def column(chance, n, depth):
     return whole(chance, n + before + after, depth).slice(before, n)
 
 
+LISTS = (pa.ListType, pa.LargeListType, pa.FixedSizeListType, pa.ListViewType, pa.LargeListViewType)
+
+
 def plain(kind):
     """The type of the same values without codes and runs, and with the widest numbers."""
     if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
         return plain(kind.value_type)
     if pa.types.is_struct(kind):
         return pa.struct([(field.name, plain(field.type)) for field in kind])
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+    if pa.types.is_map(kind):
+        return pa.list_(pa.struct([("key", plain(kind.key_type)), ("value", plain(kind.item_type))]))
+    if isinstance(kind, LISTS):
         return pa.list_(plain(kind.value_type))
     if kind == pa.float16():
         return pa.float64()
@@ -194,6 +208,18 @@ def test_slices_of_columns_of_every_type_have_the_hashes_of_their_plain_values()
                 assert lately.hash_keys(frame[part]).tolist() == lately.hash_keys(rows[part]).tolist(), part
 
 
+def test_maps_views_of_lists_and_json_are_their_values_in_python():
+    for array in (
+        pa.array([[("a", 1)], None, [("b", 2), ("a", 1)], []], pa.map_(pa.string(), pa.int64())),
+        pa.array([[1, 2], None, [3], []], pa.list_view(pa.int8())),
+        pa.array(['{"a": 1}', None, "[]"], pa.json_()),
+    ):
+        expected = lately.hash_keys(array.to_pylist())
+        for column in (array, pd.Series(array, dtype=pd.ArrowDtype(array.type)), list(array)):
+            assert (lately.hash_keys(column) == expected).all()
+        assert (lately.hash_keys(array[1:]) == expected[1:]).all()
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_slices_of_nested_columns_have_the_hashes_of_their_values(seed):
     chance = random.Random(seed)
@@ -246,8 +272,7 @@ def test_polars_structs_of_any_parts_are_hashed_as_their_values():
 
 
 REFUSED = {
-    "ListView": pa.ListViewArray.from_arrays(pa.array([2, 0], pa.int32()), pa.array([2, 3], pa.int32()), range(4)),
-    "Map": pa.array([[("a", 1)], [("b", 2)]], pa.map_(pa.string(), pa.int64())),
+    "Interval": pa.array([(1, 2, 3), (4, 5, 6)], pa.month_day_nano_interval()),
     "Union": pa.UnionArray.from_sparse(pa.array([0, 1], pa.int8()), [pa.array([1, 2]), pa.array(["a", "b"])]),
 }
 

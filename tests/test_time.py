@@ -278,13 +278,24 @@ def test_numbers_that_are_dates_are_warned_of(at, options):
         [20200131, 20200201, 20200232],
         [20201331, 20201332, 20201333],
         [1_700_000_000, 1_700_000_001, 1_700_000_002],
-        range(0, 4000),
+        range(0, 999),
+        pd.to_datetime(range(4000)),
         pd.to_datetime(["2020-01-31"] * 3),
     ],
     ids=str,
 )
 def test_other_numbers_are_not(at):
     lately.duplicated(np.zeros(len(at)), "1d", at=at)
+
+
+@pytest.mark.parametrize("unit", ["s", "ms"])
+def test_many_numbers_before_1990_are_warned_of_unless_they_have_a_unit(unit):
+    """Milliseconds from the start of a recording: a window of a minute would be one of 60 ms."""
+    at = np.arange(0, 4_000_000, 1000)
+    for given in (at, at / 2, at[::-1]):
+        with pytest.warns(UserWarning, match=r"before 1990 as Unix seconds: .* pass at.astype\('datetime64\[ms\]'\)"):
+            lately.duplicated(at, "1min", at=given)
+        lately.duplicated(at, "1min", at=given.astype(f"datetime64[{unit}]"))
 
 
 def test_two_dimensions():

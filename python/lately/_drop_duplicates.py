@@ -64,8 +64,9 @@ def drop_duplicates(
 
     Notes
     -----
-    For a LazyFrame or a reader, errors in keys and times are raised when the result is read. The times of a reader may
-    not step back. A filter for a reader takes constant memory, or for a window of time memory that follows the keys.
+    For a LazyFrame or a reader, errors in keys and times are raised when the result is read. A LazyFrame needs the
+    keys and times of all its rows at once, in the streaming engine too. A reader does not, so its times may not step
+    back. A filter for a reader takes constant memory, or for a window of time memory that follows the keys.
 
     Examples
     --------
@@ -98,13 +99,12 @@ def _lazily(frame: Any, window: Any, subset: Any, at: Any, options: dict[str, An
     duplicated([], window, at=None if at is None else [], **options)  # raises for a wrong request now
     polars = import_module("polars")
 
-    def fresh(rows: Any) -> Any:
-        frame = rows.struct.unnest()
-        repeats = duplicated(frame, window, subset=names, at=at, **options)
+    def fresh(columns: Any) -> Any:
+        repeats = duplicated(polars.DataFrame(columns), window, subset=names, at=at, **options)
         return polars.Series(~repeats, dtype=polars.Boolean)
 
-    needed = polars.struct(*dict.fromkeys([*names, *times]))
-    return frame.filter(needed.map_batches(fresh, return_dtype=polars.Boolean))
+    needed = list(dict.fromkeys([*names, *times]))
+    return frame.filter(polars.map_batches(needed, fresh, return_dtype=polars.Boolean))
 
 
 def _batchwise(reader: Any, window: Any, subset: Any, at: Any, options: dict[str, Any]) -> Any:
@@ -121,6 +121,16 @@ def _batchwise(reader: Any, window: Any, subset: Any, at: Any, options: dict[str
     def batches() -> Iterator[Any]:
         for batch in reader:
             moments = None if times is None else batch.column(times)
-            yield without(batch, marks(columns_by_name(batch, names), at=moments, threads=threads))
+            try:
+                repeats = marks(columns_by_name(batch, names), at=moments, threads=threads)
+            except ValueError as error:
+                if "lateness" not in str(error):
+                    raise
+                problem = str(error).partition(", but lateness")[0]
+                raise ValueError(
+                    f"{problem}: rows of a reader must come in the order of their times; sort them before, or pass "
+                    "read_all() of it, whose rows may be in any order"
+                ) from None
+            yield without(batch, repeats)
 
     return import_module("pyarrow").RecordBatchReader.from_batches(reader.schema, batches())

@@ -52,16 +52,18 @@ def duplicated(
     subset : column name or list of them, optional
         The columns of the frame that are the key. The default is all columns, except the one that `at` names.
     at : column name, or n times, optional
-        When each key was seen, for a window of time: Unix seconds, datetimes, dates, or text in ISO 8601. Times may
-        step back: a key is marked if it was seen earlier in the column, at a time of at most `window` before its own.
-        The memory is that of the window and of the furthest step back.
+        When each key was seen, for a window of time: Unix seconds, datetimes, dates, or text in ISO 8601. In pandas
+        also the name of a level of the index. Keys count in the order of their times, however the column is sorted, and
+        keys of equal times in the order of the column. Times in order take one pass; others are sorted first, in 40
+        bytes per key.
     keep : {"first", "last", False}, default "first"
-        Which occurrences stay unmarked, as in pandas. "first": those without the same key in the window before them.
+        Which occurrences stay unmarked, as in pandas, in the order of times. "first": those without the same key in the
+        window before them.
         "last": those without the same key in the window after them. False: those without the same key in either window.
         "last" and False need the exact answer and ``refresh=True``.
     fpr : float, optional
         Take a filter, with this as the highest chance, in (0, 1), of marking a key that was never seen, or that left
-        the window by more than the slack. The slack is up to half a window (or 64 keys, or as far as times step back).
+        the window by more than the slack. The slack is up to half a window (or 64 keys).
         With `filter` alone the default is 0.001.
     refresh : {True, False, "delivered"}, default True
         Which occurrences restart the key's window. True: every one. False: only those that are not marked, so that a
@@ -110,7 +112,8 @@ def duplicated(
     Warns
     -----
     UserWarning
-        If the times are numbers that look like dates (20260131) or years. As Unix seconds they all lie in 1970.
+        If the times are numbers that are probably no Unix seconds: all look like dates (20260131) or years, or there
+        are a thousand and more, all before 1990, such as milliseconds from a start.
 
     See Also
     --------
@@ -135,6 +138,8 @@ def duplicated(
     array([False, False,  True, False, False])
     >>> lately.duplicated(["a", "a", "a"], window="10min", at=[0, 599, 2000])
     array([False,  True, False])
+    >>> lately.duplicated(["a", "a", "a"], window="10min", at=[2000, 599, 0])
+    array([False,  True, False])
     >>> lately.duplicated(["a", "b", "a", "c", "b"], window=2, keep="last")
     array([ True, False, False, False, False])
     >>> lately.duplicated(["a", "b", "a", "c", "b"], window=100, fpr=0.001)
@@ -143,19 +148,26 @@ def duplicated(
     exactly = fpr is None and filter is None
     check_keep(keep, exactly=exactly, refresh=refresh)
     keys, at = picked(keys, subset, at)
+    if at is not None:
+        moments = np.asarray(read_moments(at, warn=True))
+        at = moments.view("datetime64[ns]")
+        if moments.ndim and (moments[1:] < moments[:-1]).any():
+            order = moments.argsort(kind="stable")
+            hashes, seed = hashed(keys, seed, missing)
+            if len(hashes) != len(order):
+                raise ValueError(f"at has {len(order)} times for {len(hashes)} keys: one each, or a single one")
+            in_order = Hashes(np.asarray(hashes)[order], seed=seed)
+            marks = np.empty(len(order), bool)
+            options: dict[str, Any] = {"keep": keep, "fpr": fpr, "refresh": refresh, "filter": filter}
+            marks[order] = duplicated(in_order, window, at=at[order], seed=seed, threads=threads, **options)
+            return marks
     if keep != "first":
         return _on_both_sides(keys, at, keep, window=window, missing=missing, seed=seed, threads=threads)
     if exactly:
         return duplicated_exactly(keys, window, at=at, refresh=refresh, missing=missing, seed=seed, threads=threads)
     make: Callable[..., Filter] = AgePartitionedBloomFilter if filter is None else family_of(filter).make
-    if isinstance(keys, Hashes):
-        _check_missing(keys, missing)
-        if seed == "random":
-            # The filter is for this call: it may have another seed than a secret one, which is not shown.
-            seed, keys = 0, Hashes(np.asarray(keys))
-    elif missing != "same" or not hasattr(keys, "__len__"):
-        seed = token_bytes(16) if seed == "random" else seed
-        keys = hashed(keys, seed, missing)
+    if isinstance(keys, Hashes) or missing != "same" or not hasattr(keys, "__len__"):
+        keys, seed = hashed(keys, seed, missing)
     request = {"fpr": FPR if fpr is None else fpr, "seed": seed}
     if at is None:
         window = whole(window)
@@ -165,7 +177,6 @@ def duplicated(
         # The filter needs to remember no more keys than the column has.
         made = make(min(window, max(len(keys), 1)), **request)
         return made.duplicated(keys, refresh=refresh, threads=threads)
-    moments = np.asarray(read_moments(at, warn_of_dates=True))
     if moments.ndim == 0:
         moments = np.repeat(moments, len(keys))
     made = _planned_for(moments, make, read_span(window, "window"), **request)
@@ -182,61 +193,55 @@ def check_keep(keep: Any, *, exactly: bool, refresh: Any) -> None:
         raise ValueError(f"keep={keep!r} needs refresh=True, got refresh={refresh!r}")
 
 
-def _on_both_sides(keys: Any, at: Any, keep: Literal["last", False], *, seed: Any, **options: Any) -> NDArray[np.bool_]:
+def _on_both_sides(
+    keys: Any,
+    at: NDArray[np.datetime64] | None,
+    keep: Literal["last", False],
+    *,
+    seed: Any,
+    missing: Any,
+    **options: Any,
+) -> NDArray[np.bool_]:
     """Mark the keys with the same key in the window after them, and for a `keep` of False also before them."""
-    missing = options.pop("missing")
-    if isinstance(keys, Hashes):
-        _check_missing(keys, missing)
-        hashes = np.asarray(keys)
-    else:
-        hashes = hash_keys(keys, seed=token_bytes(16) if seed == "random" else seed, missing=missing)
-    if at is not None:
-        at = np.asarray(read_moments(at, warn_of_dates=True))
+    hashes = np.asarray(hashed(keys, seed, missing)[0])
 
-    def marks(hashes: NDArray[np.uint64], at: NDArray[np.int64] | None) -> NDArray[np.bool_]:
-        times = None if at is None else at.view("datetime64[ns]")
-        return duplicated_exactly(Hashes(hashes), at=times, refresh=True, missing="same", seed="random", **options)
+    def marks(hashes: NDArray[np.uint64], at: NDArray[np.datetime64] | None) -> NDArray[np.bool_]:
+        return duplicated_exactly(Hashes(hashes), at=at, refresh=True, missing="same", seed="random", **options)
 
     # In the reversed column, with negated times, the window after a key is a window before it.
-    mirrored = None if at is None else -at[::-1] if at.ndim else -at
+    mirrored = None if at is None else np.flip(-at.view(np.int64)).view(at.dtype)
     after = marks(np.ascontiguousarray(hashes[::-1]), mirrored)[::-1]
     return np.ascontiguousarray(after) if keep == "last" else after | marks(hashes, at)
 
 
-def _check_missing(keys: Hashes, missing: Literal["same", "distinct"]) -> None:
-    """Raise `ValueError` if missing keys are to be distinct: `Hashes` do not store which these are."""
-    if missing != "same":
-        hash_keys(keys, missing=missing)
-
-
-def hashed(keys: Any, seed: int | bytes, missing: Literal["same", "distinct"]) -> Hashes:
-    """Hash keys for a filter of this seed; missing keys are one key or distinct, by `missing`."""
-    return Hashes(hash_keys(keys, seed=seed, missing=missing), seed=seed)
+def hashed(keys: Any, seed: Any, missing: Literal["same", "distinct"]) -> tuple[Hashes, int | bytes]:
+    """Hash keys for this call; missing keys are one key or distinct, by `missing`. Return also the seed."""
+    if not isinstance(keys, Hashes):
+        seed = token_bytes(16) if seed == "random" else seed
+    elif seed == "random":
+        # What answers this call may have another seed than a secret one, which is not shown.
+        seed, keys = 0, Hashes(np.asarray(keys))
+    return Hashes(hash_keys(keys, seed=seed, missing=missing), seed=seed), seed
 
 
 def _planned_for(moments: NDArray[np.int64], make: Callable[..., Filter], span: int, **request: Any) -> Filter:
-    """Plan a filter for known times: with their lateness, and a capacity for their highest rate."""
-    latest = np.maximum.accumulate(moments)
-    lateness = int((latest - moments).max(initial=0))
-    kept = span + lateness
-    # The answer does not depend on the system's clock.
-    times: dict[str, Any] = {"lateness": np.timedelta64(lateness, "ns"), "max_ahead": None}
+    """Plan a filter for known times in order, with a capacity for their highest rate."""
     capacity = 1
     while True:
-        made = make(np.timedelta64(span, "ns"), capacity=capacity, **times, **request)
+        # The answer does not depend on the system's clock.
+        made = make(np.timedelta64(span, "ns"), capacity=capacity, lateness="0s", max_ahead=None, **request)
         full = generations(made)
-        peak = _fullest(latest, -(-kept // full), aligned="pages" not in made.parameters)
-        # The filter plans for capacity * kept / (span * full) keys in each generation, rounded up.
-        needed = -(-peak * full * span // kept)
+        # The filter plans for capacity / full keys in each generation, rounded up.
+        needed = full * _fullest(moments, -(-span // full), aligned="pages" not in made.parameters)
         if needed <= capacity:
             return made
         capacity = needed
 
 
-def _fullest(latest: NDArray[np.int64], length: int, *, aligned: bool) -> int:
+def _fullest(moments: NDArray[np.int64], length: int, *, aligned: bool) -> int:
     """Count the keys of the fullest span: between multiples of its length, or anywhere if pages rotate in turn."""
     if aligned:
-        _, keys = np.unique(latest // length, return_counts=True)
+        _, keys = np.unique(moments // length, return_counts=True)
     else:
-        keys = np.searchsorted(latest, latest + length) - np.arange(len(latest))
+        keys = np.searchsorted(moments, moments + length) - np.arange(len(moments))
     return int(keys.max(initial=1))

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lately._core import hash_keys
+
 LAZY = "keys must have rows, got a polars LazyFrame: collect() it first, or call lately.drop_duplicates"
 
 
@@ -36,6 +38,11 @@ def columns_of(frame: Any) -> list[Hashable] | None:
     if isinstance(frame, np.ndarray) and frame.dtype.names:
         return list(frame.dtype.names)
     return None
+
+
+def is_frame(rows: object) -> bool:
+    """Return whether rows are a frame of any package. Iteration over one yields the names of its columns."""
+    return columns_of(rows) is not None or isinstance(getattr(type(rows), "columns", None), property)
 
 
 def is_column(rows: object) -> bool:
@@ -67,10 +74,13 @@ def picked(keys: Any, subset: Any, at: Any) -> tuple[Any, Any]:
     """
     if is_lazy(keys):
         raise TypeError(LAZY)
+    at = _of_index(keys, at)
     if subset is None and not _names_column(at, columns_of(keys)):
         return keys, at
     frame = loaded(keys)
     columns = columns_of(frame)
+    if columns is None and is_frame(keys):
+        hash_keys(keys)  # raises with what to pass instead
     if columns is None:
         given = f"at={at!r} names a column" if subset is None else f"subset={subset!r} names columns"
         instead = ": pass the times themselves" if subset is None else ""
@@ -78,6 +88,14 @@ def picked(keys: Any, subset: Any, at: Any) -> tuple[Any, Any]:
     names = names_of(columns, subset, at)
     times = _column(frame, names_of(columns, at)[0]) if _names_column(at, columns) else at
     return columns_by_name(frame, names), times
+
+
+def _of_index(rows: Any, at: Any) -> Any:
+    """Return the times of a level of a pandas index if `at` is its name and not that of a column, or else `at`."""
+    labelled = isinstance(at, str) and is_a(rows, "pandas", "DataFrame", "Series")
+    if labelled and at in rows.index.names and at not in (columns_of(rows) or ()):
+        return rows.index.get_level_values(at)
+    return at
 
 
 def _names_column(what: Any, columns: list[Hashable] | None) -> bool:
@@ -126,10 +144,28 @@ def without(rows: Any, repeats: NDArray[np.bool_]) -> Any:
     if is_a(rows, "polars", "DataFrame", "Series"):
         return rows.filter(~repeats)
     if is_a(rows, "pyarrow", "Table", "RecordBatch", "Array", "ChunkedArray"):
-        return rows.filter(import_module("pyarrow").array(~repeats))
+        return _filtered(rows, ~repeats, import_module("pyarrow"))
     if is_a(rows, "pandas", "DataFrame") or is_column(rows) or isinstance(rows, np.ndarray):
         return rows[~repeats]
     raise TypeError(
         f"keys must be a frame or a column of pandas, polars or pyarrow, or an ndarray, got a {type(rows).__name__}; "
         "for other iterables call lately.unique"
     )
+
+
+def _filtered(rows: Any, kept: NDArray[np.bool_], pa: Any) -> Any:
+    """Return the rows of Arrow that are kept, also of views and runs, for which pyarrow has no filter."""
+    try:
+        return rows.filter(pa.array(kept))
+    except pa.ArrowNotImplementedError:
+        if hasattr(rows, "schema"):
+            columns = [_filtered(column, kept, pa) for column in rows.columns]
+            return type(rows).from_arrays(columns, schema=rows.schema)
+        if isinstance(rows, pa.ChunkedArray):
+            return pa.chunked_array([_filtered(rows.combine_chunks(), kept, pa)], rows.type)
+    for view, plain in ((pa.string_view(), pa.large_string()), (pa.binary_view(), pa.large_binary())):
+        if rows.type == view:
+            return rows.cast(plain).filter(pa.array(kept)).cast(view)
+    edges = np.flatnonzero(np.diff(kept, prepend=False, append=False)).tolist()
+    pieces = [rows.slice(start, end - start) for start, end in zip(edges[::2], edges[1::2], strict=True)]
+    return pa.concat_arrays(pieces) if pieces else rows.slice(0, 0)

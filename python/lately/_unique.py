@@ -16,7 +16,7 @@ from lately._core import hash_keys, read_span
 from lately._docstrings import complete
 from lately._duplicated import FPR, hashed
 from lately._families import whole, without_none
-from lately._frames import columns_of, is_lazy
+from lately._frames import is_frame
 from lately._moments import moment_of
 from lately._plan import Choice, family_of
 from lately.filters import AgePartitionedBloomFilter, ExactFilter, Filter, TimeLimitedBloomFilter
@@ -127,7 +127,7 @@ def unique(
     >>> [tuple(kept)[1:] for kept in lately.unique(clicks, "10min", key="ip", at="time", counts=True)]
     [(2, 0, 599), (1, 2000, 2000)]
     """
-    if columns_of(events) is not None or is_lazy(events):
+    if is_frame(events):
         raise TypeError(
             f"events must be an iterable of events, got a {type(events).__name__}: call lately.drop_duplicates"
         )
@@ -277,7 +277,7 @@ def remembering(
 
     def duplicated(keys: Any, *, at: Any, threads: int = 1) -> NDArray[np.bool_]:
         if missing != "same":
-            keys = hashed(keys, seed, missing)
+            keys, _ = hashed(keys, seed, missing)
         return made.duplicated(keys, at=at, refresh=refresh, threads=threads)
 
     return made, duplicated

@@ -45,16 +45,22 @@ impl Clock {
         // Each key takes one comparison, because the bound is stored and not the latest moment.
         let behind = |moment: i64| moment.saturating_sub_unsigned(lateness);
         let mut earliest = self.latest.map_or(i64::MIN, behind);
-        let not_before = |earliest: i64, position: usize, moment: i64| {
-            if moment >= earliest {
+        let not_before = |earliest: i64, position: usize, rest: &[i64]| {
+            if rest[0] >= earliest {
                 return Ok(());
             }
-            let late = i128::from(earliest) + i128::from(lateness) - i128::from(moment);
+            let mut latest = i128::from(earliest) + i128::from(lateness);
+            let late = latest - i128::from(rest[0]);
+            let furthest = rest.iter().fold(late, |furthest, &moment| {
+                latest = if in_order { latest.max(moment.into()) } else { latest };
+                furthest.max(latest - i128::from(moment))
+            });
             Err(Error::value(format!(
                 "at[{position}] lies {} s before the latest time seen, but lateness is {} s: \
-                 sort by time, or construct the filter with a larger lateness",
+                 sort by time, or construct the filter with a larger lateness, of {} s for these times",
                 late as f64 / 1e9,
-                lateness as f64 / 1e9
+                lateness as f64 / 1e9,
+                furthest as f64 / 1e9
             )))
         };
         let not_after = |position: usize, moment: i64| {
@@ -74,16 +80,16 @@ impl Clock {
         match moments {
             Moments::Untimed => Err(Error::value("at is missing: a window of time needs the moment of each key")),
             Moments::Now(_) => Ok(()),
-            Moments::At(moment) => not_before(earliest, 0, moment).and(not_after(0, moment)),
+            Moments::At(moment) => not_before(earliest, 0, &[moment]).and(not_after(0, moment)),
             Moments::InOrder(all) => {
-                let (Some(&first), Some(&last)) = (all.first(), all.last()) else { return Ok(()) };
-                not_before(earliest, 0, first)?;
+                let Some(&last) = all.last() else { return Ok(()) };
+                not_before(earliest, 0, all)?;
                 let fitting = if last > until { all.partition_point(|&moment| moment <= until) } else { 0 };
                 not_after(fitting, all[fitting])
             }
             Moments::TimeRange(times) => {
                 let Some(last) = times.len().checked_sub(1) else { return Ok(()) };
-                not_before(earliest, 0, times.moment(0))?;
+                not_before(earliest, 0, &[times.moment(0)])?;
                 if times.moment(last) <= until {
                     return Ok(());
                 }
@@ -99,7 +105,7 @@ impl Clock {
                 }
                 for (i, &moment) in all.iter().enumerate() {
                     not_after(i, moment)?;
-                    not_before(earliest, i, moment)?;
+                    not_before(earliest, i, &all[i..])?;
                     if in_order {
                         earliest = earliest.max(behind(moment));
                     }

@@ -82,7 +82,7 @@ impl Keys {
     pub fn rows(len: usize, columns: Vec<Keys>, hasher: KeyHasher) -> Result<Self, Error> {
         if let Some(column) = columns.iter().find(|column| column.len != len) {
             return Err(Error::value(format!(
-                "columns must have one key per row, got one of {} keys among {len} rows",
+                "every column must have one key for each of {len} rows, but one has {}",
                 column.len
             )));
         }
@@ -155,7 +155,9 @@ impl Keys {
         is_missing: impl Fn(usize) -> bool + Send + Sync + 'static,
     ) -> Result<Self, Error> {
         if self.len != len {
-            return Err(Error::value(format!("a mask of {len} for {} keys", self.len)));
+            let message =
+                format!("the mask of a column must have one bool for each of {} keys, but has {len}", self.len);
+            return Err(Error::value(message));
         }
         Ok(Self::new(self.len, move |start, out| {
             self.fill(start, out);

@@ -23,6 +23,23 @@ def repeats(
     return mask
 
 
+def repeats_by_time(
+    keys: Sequence[Any], window: float, times: Sequence[float], keep: Any = "first", refresh: Any = True
+) -> list[bool]:
+    """Return the exact answers for rows in any order: they count in the order of their times, equal ones as they stand.
+
+    `keep` is that of `lately.duplicated`.
+    """
+    order = sorted(range(len(keys)), key=times.__getitem__)
+    mask = [False] * len(keys)
+    ways = {"first": [(order, 1)], "last": [(order[::-1], -1)], False: [(order, 1), (order[::-1], -1)]}
+    for rows, sign in ways[keep]:
+        seen = repeats([keys[row] for row in rows], window, [sign * times[row] for row in rows], refresh)
+        for row, repeat in zip(rows, seen, strict=True):
+            mask[row] |= repeat
+    return mask
+
+
 def check(
     keys: Iterable[Any],
     answers: Iterable[bool],

@@ -318,7 +318,7 @@ pub fn wrap(py: Python<'_>, saved: Saved) -> PyResult<Py<PyAny>> {
     Ok(base.call_method1("__new__", (class, ExactState(Mutex::new(Some(saved)))))?.unbind())
 }
 
-/// Computes `lately.duplicated` with an exact window, whose lateness and greatest size come from these keys.
+/// Computes `lately.duplicated` with an exact window, for times in order. Its greatest size is that of these keys.
 #[pyfunction]
 #[pyo3(signature = (keys, window, *, at, refresh, missing, seed, threads))]
 pub fn duplicated_exactly<'py>(
@@ -356,9 +356,7 @@ pub fn duplicated_exactly<'py>(
         None => (window::read(window, None, None)?, OwnedMoments::Untimed),
         Some(span) => {
             let timed = Window::Time { span, lateness: 0, capacity: 1 };
-            let moments = OwnedMoments::read(at, timed, read.len())?;
-            moments.warn_of_dates(py)?;
-            (Window::Time { span, lateness: moments.largest_step_back(), capacity: 1 }, moments)
+            (timed, OwnedMoments::read(at, timed, read.len())?)
         }
     };
     let exact = exact::Exact::new(window).map_err(raise)?;

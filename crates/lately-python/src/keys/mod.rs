@@ -151,7 +151,7 @@ fn not_a_known_frame(keys: &Bound<'_, PyAny>) -> PyErr {
         true => format!("keys is a {name}, which has no rows yet: collect() first"),
         false => format!(
             "keys is a {name}, which cannot be read: pass a frame of pandas, polars or pyarrow, or one with the Arrow \
-             PyCapsule interface (`compute()` of Dask returns one of pandas)"
+             PyCapsule interface. Of Dask, pass `frame.compute()`, or one partition after the other to a filter"
         ),
     })
 }

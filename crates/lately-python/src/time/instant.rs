@@ -156,6 +156,13 @@ pub fn one_or_array<'py>(at: &Bound<'py, PyAny>) -> PyResult<TimeArgument<'py>> 
         options.set_item(intern!(py, "dtype"), "datetime64[ns]")?;
     }
     let numpy = py.import(intern!(py, "numpy"))?;
+    if is_instance_of(at, "numpy.ma", "MaskedArray")? {
+        let mask = numpy.getattr(intern!(py, "ma"))?.call_method1(intern!(py, "getmaskarray"), (at,))?;
+        if mask.call_method0(intern!(py, "any"))?.is_truthy()? {
+            let place = if mask.len().is_ok() { format!("at[{}]", mask.call_method0("argmax")?) } else { "at".into() };
+            return Err(PyValueError::new_err(format!("{place} is missing (masked)")));
+        }
+    }
     let array = numpy.call_method(intern!(py, "asarray"), (at,), Some(&options))?.cast_into::<PyUntypedArray>()?;
     match array.ndim() {
         0 if array.dtype().kind() == b'O' => one(at),

@@ -11,7 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytemuck::Pod;
 use numpy::datetime::{Datetime, units};
-use numpy::{PyArray1, PyUntypedArray, PyUntypedArrayMethods};
+use numpy::{PyArray1, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 
@@ -27,6 +27,13 @@ use lately::memory::fallible;
 const DATES: &CStr =
     c"the times look like dates, such as 20260131, or like years, but numbers are Unix seconds, by which all \
     of these lie in 1970: give datetimes or text such as '2026-01-31'";
+
+const UNITS: &CStr =
+    c"all times are numbers that lie before 1990 as Unix seconds: for milliseconds pass at.astype('datetime64[ms]'), \
+    for seconds from a start at.astype('datetime64[s]')";
+
+/// Least number of times for this warning. Fewer are an experiment.
+const MANY: usize = 1000;
 
 /// The moments of a batch, which owns them while it runs.
 pub enum OwnedMoments {
@@ -209,8 +216,8 @@ impl OwnedMoments {
         }
     }
 
-    /// Warns if all times are numbers that look like dates (20260131) or years. As Unix seconds they lie in 1970.
-    pub fn warn_of_dates(&self, py: Python<'_>) -> PyResult<()> {
+    /// Warns of numbers that are probably no Unix seconds: dates (20260131) or years, or many that lie before 1990.
+    fn warn_of_numbers(&self, py: Python<'_>) -> PyResult<()> {
         let second = |moment: i64| (moment.rem_euclid(1_000_000_000) == 0).then_some(moment / 1_000_000_000);
         let is_year = |&moment: &i64| second(moment).is_some_and(|year| (1900..2100).contains(&year));
         let is_date = |&moment: &i64| {
@@ -229,10 +236,17 @@ impl OwnedMoments {
             }
             _ => false,
         };
-        match dates {
-            true => PyErr::warn(py, &py.get_type::<PyUserWarning>(), DATES, 2),
-            false => Ok(()),
-        }
+        let all_before = |year: i64| match self {
+            Self::Each(all) => all.len() >= MANY && all.iter().all(|&moment| moment < year),
+            Self::InOrder(times) => times.len >= MANY && times.last < year,
+            _ => false,
+        };
+        let warning = match dates {
+            true => DATES,
+            false if all_before(20 * 365 * 86_400 * 1_000_000_000) => UNITS,
+            false => return Ok(()),
+        };
+        PyErr::warn(py, &py.get_type::<PyUserWarning>(), warning, 2)
     }
 
     /// Returns one moment for each of `n` keys, and `None` without moments.
@@ -247,17 +261,6 @@ impl OwnedMoments {
                 Some(moments)
             }
         })
-    }
-
-    /// Returns how far a moment lies before an earlier key's, at most.
-    pub fn largest_step_back(&self) -> u64 {
-        let Self::Each(moments) = self else { return 0 };
-        let mut latest = i64::MIN;
-        let back = moments.iter().map(|&moment| {
-            latest = latest.max(moment);
-            latest.abs_diff(moment)
-        });
-        back.max().unwrap_or(0)
     }
 
     /// Returns the moments of the keys in `range`, for an engine.
@@ -287,8 +290,8 @@ impl InOrder {
 /// ----------
 /// at : time, or n times in a list, ndarray, Series or Arrow array
 ///     Numbers are Unix seconds. Datetimes without a time zone are UTC.
-/// warn_of_dates : bool, default False
-///     Warn if all numbers look like dates or years.
+/// warn : bool, default False
+///     Warn of numbers that are probably no Unix seconds: dates, years, or a thousand and more before 1990.
 ///
 /// Returns
 /// -------
@@ -308,15 +311,15 @@ impl InOrder {
 /// >>> read_moments([0, 1.5])
 /// array([         0, 1500000000])
 #[pyfunction]
-#[pyo3(signature = (at, *, warn_of_dates=false))]
-pub fn read_moments<'py>(at: &Bound<'py, PyAny>, warn_of_dates: bool) -> PyResult<Bound<'py, PyAny>> {
+#[pyo3(signature = (at, *, warn=false))]
+pub fn read_moments<'py>(at: &Bound<'py, PyAny>, warn: bool) -> PyResult<Bound<'py, PyAny>> {
     let times = match one_or_array(at)? {
         TimeArgument::One(moment) => return Ok(moment.into_pyobject(at.py())?.into_any()),
         TimeArgument::Many(times) => times,
     };
     let moments = OwnedMoments::of_array(&times)?;
-    if warn_of_dates {
-        moments.warn_of_dates(at.py())?;
+    if warn && matches!(times.dtype().kind(), b'i' | b'u' | b'f') {
+        moments.warn_of_numbers(at.py())?;
     }
     Ok(array_of(at.py(), moments.into_vec(times.len()).map_err(raise)?.unwrap_or_default())?.into_any())
 }

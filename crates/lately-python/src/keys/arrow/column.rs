@@ -171,6 +171,10 @@ impl<'a> CheckedArray<'a> {
                 vec![offsets, self.buffer(2, last)?]
             }
             ArrowKind::List { wide } => vec![self.offsets(wide)?],
+            ArrowKind::ListViews { wide } => {
+                let bytes = self.end * if wide { 8 } else { 4 };
+                vec![self.buffer(1, bytes)?, self.buffer(2, bytes)?]
+            }
             ArrowKind::StringViews | ArrowKind::ByteViews => self.read_views()?,
             values => vec![self.buffer(1, self.end * values.width())?],
         })

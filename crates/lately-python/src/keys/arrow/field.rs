@@ -52,7 +52,12 @@ pub enum ArrowKind {
         aware: bool,
     },
     Duration(Unit),
+    /// Lists by offsets; also maps, which are lists of pairs.
     List {
+        wide: bool,
+    },
+    /// Lists by offsets and sizes, in any order.
+    ListViews {
         wide: bool,
     },
     /// Lists of this length.
@@ -85,7 +90,7 @@ impl ArrowKind {
         match self {
             Self::Null | Self::Runs => (0, false),
             Self::Struct | Self::FixedList(_) => (1, false),
-            Self::Strings { .. } | Self::Bytes { .. } => (3, false),
+            Self::Strings { .. } | Self::Bytes { .. } | Self::ListViews { .. } => (3, false),
             Self::StringViews | Self::ByteViews => (3, true),
             _ => (2, false),
         }
@@ -146,6 +151,8 @@ impl ArrowField {
         let kind = match (extension.as_deref(), kind(&format)?) {
             (None, kind) => kind,
             (Some("arrow.uuid"), ArrowKind::FixedBytes(16)) => ArrowKind::Uuid,
+            // In Python these are texts.
+            (Some("arrow.json"), text @ (ArrowKind::Strings { .. } | ArrowKind::StringViews)) => text,
             (Some(name), _) => {
                 return Err(SchemaError::Unsupported(format!("Arrow extension type {name} cannot be a key")));
             }
@@ -209,12 +216,11 @@ fn kind(format: &str) -> Result<ArrowKind, SchemaError> {
         "ttu" => ArrowKind::Time(8, Unit::MICROSECOND),
         "ttn" => ArrowKind::Time(8, Unit::NANOSECOND),
         "tDs" | "tDm" | "tDu" | "tDn" => ArrowKind::Duration(unit(format).ok_or_else(unknown)?),
-        "+l" | "+L" => ArrowKind::List { wide: format == "+L" },
+        "+l" | "+L" | "+m" => ArrowKind::List { wide: format == "+L" },
+        "+vl" | "+vL" => ArrowKind::ListViews { wide: format == "+vL" },
         "+s" => ArrowKind::Struct,
         "+r" => ArrowKind::Runs,
-        "+m" => return Err(cannot("Map")),
         "tiM" | "tiD" | "tin" => return Err(cannot("Interval")),
-        "+vl" | "+vL" => return Err(cannot("ListView")),
         _ if format.starts_with("+u") => return Err(cannot("Union")),
         _ => match format.split_once(':') {
             Some(("w", size)) => ArrowKind::FixedBytes(width(size)?),

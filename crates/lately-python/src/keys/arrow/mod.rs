@@ -91,6 +91,8 @@ fn values(
         ArrowKind::Duration(unit) => fixed.each(move |time: i64| hasher.duration(unit.duration(time))),
         ArrowKind::List { wide: false } => fixed.lists::<i32>(elements(0)?, hasher),
         ArrowKind::List { wide: true } => fixed.lists::<i64>(elements(0)?, hasher),
+        ArrowKind::ListViews { wide: false } => fixed.list_views::<i32>(elements(0)?, hasher),
+        ArrowKind::ListViews { wide: true } => fixed.list_views::<i64>(elements(0)?, hasher),
         ArrowKind::FixedList(width) => {
             let list = move |i| (start + i) * width..(start + i + 1) * width;
             elements(0)?.lists(len, list, hasher)
@@ -173,6 +175,17 @@ impl Elements<'_> {
     fn lists<T: Offset>(self, elements: Keys, hasher: KeyHasher) -> Keys {
         let (ends, start) = (self.buffers[0].clone(), self.start);
         let list = move |i| ends.at::<T>(start + i).place()..ends.at::<T>(start + i + 1).place();
+        elements.lists(self.len, list, hasher)
+    }
+
+    /// Hashes lists of these elements, which are given by offsets and sizes.
+    fn list_views<T: Offset>(self, elements: Keys, hasher: KeyHasher) -> Keys {
+        let [offsets, sizes] = self.buffers else { unreachable!("views of lists have two buffers") };
+        let (offsets, sizes, start) = (offsets.clone(), sizes.clone(), self.start);
+        let list = move |i| {
+            let first = offsets.at::<T>(start + i).place();
+            first..first.saturating_add(sizes.at::<T>(start + i).place())
+        };
         elements.lists(self.len, list, hasher)
     }
 }
