@@ -180,3 +180,17 @@ struct Readme;
 pub use api::{Builder, ConcurrentFilter, ExactWindow, Filter, Prefer, Window};
 pub use error::Error;
 pub use key::{Hashed, Key, KeyHasher};
+
+/// Returns by how many seconds the wall clock was set ahead, or below 0 back, since the last call that returned it.
+///
+/// Calls without a time do not depend on it, because their time passes by a clock that never steps. Log it: times that
+/// the service takes from the wall clock itself have jumped. It is read at most once a second.
+///
+/// ```
+/// if let Some(seconds) = lately::clock_step() {
+///     eprintln!("the wall clock was set by {seconds} s");
+/// }
+/// ```
+pub fn clock_step() -> Option<f64> {
+    clock::system::step(clock::system::now()).map(|step| step as f64 / 1e9)
+}

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::window::Window;
 use super::{ConcurrentFilter, ExactWindow, Filter};
 use crate::Error;
-use crate::clock::{self, DAY};
+use crate::clock;
 use crate::concurrent::SharedFilter;
 use crate::family::exact::Exact;
 use crate::family::{self, Budget, Prefer, Request, choose};
@@ -42,7 +42,8 @@ pub struct Builder<F> {
     capacity: Option<u64>,
     slack: Option<Window>,
     lateness: Option<Duration>,
-    max_ahead: Option<Duration>,
+    /// The bound; `None` for the default.
+    max_ahead: Option<Option<Duration>>,
     prefer: Option<Prefer>,
     seed: Seed,
     made: PhantomData<fn() -> F>,
@@ -57,7 +58,7 @@ impl<F> Builder<F> {
             capacity: None,
             slack: None,
             lateness: None,
-            max_ahead: Some(Duration::from_nanos(DAY)),
+            max_ahead: None,
             prefer: None,
             seed: Seed::Public(0),
             made: PhantomData,
@@ -83,7 +84,8 @@ impl<F> Builder<F> {
         self
     }
 
-    /// Sets how far times of events may lie ahead of the system's clock, by default a day. `None` allows any time.
+    /// Sets how far times of events may lie ahead of the system's clock: by default one window, at least a minute.
+    /// `None` allows any time.
     ///
     /// ```
     /// use std::time::{Duration, SystemTime};
@@ -95,7 +97,7 @@ impl<F> Builder<F> {
     /// # Ok::<(), lately::Error>(())
     /// ```
     pub fn max_ahead(mut self, max_ahead: impl Into<Option<Duration>>) -> Self {
-        self.max_ahead = max_ahead.into();
+        self.max_ahead = Some(max_ahead.into());
         self
     }
 
@@ -129,9 +131,10 @@ impl<F> Builder<F> {
         self
     }
 
-    fn max_ahead_in_core(&self) -> Option<u64> {
+    fn max_ahead_in_core(&self, window: clock::Window) -> Option<u64> {
         // A file stores the nanoseconds plus 1, where the greatest word stands for no bound.
-        self.max_ahead.map(|ahead| u64::try_from(ahead.as_nanos()).unwrap_or(u64::MAX).min(u64::MAX - 2))
+        let bound = |ahead: Duration| u64::try_from(ahead.as_nanos()).unwrap_or(u64::MAX).min(u64::MAX - 2);
+        self.max_ahead.map_or(window.default_max_ahead(), |ahead| ahead.map(bound))
     }
 }
 
@@ -251,7 +254,7 @@ impl Builder<Filter> {
         let unknown_rate = self.window.span().is_some() && self.capacity.is_none();
         let request = Request { slack, unknown_rate, ..Request::from(budget) };
         let made = family::AnyFilter::of(choose(window, &request, self.prefer)?.shape, window, self.seed)?;
-        Ok(Filter::from_core(made.with_max_ahead(self.max_ahead_in_core())))
+        Ok(Filter::from_core(made.with_max_ahead(self.max_ahead_in_core(window))))
     }
 }
 
@@ -272,7 +275,7 @@ impl Builder<ConcurrentFilter> {
             ));
         }
         let (window, slack) = self.window()?;
-        let made = SharedFilter::plan(window, budget, slack, self.max_ahead_in_core(), self.seed)?;
+        let made = SharedFilter::plan(window, budget, slack, self.max_ahead_in_core(window), self.seed)?;
         Ok(ConcurrentFilter::of(made))
     }
 }
@@ -288,8 +291,9 @@ impl Builder<ExactWindow> {
     /// # Ok::<(), lately::Error>(())
     /// ```
     pub fn build(self) -> Result<ExactWindow, Error> {
-        let exact = Exact::new(self.window.to_core("window", self.lateness, None)?)?;
-        Ok(ExactWindow::of(Saved { exact, max_ahead: self.max_ahead_in_core(), distinct: false, seed: self.seed }))
+        let window = self.window.to_core("window", self.lateness, None)?;
+        let exact = Exact::new(window)?.with_max_ahead(self.max_ahead_in_core(window));
+        Ok(ExactWindow::of(Saved { exact, distinct: false, seed: self.seed }))
     }
 }
 

@@ -7,10 +7,8 @@ use std::time::SystemTime;
 use super::window::{check_clock, moment};
 use super::{Builder, CHUNK, Window, at_end, each_chunk, events, in_chunks, infallible};
 use crate::Error;
-use crate::clock::{Clock, Moments, Window as CoreWindow};
-use crate::concurrent::system_now;
+use crate::clock::{Clock, Moments, Window as CoreWindow, system};
 use crate::engine::Refresh;
-use crate::family::exact::Exact;
 use crate::format::exact::{self, Saved};
 use crate::format::in_memory;
 use crate::key::{Key, KeyHasher};
@@ -104,7 +102,7 @@ impl ExactWindow {
     /// ```
     pub fn seen_at(&mut self, key: impl Key, at: SystemTime) -> Result<bool, Error> {
         let at = Moments::At(moment(at)?);
-        self.clock().check_new(at, system_now())?;
+        self.check_new(at)?;
         let hash = key.to_hash(&self.hasher);
         self.seen_in_core(hash, at)
     }
@@ -202,7 +200,7 @@ impl ExactWindow {
     ) -> Result<Vec<bool>, Error> {
         let (hashes, moments) = events(keys, &self.hasher)?;
         let at = Moments::of(&moments);
-        self.clock().check_new(at, system_now())?;
+        self.check_new(at)?;
         let mut seen = vec![false; hashes.len()];
         self.duplicated_in_core(&hashes, at, &mut seen)?;
         Ok(seen)
@@ -219,7 +217,7 @@ impl ExactWindow {
     /// # Ok::<(), lately::Error>(())
     /// ```
     pub fn clear(&mut self) {
-        self.core.exact = infallible(Exact::new(self.core.exact.window()));
+        self.core.exact = infallible(self.core.exact.cleared());
     }
 
     /// Returns the saved form, which [`from_bytes`](Self::from_bytes) reads here and `lately.from_bytes` in Python.
@@ -351,14 +349,17 @@ impl ExactWindow {
     fn now(&self) -> Moments<'static> {
         match self.core.exact.window() {
             CoreWindow::Count { .. } => Moments::Untimed,
-            CoreWindow::Time { .. } => Moments::Now(system_now()),
+            CoreWindow::Time { .. } => Moments::Now(system::now()),
         }
     }
 
     /// The clock that accepts and rejects times.
     fn clock(&self) -> Clock {
-        let clock = Clock::new(self.core.exact.window(), 1).with_max_ahead(self.core.max_ahead);
-        clock.resumed(0, self.core.exact.latest())
+        self.core.exact.clock()
+    }
+
+    fn check_new(&self, at: Moments<'_>) -> Result<(), Error> {
+        self.clock().check_new(at, self.clock().present())
     }
 }
 

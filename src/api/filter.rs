@@ -6,8 +6,7 @@ use std::time::SystemTime;
 
 use super::window::{check_clock, moment};
 use super::{Builder, Window, at_end, each_chunk, events, in_chunks, infallible, not_exact};
-use crate::clock::{Moments, Window as CoreWindow};
-use crate::concurrent::system_now;
+use crate::clock::{Moments, Window as CoreWindow, system};
 use crate::engine::Refresh;
 use crate::key::{Key, KeyHasher};
 use crate::{Error, family, format};
@@ -384,12 +383,13 @@ impl Filter {
     pub(super) fn now(&self) -> Moments<'static> {
         match self.core.window() {
             CoreWindow::Count { .. } => Moments::Untimed,
-            CoreWindow::Time { .. } => Moments::Now(system_now()),
+            CoreWindow::Time { .. } => Moments::Now(system::now()),
         }
     }
 
     fn check_new(&self, at: Moments<'_>) -> Result<(), Error> {
-        self.core.engine().clock().check_new(at, system_now())
+        let clock = self.core.engine().clock();
+        clock.check_new(at, clock.present())
     }
 
     fn seen_in_core(&mut self, hash: u64, at: Moments<'_>) -> Result<bool, Error> {

@@ -1,7 +1,7 @@
 //! Checks that a clock accepts the moments of a batch: its promise must cover them, and none may lie too far ahead.
 
 use super::moments::extremes;
-use super::{Clock, Moments, Window};
+use super::{Clock, Moments, Window, system};
 use crate::Error;
 
 /// Nanoseconds of a microsecond.
@@ -14,15 +14,21 @@ impl Clock {
         self.check_as_of(moments, in_order, None)
     }
 
+    /// Returns the later of the wall clock's time and the filter's. A wall clock that was set back does not make times
+    /// wrong that were right before, and one that was set right makes later times right.
+    pub fn present(&self) -> i64 {
+        system::wall().max(self.time_at(system::now()))
+    }
+
     /// Checks the moments of keys to insert. They must pass [`check`](Self::check), and none may lie further ahead of
-    /// the system's clock, at `now`, than [`max_ahead`](Self::max_ahead). That holds for the first key of a filter and
-    /// for a key a little ahead of one before it. So no key can end the window of keys whose times are at most that
-    /// much after `now`.
+    /// `now`, the [present](Self::present), than [`max_ahead`](Self::max_ahead). That holds for the first key of a
+    /// filter and for a key a little ahead of one before it. So no key can end the window of keys whose times are at
+    /// most that much after `now`.
     pub fn check_new(&self, moments: Moments<'_>, now: i64) -> Result<(), Error> {
         self.check_as_of(moments, true, Some(now))
     }
 
-    /// Returns the latest moment that a key may have when the system's clock is at `now`. A moment that was accepted
+    /// Returns the latest moment that a key may have at `now`, the [present](Self::present). A moment that was accepted
     /// before is accepted again.
     ///
     /// Unix seconds as floats are read to the microsecond, so the time of this instant may come out as one later.
@@ -32,7 +38,7 @@ impl Clock {
         self.latest.map_or(until, |latest| latest.max(until))
     }
 
-    /// Checks moments like [`check`](Self::check), and rejects those too far ahead of the system's clock at `now`.
+    /// Checks moments like [`check`](Self::check), and rejects those too far ahead of `now`.
     fn check_as_of(&self, moments: Moments<'_>, in_order: bool, now: Option<i64>) -> Result<(), Error> {
         let Window::Time { lateness, .. } = self.window else {
             return match moments {

@@ -3,6 +3,7 @@
 mod checks;
 mod moments;
 mod search;
+pub mod system;
 mod window;
 
 pub use moments::{Moments, TimeRange, TimeSource};
@@ -12,6 +13,7 @@ pub use window::Window;
 use std::ops::Range;
 
 use crate::Error;
+use system::Stamp;
 
 /// Number of full generations to retain if each generation is a single insertion: the most there can be. It is one less
 /// than the longest window that [can age like this](Window::by_insertion), since the open generation is one more.
@@ -20,11 +22,6 @@ pub const BY_INSERTION: u32 = u32::MAX;
 /// Number of full generations to retain in a filter of insertions that forgets nothing. The first generation never
 /// ends, and the window is the number of keys that the filter is planned for.
 pub const ENDLESS: u32 = 0;
-
-/// Default bound on how far ahead of the system's clock a key may lie. Local times that are taken for UTC lie at most
-/// 14 hours ahead, and the clocks of machines differ by seconds. A key that is years ahead would make the filter forget
-/// its window and reject every correct time.
-pub const DAY: u64 = 86_400_000_000_000;
 
 /// Greatest number of insertions: more than any stream has, and too few for the clock's arithmetic to overflow.
 pub(crate) const MAX_INSERTED: u64 = 1 << 62;
@@ -52,13 +49,16 @@ pub struct Clock {
     max_ahead: Option<u64>,
     /// Time clock: whether a key came without a time of its own and was inserted as of the system's clock.
     by_system: bool,
+    /// Time clock: how far the time of keys without one of their own is ahead of [`system::now`], in nanoseconds.
+    offset: i64,
 }
 
 impl Clock {
     /// Creates a clock that no key has reached yet, for a filter that retains `retained` full generations.
     pub fn new(window: Window, retained: u32) -> Self {
         let length = window.generation(retained);
-        Self { window, length, inserted: 0, latest: None, generation: 0, max_ahead: Some(DAY), by_system: false }
+        let max_ahead = window.default_max_ahead();
+        Self { window, length, inserted: 0, latest: None, generation: 0, max_ahead, by_system: false, offset: 0 }
     }
 
     /// Returns this clock with another bound on times ahead of the system's clock. `None` is for times that the
@@ -67,9 +67,53 @@ impl Clock {
         Self { max_ahead, ..self }
     }
 
-    /// Returns this clock with `by_system` set as given: whether a key was inserted as of the system's clock.
-    pub(crate) fn with_system(self, by_system: bool) -> Self {
-        Self { by_system, ..self }
+    /// Returns this clock with the time of a [file](Self::stamp), which stores whether a key came without a time of its
+    /// own, and the stamp of the filter.
+    pub(crate) fn with_stamp(self, [by_system, boot, offset]: [u64; 3]) -> Self {
+        let stamp = Stamp { boot, offset: offset as i64, wall_ahead: by_system as i64 >> 1 };
+        let by_system = by_system & 1 == 1;
+        let offset = if by_system { stamp.offset(self.latest.unwrap_or(i64::MIN)) } else { 0 };
+        Self { by_system, offset, ..self }
+    }
+
+    /// Encodes for a file whether a key came without a time of its own, and if so the stamp of the filter's time.
+    pub(crate) fn stamp(&self) -> [u64; 3] {
+        if !self.by_system {
+            return [0; 3];
+        }
+        let Stamp { boot, offset, wall_ahead } = Stamp::of(self.offset);
+        [(wall_ahead << 1 | 1) as u64, boot, offset as u64]
+    }
+
+    /// Returns this clock after keys without a time of their own, whose time is `offset` ahead of [`system::now`].
+    pub(crate) fn with_system(self, by_system: bool, offset: i64) -> Self {
+        Self { by_system, offset, ..self }
+    }
+
+    /// Returns the filter's time at a reading of [`system::now`].
+    pub fn time_at(&self, now: i64) -> i64 {
+        now.saturating_add(self.offset)
+    }
+
+    /// Checks the moments of keys to insert, and returns them in the filter's [time](Self::continue_at).
+    pub(crate) fn admit<'a>(&mut self, moments: Moments<'a>) -> Result<Moments<'a>, Error> {
+        self.check(moments, true)?;
+        Ok(self.continue_at(moments))
+    }
+
+    /// Returns the moments of keys to insert in the filter's time.
+    ///
+    /// If the latest time is further ahead of the filter's than [`max_ahead`](Self::max_ahead), a caller's time has
+    /// taken the clock there, which the wall clock confirmed. The filter's time then continues from the latest.
+    pub(crate) fn continue_at<'a>(&mut self, moments: Moments<'a>) -> Moments<'a> {
+        let Moments::Now(now) = moments else { return moments };
+        if let Some(latest) = self.latest
+            && latest.saturating_sub(self.time_at(now))
+                > self.max_ahead.map_or(0, |ahead| i64::try_from(ahead).unwrap_or(i64::MAX))
+        {
+            self.offset = latest.saturating_sub(now);
+        }
+        Moments::Now(self.time_at(now))
     }
 
     /// Returns how far ahead of the system's clock a key may lie, in nanoseconds; `None` if there is no bound.
@@ -87,6 +131,7 @@ impl Clock {
     pub fn query_moments<'a>(&self, moments: Moments<'a>) -> Moments<'a> {
         match (moments, self.latest) {
             (Moments::Now(_), Some(latest)) if !self.by_system => Moments::At(latest),
+            (Moments::Now(now), _) => Moments::Now(self.time_at(now)),
             _ => moments,
         }
     }
@@ -107,17 +152,18 @@ impl Clock {
     }
 
     /// Encodes the state that changes, for the file of a filter that several processes share: keys so far, 1 and the
-    /// latest moment or zeros, 1 for the system's clock, and the open generation. The generation does not follow from
-    /// the number of keys while a generation opens.
-    pub(crate) fn to_record(self) -> [u64; 5] {
+    /// latest moment or zeros, the open generation, and the three words of the [stamp](Self::stamp). The generation
+    /// does not follow from the number of keys while a generation opens.
+    pub(crate) fn to_record(self) -> [u64; 7] {
+        let [by_system, boot, offset] = self.stamp();
         let latest = self.latest.unwrap_or(0) as u64;
-        [self.inserted, self.latest.is_some().into(), latest, self.by_system.into(), self.generation as u64]
+        [self.inserted, self.latest.is_some().into(), latest, by_system, self.generation as u64, boot, offset]
     }
 
     /// Returns this clock in the state that another process has [recorded](Self::to_record).
-    pub(crate) fn with_record(self, [inserted, timed, latest, by_system, generation]: [u64; 5]) -> Self {
+    pub(crate) fn with_record(self, [inserted, timed, latest, by_system, generation, boot, offset]: [u64; 7]) -> Self {
         let latest = (timed == 1).then_some(latest as i64);
-        Self { inserted, latest, by_system: by_system != 0, generation: generation as i64, ..self }
+        Self { inserted, latest, generation: generation as i64, ..self }.with_stamp([by_system, boot, offset])
     }
 
     /// Checks that the fields agree, as far as [`with_record`](Self::with_record) could break them, and that the count
@@ -238,7 +284,10 @@ impl Clock {
                 let behind = |clock: &Self| clock.latest.map_or(0, |_| later.generation.abs_diff(clock.generation));
                 let inserted = self.inserted.saturating_add(other.inserted);
                 let by_system = self.by_system || other.by_system;
-                Ok((Self { inserted, by_system, max_ahead: self.max_ahead, ..*later }, behind(self), behind(other)))
+                // Keys of either filter may have the later of both times.
+                let offset = self.offset.max(other.offset);
+                let merged = Self { inserted, by_system, offset, max_ahead: self.max_ahead, ..*later };
+                Ok((merged, behind(self), behind(other)))
             }
         }
     }

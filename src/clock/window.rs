@@ -58,6 +58,27 @@ impl Window {
         }
     }
 
+    /// Returns the default bound on how far ahead of the wall clock a time may lie: one window, and at least a minute,
+    /// because the clocks of machines differ by seconds.
+    pub fn default_max_ahead(self) -> Option<u64> {
+        const MINUTE: u64 = 60_000_000_000;
+        Some(self.length().max(MINUTE)).filter(|_| matches!(self, Self::Time { .. }))
+    }
+
+    /// Encodes a bound for a file: 0 for the default, else its nanoseconds + 1, or the greatest number for no bound.
+    pub(crate) fn write_max_ahead(self, max_ahead: Option<u64>) -> u64 {
+        if max_ahead == self.default_max_ahead() { 0 } else { max_ahead.map_or(u64::MAX, |ahead| ahead + 1) }
+    }
+
+    /// Decodes the bound of a [file](Self::write_max_ahead).
+    pub(crate) fn read_max_ahead(self, word: u64) -> Option<u64> {
+        match word {
+            0 => self.default_max_ahead(),
+            u64::MAX => None,
+            ahead => Some(ahead - 1),
+        }
+    }
+
     /// Returns the length of the window: insertions, or nanoseconds.
     pub fn length(self) -> u64 {
         match self {

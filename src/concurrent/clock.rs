@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64};
 
 use super::page::Timing;
 use crate::Error;
-use crate::clock::{Clock, Moments, Window};
+use crate::clock::{Clock, Moments, Window, system};
 
 /// Number of threads that count insertions by themselves. Further threads take one at a time.
 const STRIPES: usize = u32::BITS as usize;
@@ -72,6 +72,8 @@ pub(super) struct SharedClock {
     step: CachePadded<AtomicI64>,
     /// Time clock: whether a key has come without a time of its own.
     by_system: AtomicBool,
+    /// Time clock: how far the time of such keys is ahead of [`system::now`], in nanoseconds.
+    offset: AtomicI64,
 }
 
 impl SharedClock {
@@ -94,6 +96,7 @@ impl SharedClock {
             stripes: Box::new([const { CachePadded(AtomicU64::new(0)) }; STRIPES]),
             step: CachePadded(AtomicI64::new(step)),
             by_system: AtomicBool::new(clock.by_system()),
+            offset: AtomicI64::new(clock.time_at(0)),
         })
     }
 
@@ -122,7 +125,7 @@ impl SharedClock {
     /// for the next one.
     pub fn to_core(&self, opened: impl Fn(&Clock) -> bool) -> Clock {
         let clock = Clock::new(self.window, self.retained).with_max_ahead(self.max_ahead);
-        let clock = clock.with_system(self.by_system.load(SeqCst));
+        let clock = clock.with_system(self.by_system.load(SeqCst), self.offset.load(Relaxed));
         match self.window {
             Window::Count { .. } => {
                 let clock = clock.resumed(self.taken(), None);
@@ -178,7 +181,8 @@ impl SharedClock {
 
     /// Rejects times of insertions that are late or too far ahead.
     pub fn check(&self, moments: Moments<'_>) -> Result<(), Error> {
-        self.to_core(|_| false).check_new(moments, system_now())
+        let clock = self.to_core(|_| false);
+        clock.check_new(moments, clock.present())
     }
 
     /// Returns the error of a call that passes a time to a window of insertions.
@@ -196,13 +200,31 @@ impl SharedClock {
         if !self.by_system.load(Relaxed) {
             self.by_system.store(true, SeqCst);
         }
-        system_now()
+        let now = self.now();
+        let step = self.step.0.load(Relaxed);
+        if step != NO_STEP && now < self.begin_of(step) { self.continue_at(now) } else { now }
+    }
+
+    /// Returns the moment of an insertion whose time lies before the latest step, as [`Clock::continue_at`] does.
+    #[cold]
+    fn continue_at(&self, now: i64) -> i64 {
+        let mut clock = self.to_core(|_| false);
+        let offset = self.offset.load(Relaxed);
+        clock.continue_at(Moments::Now(now.saturating_sub(offset)));
+        self.offset.fetch_max(clock.time_at(0), Relaxed);
+        self.now()
+    }
+
+    /// Returns the filter's time now.
+    #[inline(always)]
+    fn now(&self) -> i64 {
+        system::now().saturating_add(self.offset.load(Relaxed))
     }
 
     /// Returns the moment of a lookup without a time of its own: the latest one, if all insertions had times.
     #[inline(always)]
     pub fn now_to_read(&self) -> i64 {
-        if self.by_system.load(Relaxed) { system_now() } else { i64::MIN }
+        if self.by_system.load(Relaxed) { self.now() } else { i64::MIN }
     }
 
     /// Returns the bytes of memory, beside the pages.
@@ -242,15 +264,6 @@ impl SharedClock {
 pub(super) fn rotation_in(step: i64, page: i64, pages: i64) -> i64 {
     // A step before the first page's is one of times before 1970.
     (i128::from(step) - i128::from(page)).div_euclid(i128::from(pages)) as i64
-}
-
-/// Returns the time now, in nanoseconds since the Unix epoch, by the system's clock.
-pub(crate) fn system_now() -> i64 {
-    use std::time::{SystemTime, UNIX_EPOCH};
-    match SystemTime::now().duration_since(UNIX_EPOCH) {
-        Ok(since) => i64::try_from(since.as_nanos()).unwrap_or(i64::MAX),
-        Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, |before| -before),
-    }
 }
 
 /// One call for one key of a page, as the page sees the clock.

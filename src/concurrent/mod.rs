@@ -15,7 +15,6 @@ use crate::family::{AnyFilter, Budget, Family, Shape as _, lines};
 use crate::key::Seed;
 use crate::memory::Words;
 use cells::{Moment, SharedCells, cells_of};
-pub(crate) use clock::system_now;
 use clock::{NEVER_LATE, SharedClock};
 
 /// The cells and the clock of a filter that threads share, by hashes of keys.

@@ -3,7 +3,7 @@
 use std::any::Any;
 
 use super::hashes::SelectedHashes;
-use super::run::{AgedMut, age, for_query_runs, publish};
+use super::run::{AgedMut, age, for_query_runs, of_clock, publish};
 use super::threads::{self, Chunk, Task};
 use super::{Engine, Refresh, no_counts, not_mergeable};
 use crate::Error;
@@ -90,9 +90,10 @@ impl<L: Occupancy> Aged<L> {
         let Some(live) = self.words.live() else { return Ok(()) };
         let record = live.read();
         self.restore(record)?;
-        if record[RECORD - 1] > 0 {
+        let (_, pending_rotations) = of_clock(record);
+        if pending_rotations > 0 {
             let (words, live) = self.words.to_mut_live()?;
-            age(self.layout, words, self.clock.generation(), record[RECORD - 1]);
+            age(self.layout, words, self.clock.generation(), pending_rotations);
             publish(live, &self.clock, 0);
         }
         Ok(())
@@ -113,7 +114,7 @@ impl<L: Occupancy> Aged<L> {
 impl<L: Occupancy> Engine for Aged<L> {
     fn insert(&mut self, hashes: &[u64], at: Moments<'_>) -> Result<(), Error> {
         self.catch_up()?;
-        self.clock.check(at, true)?;
+        let at = self.clock.admit(at)?;
         if self.layout.abilities().resize.is_some() {
             return self.in_parts(hashes, at, None, &mut []);
         }
@@ -146,7 +147,7 @@ impl<L: Occupancy> Engine for Aged<L> {
         seen: &mut [bool],
     ) -> Result<(), Error> {
         self.catch_up()?;
-        self.clock.check(at, true)?;
+        let at = self.clock.admit(at)?;
         if self.layout.abilities().resize.is_some() {
             return self.in_parts(hashes, at, Some(refresh), seen);
         }
@@ -159,9 +160,9 @@ impl<L: Occupancy> Engine for Aged<L> {
 
     fn insert_shared(&mut self, keys: &mut Chunk<'_>, at: Moments<'_>) -> Result<(), Error> {
         self.catch_up()?;
-        self.clock.check(at, true)?;
+        let admitted = self.clock.admit(at)?;
         let count = self.partitions(keys);
-        if self.divided(count, keys, at, None, &mut [])? { Ok(()) } else { self.insert(keys.hashes()?, at) }
+        if self.divided(count, keys, admitted, None, &mut [])? { Ok(()) } else { self.insert(keys.hashes()?, at) }
     }
 
     fn duplicated_shared(
@@ -172,10 +173,10 @@ impl<L: Occupancy> Engine for Aged<L> {
         seen: &mut [bool],
     ) -> Result<(), Error> {
         self.catch_up()?;
-        self.clock.check(at, true)?;
+        let admitted = self.clock.admit(at)?;
         // Where only delivered keys count, the generation of a key depends on the answers to all keys before it.
         let count = if refresh.waits(&self.clock) { 1 } else { self.partitions(keys) };
-        if self.divided(count, keys, at, Some(refresh), seen)? {
+        if self.divided(count, keys, admitted, Some(refresh), seen)? {
             return Ok(());
         }
         self.duplicated(keys.hashes()?, at, refresh, seen)
@@ -243,7 +244,8 @@ impl<L: Occupancy> Engine for Aged<L> {
         if self.words.live().is_some() { self.catch_up_with_others() } else { Ok(()) }
     }
 
-    fn restore(&mut self, [record @ .., pending_rotations]: [u64; RECORD]) -> Result<(), Error> {
+    fn restore(&mut self, record: [u64; RECORD]) -> Result<(), Error> {
+        let (record, pending_rotations) = of_clock(record);
         let clock = self.clock.with_record(record);
         if !clock.is_sound() {
             return Err(Error::format("the clock is damaged"));
@@ -286,7 +288,7 @@ impl<L: Occupancy> EvidenceSource for Aged<L> {
         match self.words.live() {
             None => self.clock,
             Some(live) => {
-                let [record @ .., _] = live.read();
+                let (record, _) = of_clock(live.read());
                 self.clock.with_record(record)
             }
         }

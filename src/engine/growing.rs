@@ -187,7 +187,7 @@ impl Growing {
         refresh: bool,
         mut seen: Option<&mut [bool]>,
     ) -> Result<(), Error> {
-        self.clock.check(at, true)?;
+        let at = self.clock.admit(at)?;
         self.words.to_mut()?;
         let mut i = 0;
         while i < hashes.len() {

@@ -7,7 +7,7 @@ use super::{Refresh, no_ages};
 use crate::Error;
 use crate::clock::{Clock, Moments};
 use crate::family::Layout;
-use crate::memory::mapped::Live;
+use crate::memory::mapped::{Live, RECORD};
 use crate::memory::prefetch::{Address, in_flight};
 
 /// The cells that a thread writes, all of a filter or one partition, with the clock that ages them.
@@ -213,9 +213,15 @@ pub(super) fn for_query_runs<L: Layout>(
 #[inline(always)]
 pub(super) fn publish(live: Option<Live<'_>>, clock: &Clock, pending_rotations: u64) {
     if let Some(live) = live {
-        let [inserted, timed, latest, by_system, generation] = clock.to_record();
-        live.write([inserted, timed, latest, by_system, generation, pending_rotations]);
+        let [inserted, timed, latest, by_system, generation, boot, offset] = clock.to_record();
+        live.write([inserted, timed, latest, by_system, generation, pending_rotations, boot, offset]);
     }
+}
+
+/// Returns the words of the clock in a record that [`publish`] wrote, and the number of generations.
+pub(super) fn of_clock(record: [u64; RECORD]) -> ([u64; RECORD - 1], u64) {
+    let [inserted, timed, latest, by_system, generation, pending_rotations, boot, offset] = record;
+    ([inserted, timed, latest, by_system, generation, boot, offset], pending_rotations)
 }
 
 /// Opens the last `opened` generations up to `open`. Clears all words at once after a gap in which every key has

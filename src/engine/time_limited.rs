@@ -14,7 +14,7 @@ use crate::memory::Words;
 
 impl Engine for Slices {
     fn insert(&mut self, hashes: &[u64], at: Moments<'_>) -> Result<(), Error> {
-        self.clock.check(at, true)?;
+        let at = self.clock.admit(at)?;
         self.words.to_mut()?;
         let mut i = 0;
         while i < hashes.len() {
@@ -68,7 +68,7 @@ impl Engine for Slices {
         refresh: Refresh,
         seen: &mut [bool],
     ) -> Result<(), Error> {
-        self.clock.check(at, true)?;
+        let at = self.clock.admit(at)?;
         self.words.to_mut()?;
         let (mut i, k) = (0, self.k());
         while i < hashes.len() {

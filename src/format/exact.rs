@@ -10,9 +10,10 @@
 //! | 3 | zero |
 //! | 4 | keys so far |
 //! | 5, 6 | 1 and the latest moment, in nanoseconds since the epoch (time), or zeros |
-//! | 7 | how far ahead of the system's clock a key may lie: 0 a day, else nanoseconds + 1, or 2^64 - 1 without a limit |
-//! | 8 | 1 if a key came without a time of its own, else 0 |
+//! | 7 | how far ahead of the wall clock a key may lie: 0 the default, else nanoseconds + 1, or 2^64 - 1 without a limit |
+//! | 8 | if a key came without a time of its own, the [time of the filter](super) as in its first word, else 0 |
 //! | 9 | 1 if each missing key is its own, else 0 |
+//! | 10, 11 | the other two words of the time of the filter, or zeros |
 //!
 //! The cells are two words for each key of the window, the oldest first: the hash, and when the key last counted as a
 //! number of keys ago or as a moment in nanoseconds since the epoch. So equal windows have equal bytes, however their
@@ -25,7 +26,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::SaveError;
 use super::preamble::fill;
 use crate::Error;
-use crate::clock::{DAY, MAX_INSERTED, Window};
+use crate::clock::{MAX_INSERTED, Window};
 use crate::family::exact::{Exact, Record};
 use crate::key::Seed;
 use crate::memory::fallible;
@@ -46,8 +47,6 @@ const KEYS_AT_ONCE: u64 = 1 << 16;
 pub struct Saved {
     /// The window.
     pub exact: Exact,
-    /// How far ahead of the system's clock a key may lie, in nanoseconds; `None` if there is no bound.
-    pub max_ahead: Option<u64>,
     /// Whether each missing key is distinct.
     pub distinct: bool,
     /// The seed of the key hashes.
@@ -66,12 +65,10 @@ pub fn to_bytes(saved: &Saved) -> Vec<u8> {
         Window::Count { insertions } => [0, insertions, 0],
         Window::Time { span, lateness, .. } => [1, span, lateness],
     };
-    let max_ahead = match saved.max_ahead {
-        Some(DAY) => 0,
-        ahead => ahead.map_or(u64::MAX, |ahead| ahead + 1),
-    };
+    let max_ahead = record.window.write_max_ahead(saved.exact.clock().max_ahead());
+    let [by_system, boot, offset] = record.time;
     let latest = [record.latest.is_some().into(), record.latest.unwrap_or(0) as u64];
-    let flags = [max_ahead, record.by_system.into(), saved.distinct.into()];
+    let flags = [max_ahead, by_system, saved.distinct.into(), boot, offset];
     let mut parameters = [0; WORDS];
     let all = [unit, window, lateness, 0, record.inserted].into_iter().chain(latest).chain(flags);
     parameters.iter_mut().zip(all).for_each(|(word, value)| *word = value);
@@ -125,28 +122,25 @@ pub fn read(source: &mut impl Read) -> Result<Saved, SaveError> {
 }
 
 fn saved(parameters: [u64; WORDS], cells: Vec<[u64; 2]>, seed: Seed) -> Result<Saved, Error> {
-    let [unit, window, lateness, _, inserted, timed, latest, max_ahead, by_system, distinct, ..] = parameters;
+    let [unit, window, lateness, _, inserted, timed, latest, max_ahead, by_system, distinct, boot, offset, ..] =
+        parameters;
     let window = match unit {
         0 => Window::Count { insertions: window },
         1 => Window::Time { span: window, lateness, capacity: 1 },
         _ => return Err(Error::format("the parameters are damaged")),
     };
-    if inserted > MAX_INSERTED || timed > unit || by_system > unit || distinct > 1 {
+    if inserted > MAX_INSERTED || timed > unit || unit == 0 && by_system > 0 || distinct > 1 {
         return Err(Error::format("the parameters are damaged"));
     }
     let latest = (timed == 1).then_some(latest as i64);
     let entries = cells.into_iter().map(|[hash, at]| (hash, at as i64)).collect();
-    let record = Record { window, inserted, latest, by_system: by_system == 1, entries };
-    let max_ahead = match max_ahead {
-        0 => Some(DAY),
-        u64::MAX => None,
-        ahead => Some(ahead - 1),
-    };
+    let record = Record { window, inserted, latest, time: [by_system, boot, offset], entries };
+    let max_ahead = window.read_max_ahead(max_ahead);
     let exact = Exact::from_record(&record).map_err(|error| match error {
         Error::Memory { .. } => error,
         error => Error::format(error.to_string()),
     })?;
-    Ok(Saved { exact, max_ahead, distinct: distinct == 1, seed })
+    Ok(Saved { exact: exact.with_max_ahead(max_ahead), distinct: distinct == 1, seed })
 }
 
 /// Writes the saved form to a file, which is replaced in one step when all of it is on disk.

@@ -6,7 +6,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::SaveError;
 use crate::Error;
-use crate::clock::{Clock, DAY, MAX_INSERTED, Window};
+use crate::clock::{Clock, MAX_INSERTED, Window};
 use crate::family::{AnyFilter, Family};
 use crate::key::Seed;
 use crate::memory::Words;
@@ -32,7 +32,9 @@ pub fn preamble(filter: &AnyFilter) -> Vec<u8> {
 pub(super) fn shared_preamble(filter: &AnyFilter) -> Vec<u8> {
     let mut bytes = preamble_of(filter, SHARED, 0);
     let mut live = [0; LIVE];
-    live[8..13].copy_from_slice(&filter.engine().clock().to_record());
+    let [clock @ .., boot, offset] = filter.engine().clock().to_record();
+    live[8..13].copy_from_slice(&clock);
+    live[14..16].copy_from_slice(&[boot, offset]);
     bytes.extend(live.into_iter().flat_map(u64::to_le_bytes));
     bytes
 }
@@ -46,13 +48,10 @@ fn preamble_of(filter: &AnyFilter, version: u16, cells_sum: u64) -> Vec<u8> {
     let seen = [clock.inserted(), clock.latest().is_some().into(), clock.latest().unwrap_or(0) as u64];
     let form = filter.form();
     let own = form.values(filter.shape());
-    let ahead = match clock.max_ahead() {
-        Some(DAY) => 0,
-        ahead => ahead.map_or(u64::MAX, |ahead| ahead + 1),
-    };
-    let later = [ahead, clock.by_system().into()];
+    let [by_system, boot, offset] = clock.stamp();
+    let later = [clock.window().write_max_ahead(clock.max_ahead()), by_system, boot, offset];
     // Zeros are left out, so that such a filter is saved as by versions that lacked these words.
-    let later = if later == [0, 0] { &[][..] } else { &later };
+    let later = if later == [0; 4] { &[][..] } else { &later };
     let mut parameters: Vec<u8> =
         window.into_iter().chain(seen).chain(own).chain(later.iter().copied()).flat_map(u64::to_le_bytes).collect();
     parameters.resize(parameters.len().next_multiple_of(64), 0);
@@ -170,14 +169,10 @@ impl Preamble {
         let window = window.check().map_err(|error| Error::format(error.to_string()))?;
         let own_words = Family::of_kind(self.kind).map_or(0, |(_, form)| form.parameters.len());
         let behind = |word: usize| own.get(own_words + word).copied().unwrap_or(0);
-        let ahead = match behind(0) {
-            0 => Some(DAY),
-            u64::MAX => None,
-            ahead => Some(ahead - 1),
-        };
+        let ahead = window.read_max_ahead(behind(0));
         let resume = |clock: Clock| {
             let seen = clock.resumed(inserted, (timed == 1).then_some(latest as i64));
-            seen.with_max_ahead(ahead).with_system(behind(1) != 0)
+            seen.with_max_ahead(ahead).with_stamp([behind(1), behind(2), behind(3)])
         };
         let mut filter = AnyFilter::from_saved(self.kind, own, window, resume, self.seed, words)?;
         if self.cells_sum.is_some() {

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU64, fence};
 use memmap2::{MmapOptions, MmapRaw};
 
 /// Words of a record of the clock.
-pub const RECORD: usize = 6;
+pub const RECORD: usize = 8;
 
 /// Words of the number and of both records, each in a cache line of its own.
 pub const LIVE: usize = 24;

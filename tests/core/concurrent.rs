@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64};
 use std::time::UNIX_EPOCH;
 
-use lately::clock::{DAY, Moments, Window};
+use lately::clock::{Moments, Window};
 use lately::concurrent::{At, SharedFilter};
 use lately::engine::Refresh;
 use lately::family::slices::shape::Paper;
@@ -113,7 +113,7 @@ fn one_thread_gets_the_answers_of_a_filter_in_a_window_of_time() {
 fn times_are_rejected_as_by_a_filter_of_one_thread() {
     let window = Window::Time { span: 1_000_000, lateness: 100, capacity: 100 };
     let shared = planned(window, 0.01);
-    let day = DAY as i64;
+    let day = 86_400_000_000_000_i64;
     let with_bound = SharedFilter::plan(window, Budget::Rate(0.01), None, Some(day as u64), Seed::Public(0)).unwrap();
     let (early, at) = (At::Moment(1000), At::Moment(10_000_000));
     shared.seen(1, at).unwrap();

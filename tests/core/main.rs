@@ -4,6 +4,8 @@ mod support;
 
 mod bloom;
 mod choose;
+#[cfg(target_os = "linux")]
+mod clocks;
 mod concurrent;
 mod counting;
 mod crafted;

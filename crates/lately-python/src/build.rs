@@ -13,8 +13,7 @@ use super::arguments::SeedArgument;
 use super::calls::detached;
 use super::figures::{accesses, cache_lines, parameters, slack};
 use super::filter::state::FilterState;
-use super::time::span::read_span;
-use super::time::window;
+use super::time::window::{self, read_max_ahead};
 use super::whole::WholeNumber;
 use crate::errors::raise;
 use lately::clock::Window;
@@ -190,10 +189,7 @@ impl<'py> Keywords<'py> {
     /// without a limit.
     pub(super) fn max_ahead(&self) -> PyResult<Option<Option<u64>>> {
         let Some(ahead) = self.0.get_item("max_ahead")? else { return Ok(None) };
-        if ahead.is_none() {
-            return Ok(Some(None));
-        }
-        Ok(Some(Some(read_span(&ahead, "max_ahead")?)))
+        read_max_ahead(Some(&ahead))
     }
 
     /// Reads the request for a filter of this family.

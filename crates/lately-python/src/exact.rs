@@ -17,7 +17,7 @@ use super::files::FileArgument;
 use super::keys::{Hashes, hash_key};
 use super::time::moments::{OwnedMoments, present};
 use super::time::span::read_span;
-use super::time::window;
+use super::time::window::{self, read_max_ahead};
 use super::whole::{Threads, WholeNumber};
 use crate::arrays::{array_of, import_numpy};
 use crate::errors::raise;
@@ -35,7 +35,6 @@ use lately::{Error, format};
 pub struct PyExactFilter {
     inner: Lock<exact::Exact>,
     window: Window,
-    max_ahead: Option<u64>,
     missing: Missing,
     hasher: KeyHasher,
     /// The hash of keys that equal no other key.
@@ -50,14 +49,14 @@ impl PyExactFilter {
     fn of(saved: Saved) -> Self {
         let missing = if saved.distinct { Missing::Distinct } else { Missing::Same };
         let (hasher, unequal) = missing.hashing(KeyHasher::new(saved.seed));
-        let (window, max_ahead) = (saved.exact.window(), saved.max_ahead);
-        Self { inner: Lock::new(saved.exact), window, max_ahead, missing, hasher, unequal }
+        let window = saved.exact.window();
+        Self { inner: Lock::new(saved.exact), window, missing, hasher, unequal }
     }
 
     /// Returns a copy of the state.
     fn state(&self) -> Saved {
-        let (max_ahead, distinct) = (self.max_ahead, self.missing == Missing::Distinct);
-        Saved { exact: self.inner.read().clone(), max_ahead, distinct, seed: self.hasher.seed() }
+        let distinct = self.missing == Missing::Distinct;
+        Saved { exact: self.inner.read().clone(), distinct, seed: self.hasher.seed() }
     }
 
     /// Reads keys and moments, and checks the moments against the clock. With `new` they are to be inserted.
@@ -104,20 +103,16 @@ impl PyExactFilter {
         seen: &mut [bool],
     ) -> Result<(), Error> {
         if matches!(self.window, Window::Time { .. }) {
-            self.clock_at(exact.latest()).check(at, true)?;
+            exact.clock().check(at, true)?;
         }
         exact.duplicated(hashes, at, refresh, self.unequal, seen)
     }
 
     fn clock(&self, py: Python<'_>) -> PyResult<Clock> {
         match self.inner.try_read() {
-            Ok(exact) => Ok(self.clock_at(exact.latest())),
-            Err(_) => detached(py, || self.clock_at(self.inner.read().latest())),
+            Ok(exact) => Ok(exact.clock()),
+            Err(_) => detached(py, || self.inner.read().clock()),
         }
-    }
-
-    fn clock_at(&self, latest: Option<i64>) -> Clock {
-        Clock::new(self.window, 1).with_max_ahead(self.max_ahead).resumed(0, latest)
     }
 
     /// Runs short work on the window. If another thread has the lock, this one waits detached from the interpreter.
@@ -155,10 +150,10 @@ impl PyExactFilter {
         }
         let capacity = if window::is_count(window)? { None } else { Some(WholeNumber::new(1)) };
         let window = window::read(window, capacity, lateness)?;
-        let max_ahead = max_ahead.map(|ahead| read_span(ahead, "max_ahead")).transpose()?;
-        let exact = exact::Exact::new(window).map_err(raise)?;
+        let max_ahead = read_max_ahead(max_ahead)?.unwrap_or(window.default_max_ahead());
+        let exact = exact::Exact::new(window).map_err(raise)?.with_max_ahead(max_ahead);
         let seed = seed.map_or(Seed::Public(0), |seed| seed.0);
-        Ok(Self::of(Saved { exact, max_ahead, distinct: missing == Missing::Distinct, seed }))
+        Ok(Self::of(Saved { exact, distinct: missing == Missing::Distinct, seed }))
     }
 
     #[pyo3(signature = (key, *, at=None, refresh=Refresh::Always),
@@ -246,7 +241,7 @@ impl PyExactFilter {
     fn clear(&self, py: Python<'_>) -> PyResult<()> {
         detached(py, || {
             let mut exact = self.inner.write();
-            *exact = exact::Exact::new(self.window).map_err(raise)?;
+            *exact = exact.cleared().map_err(raise)?;
             Ok(())
         })?
     }
@@ -263,7 +258,7 @@ impl PyExactFilter {
 
     #[getter]
     fn max_ahead(&self) -> Option<f64> {
-        figures::max_ahead(&self.clock_at(None))
+        figures::max_ahead(&self.inner.read().clock())
     }
 
     #[getter]
@@ -359,8 +354,8 @@ pub fn duplicated_exactly<'py>(
             (timed, OwnedMoments::read(at, timed, read.len())?)
         }
     };
-    let exact = exact::Exact::new(window).map_err(raise)?;
-    let exact = PyExactFilter::of(Saved { exact, max_ahead: None, distinct: missing == Missing::Distinct, seed });
+    let exact = exact::Exact::new(window).map_err(raise)?.with_max_ahead(None);
+    let exact = PyExactFilter::of(Saved { exact, distinct: missing == Missing::Distinct, seed });
     exact.run(py, &Batch { keys: read, moments }, refresh, threads)
 }
 

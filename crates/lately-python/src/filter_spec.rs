@@ -11,10 +11,10 @@ use super::arrays::{Values, array_of};
 use super::build::Keywords;
 use super::calls::detached;
 use super::figures::{self, ReprFields};
-use super::time::moments::{OwnedMoments, now};
+use super::time::moments::OwnedMoments;
 use super::whole::WholeNumber;
 use crate::errors::raise;
-use lately::clock::{Clock, Moments};
+use lately::clock::{Clock, Moments, system};
 use lately::family::{Family, Shape};
 use lately::key::Seed;
 use lately::shard::Row;
@@ -145,7 +145,7 @@ impl FilterSpec {
         let moments = moments.map(|moments| Values::read("moments", moments)?.shaped("moments", &[n])).transpose()?;
         let generations = detached(py, || match &moments {
             Some(moments) => row.generations(Moments::Each(moments), n),
-            None => row.generations(Moments::Now(now()), n),
+            None => row.generations(Moments::Now(system::now()), n),
         })?
         .map_err(raise)?;
         array_of(py, generations)

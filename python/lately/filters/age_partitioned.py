@@ -84,7 +84,7 @@ class AgePartitionedBloomFilter(Filter):
         layout: Literal["line", "sliced"] | None = None,
         capacity: int | None = None,
         lateness: _Span | None = None,
-        max_ahead: _Span | None = "1 d",
+        max_ahead: _Span | None = "window",
         seed: _Seed = 0,
     ) -> Self:
         reject_small_blocks(block_bits)
@@ -103,7 +103,7 @@ class AgePartitionedBloomFilter(Filter):
         *,
         capacity: int | None = None,
         lateness: _Span | None = None,
-        max_ahead: _Span | None = "1 d",
+        max_ahead: _Span | None = "window",
         seed: _Seed = 0,
     ) -> Self:
         """Make a filter with the parameters of the paper: a bit of a key lies anywhere in its slice.
@@ -146,7 +146,7 @@ class AgePartitionedBloomFilter(Filter):
         parts: Literal[1, 2, 4, 8] = 8,
         capacity: int | None = None,
         lateness: _Span | None = None,
-        max_ahead: _Span | None = "1 d",
+        max_ahead: _Span | None = "window",
         seed: _Seed = 0,
     ) -> Self:
         """Make a filter in slices of blocks: the bits that a key has in one slice lie in one block.
@@ -188,7 +188,7 @@ class AgePartitionedBloomFilter(Filter):
         lines: Literal[1, 2, 3, 4] = 1,
         capacity: int | None = None,
         lateness: _Span | None = None,
-        max_ahead: _Span | None = "1 d",
+        max_ahead: _Span | None = "window",
         seed: _Seed = 0,
     ) -> Self:
         """Make a filter in lines: the bits of a key lie side by side, in lines of one page.

@@ -49,10 +49,10 @@ class Filter(_core.Filter):
     lateness : span of time, optional
         For a window of time: how far `at` may step back. Keys are kept for this much longer, so that late keys have
         the full window too. The default is 0.
-    max_ahead : span of time or None, default "1 d"
+    max_ahead : span of time or None, default "window"
         For a window of time: how far `at` may lie ahead of the system's clock when keys are inserted. A single time
         from a wrong clock would otherwise end the window of all keys before it, and every correct time after it would
-        be rejected. The default accepts local times that are read as UTC. None accepts any time: for simulations.
+        be rejected. "window" is one window, at least a minute. None accepts any time: for simulations.
     distinct : int, optional
         For a window of insertions with repeats: the greatest number of different keys in it. The planner then
         takes `AgedQuotientFilter`, the only family whose memory follows this number.
@@ -132,7 +132,7 @@ class Filter(_core.Filter):
         slack: int | _Span | None = None,
         capacity: int | None = None,
         lateness: _Span | None = None,
-        max_ahead: _Span | None = "1 d",
+        max_ahead: _Span | None = "window",
         distinct: int | None = None,
         seed: _Seed = 0,
         prefer: Literal["speed", "memory", "exact"] | None = None,

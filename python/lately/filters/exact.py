@@ -80,7 +80,7 @@ class ExactFilter(_core.ExactFilter):
         window: int | _Span,
         *,
         lateness: _Span | None = None,
-        max_ahead: _Span | None = "1 d",
+        max_ahead: _Span | None = "window",
         missing: Literal["same", "distinct"] = "same",
         seed: _Seed = "random",
     ) -> Self:

@@ -84,7 +84,7 @@ class GuardedEpochBloomFilter(Filter):
         layout: Literal["transposed", "line", "sliced"] = "transposed",
         capacity: int | None = None,
         lateness: _Span | None = None,
-        max_ahead: _Span | None = "1 d",
+        max_ahead: _Span | None = "window",
         seed: _Seed = 0,
     ) -> Self:
         reject_small_blocks(block_bits)
@@ -102,7 +102,7 @@ class GuardedEpochBloomFilter(Filter):
         *,
         capacity: int | None = None,
         lateness: _Span | None = None,
-        max_ahead: _Span | None = "1 d",
+        max_ahead: _Span | None = "window",
         seed: _Seed = 0,
     ) -> Self:
         """Make a filter with the parameters of the paper: each bit of a key lies anywhere in its part of a segment.
@@ -145,7 +145,7 @@ class GuardedEpochBloomFilter(Filter):
         parts: Literal[1, 2, 4, 8] = 8,
         capacity: int | None = None,
         lateness: _Span | None = None,
-        max_ahead: _Span | None = "1 d",
+        max_ahead: _Span | None = "window",
         seed: _Seed = 0,
     ) -> Self:
         """Make a filter in segments of blocks: the bits that a key has in one segment lie in one block.
@@ -184,7 +184,7 @@ class GuardedEpochBloomFilter(Filter):
         lines: Literal[1, 2, 3, 4] = 1,
         capacity: int | None = None,
         lateness: _Span | None = None,
-        max_ahead: _Span | None = "1 d",
+        max_ahead: _Span | None = "window",
         seed: _Seed = 0,
     ) -> Self:
         """Make a filter in lines: the bits of a key in all segments lie side by side, in lines of one page.
@@ -223,7 +223,7 @@ class GuardedEpochBloomFilter(Filter):
         *,
         capacity: int | None = None,
         lateness: _Span | None = None,
-        max_ahead: _Span | None = "1 d",
+        max_ahead: _Span | None = "window",
         seed: _Seed = 0,
     ) -> Self:
         """Make a transposed filter: the bits that all segments have at one position lie side by side.

@@ -93,7 +93,7 @@ class AgedQuotientFilter(Filter):
         grow: bool = False,
         counts: int | None = None,
         lateness: _Span | None = None,
-        max_ahead: _Span | None = "1 d",
+        max_ahead: _Span | None = "window",
         seed: _Seed = 0,
     ) -> Self:
         return cls._of("aged-quotient", **locals())
@@ -113,7 +113,7 @@ class AgedQuotientFilter(Filter):
         count_bits: int | None = None,
         epochs: int | None = None,
         lateness: _Span | None = None,
-        max_ahead: _Span | None = "1 d",
+        max_ahead: _Span | None = "window",
         seed: _Seed = 0,
     ) -> Self:
         """Make a filter with the parameters of the structure.

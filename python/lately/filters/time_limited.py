@@ -75,7 +75,7 @@ class TimeLimitedBloomFilter(Filter):
         capacity: int | None = None,
         slack: _Span | None = None,
         lateness: _Span | None = None,
-        max_ahead: _Span | None = "1 d",
+        max_ahead: _Span | None = "window",
         seed: _Seed = 0,
     ) -> Self:
         return cls._of("time-limited", **locals())
@@ -90,7 +90,7 @@ class TimeLimitedBloomFilter(Filter):
         slice_bits: int,
         capacity: int | None = None,
         lateness: _Span | None = None,
-        max_ahead: _Span | None = "1 d",
+        max_ahead: _Span | None = "window",
         seed: _Seed = 0,
     ) -> Self:
         """Make a filter with the parameters of the paper.

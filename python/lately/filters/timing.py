@@ -106,7 +106,7 @@ class TimingBloomFilter(Filter):
         layout: Literal["line", "sliced"] | None = None,
         capacity: int | None = None,
         lateness: _Span | None = None,
-        max_ahead: _Span | None = "1 d",
+        max_ahead: _Span | None = "window",
         grow: Literal["cardinality", "density"] | None = None,
         seed: _Seed = 0,
     ) -> Self:
@@ -129,7 +129,7 @@ class TimingBloomFilter(Filter):
         part_timers: int | None = None,
         capacity: int | None = None,
         lateness: _Span | None = None,
-        max_ahead: _Span | None = "1 d",
+        max_ahead: _Span | None = "window",
         seed: _Seed = 0,
     ) -> Self:
         """Make a filter with the parameters of the papers.
@@ -195,7 +195,7 @@ class TimingBloomFilter(Filter):
         lines: Literal[1, 2] = 1,
         capacity: int | None = None,
         lateness: _Span | None = None,
-        max_ahead: _Span | None = "1 d",
+        max_ahead: _Span | None = "window",
         seed: _Seed = 0,
     ) -> Self:
         """Make a filter in lines: the timers of a key lie side by side, in lines of one page.

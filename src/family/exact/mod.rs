@@ -13,7 +13,7 @@ mod table;
 use std::ops::Range;
 
 use crate::Error;
-use crate::clock::{Moments, Window};
+use crate::clock::{Clock, Moments, Window};
 use crate::engine::Refresh;
 use crate::memory::prefetch::in_flight;
 use line::{Counted, Stamp, StampLine, Timed};
@@ -31,8 +31,8 @@ pub struct Exact {
     /// Number of keys so far: inserted, or looked up by `duplicated` and not inserted. A window that counts deliveries
     /// counts only the inserted ones.
     inserted: u64,
-    /// Whether a key came without a time of its own and was inserted as of the system's clock.
-    by_system: bool,
+    /// The bound on times, and the time of keys without one of their own. The table has the latest time.
+    clock: Clock,
 }
 
 #[derive(Clone)]
@@ -56,7 +56,22 @@ impl Exact {
                 Stamps::Timed(Stamped::new(StampTable::growing()?, window))
             }
         };
-        Ok(Self { kind, inserted: 0, by_system: false })
+        Ok(Self { kind, inserted: 0, clock: Clock::new(window, 1) })
+    }
+
+    /// Returns this window with another bound on times ahead of the wall clock.
+    pub fn with_max_ahead(self, max_ahead: Option<u64>) -> Self {
+        Self { clock: self.clock.with_max_ahead(max_ahead), ..self }
+    }
+
+    /// Returns an empty window like this one.
+    pub fn cleared(&self) -> Result<Self, Error> {
+        Ok(Self::new(self.window())?.with_max_ahead(self.clock.max_ahead()))
+    }
+
+    /// Returns the clock, which checks times.
+    pub fn clock(&self) -> Clock {
+        self.clock.resumed(self.inserted, self.latest())
     }
 
     /// Writes to `seen`, for each key in order, whether it was seen within the window; inserts it as `refresh` demands.
@@ -76,6 +91,11 @@ impl Exact {
         unlike: Option<u64>,
         seen: &mut [bool],
     ) -> Result<(), Error> {
+        let mut clock = self.clock();
+        let at = clock.continue_at(at);
+        if matches!(at, Moments::Now(_)) && !hashes.is_empty() {
+            self.clock = clock.with_system(true, clock.time_at(0));
+        }
         match &mut self.kind {
             Stamps::Counted(keys) => keys.duplicated(hashes, at, refresh, unlike, seen)?,
             Stamps::Timed(keys) => keys.duplicated(hashes, at, refresh, unlike, seen)?,
@@ -83,7 +103,6 @@ impl Exact {
         let delivered = matches!(self.window(), Window::Count { .. }) && refresh == Refresh::Delivered;
         let counted = if delivered { seen.iter().filter(|&&seen| !seen).count() } else { hashes.len() };
         self.inserted += counted as u64;
-        self.by_system |= matches!(at, Moments::Now(_)) && !hashes.is_empty();
         Ok(())
     }
 
@@ -92,7 +111,7 @@ impl Exact {
     /// In a window of insertions that is whether the key would be seen if it came next. A moment of [`Moments::Now`] is
     /// the latest moment so far if that is later, or if every key came with a time of its own.
     pub fn query(&self, hashes: &[u64], at: Moments<'_>, unlike: Option<u64>, seen: &mut [bool]) -> Result<(), Error> {
-        let at = self.resolved(at);
+        let at = self.query_moments(at);
         match &self.kind {
             Stamps::Counted(keys) => keys.query(hashes, at, unlike, seen),
             Stamps::Timed(keys) => keys.query(hashes, at, unlike, seen),
@@ -101,19 +120,18 @@ impl Exact {
 
     /// Counts the different keys that `query` would report at a moment. Reads the whole table.
     pub fn count(&self, at: Moments<'_>) -> usize {
-        let at = self.resolved(at);
+        let at = self.query_moments(at);
         match &self.kind {
             Stamps::Counted(keys) => keys.count(at),
             Stamps::Timed(keys) => keys.count(at),
         }
     }
 
-    /// Returns the moment that stands for the system's clock in a query.
-    fn resolved<'a>(&self, at: Moments<'a>) -> Moments<'a> {
-        match (at, self.latest()) {
-            (Moments::Now(now), Some(latest)) if self.by_system => Moments::At(now.max(latest)),
-            (Moments::Now(_), Some(latest)) => Moments::At(latest),
-            _ => at,
+    /// Returns the moments of a query in the filter's time.
+    fn query_moments<'a>(&self, at: Moments<'a>) -> Moments<'a> {
+        match (self.clock().query_moments(at), self.latest()) {
+            (Moments::Now(now), Some(latest)) => Moments::At(now.max(latest)),
+            (at, _) => at,
         }
     }
 

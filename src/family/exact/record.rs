@@ -17,8 +17,8 @@ pub struct Record {
     pub inserted: u64,
     /// The latest moment, in a window of time.
     pub latest: Option<i64>,
-    /// Whether a key came without a time of its own.
-    pub by_system: bool,
+    /// The filter's time: whether a key came without one of its own, and if so [the stamp](crate::clock::system::Stamp).
+    pub time: [u64; 3],
     /// The keys that may still be reported: the oldest first, and those of one moment in the order of their hashes.
     pub entries: Vec<Entry>,
 }
@@ -30,14 +30,15 @@ impl Exact {
             Stamps::Counted(keys) => keys.entries(),
             Stamps::Timed(keys) => keys.entries(),
         };
-        let (inserted, by_system) = (self.inserted, self.by_system);
-        Record { window: self.window(), inserted, latest: self.latest(), by_system, entries }
+        let (inserted, time) = (self.inserted, self.clock.stamp());
+        Record { window: self.window(), inserted, latest: self.latest(), time, entries }
     }
 
     /// Creates a window from a record. An error names the field of the record that is out of range.
     pub fn from_record(record: &Record) -> Result<Self, Error> {
         let mut exact = Self::new(record.window)?;
-        (exact.inserted, exact.by_system) = (record.inserted, record.by_system);
+        exact.inserted = record.inserted;
+        exact.clock = exact.clock.resumed(record.inserted, record.latest).with_stamp(record.time);
         match &mut exact.kind {
             Stamps::Counted(keys) => keys.restore(record)?,
             Stamps::Timed(keys) => keys.restore(record)?,

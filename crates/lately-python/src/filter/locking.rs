@@ -9,7 +9,7 @@ use super::PyFilter;
 use crate::batch::{Batch, Stopped};
 use crate::calls::caught;
 use crate::errors::raise;
-use crate::time::moments::{OwnedMoments, now};
+use crate::time::moments::OwnedMoments;
 use crate::whole::Threads;
 use lately::Error;
 use lately::clock::Moments;
@@ -126,7 +126,7 @@ impl PyFilter {
             return Ok(());
         }
         let clock = self.clock(py)?;
-        let now = now();
+        let now = clock.present();
         clock.check_new(Moments::At(moment), now).map_err(raise)?;
         self.accepted_until.store(clock.until(now), Relaxed);
         Ok(())

@@ -131,7 +131,7 @@ impl PyFilter {
         let clock = self.clock(py)?;
         moments.check(py, &clock, new)?;
         if new {
-            self.load.restart_if_expired(&clock, moments.first());
+            self.load.restart_if_expired(&clock, moments.first(&clock));
         }
         Ok(Batch { keys, moments })
     }

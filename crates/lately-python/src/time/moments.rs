@@ -4,15 +4,14 @@
 //! block with the keys. Converting all of them first took more than a third of the time of insertions. `instant` reads
 //! other types and reports invalid times. (We tried NumPy's conversion: 20 ns for a double, more than an insertion.)
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::marker::PhantomData;
 use std::ops::Range;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytemuck::Pod;
 use numpy::datetime::{Datetime, units};
 use numpy::{PyArray1, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
-use pyo3::exceptions::{PyUserWarning, PyValueError};
+use pyo3::exceptions::{PyRuntimeWarning, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 
 use super::instant::{self, TimeArgument, of_seconds, one_or_array};
@@ -21,7 +20,7 @@ use crate::calls::{caught, detached};
 use crate::errors::raise;
 use crate::keys::array_view::ArrayView;
 use lately::Error;
-use lately::clock::{self, Clock, Moments, TimeRange, Window, before};
+use lately::clock::{self, Clock, Moments, TimeRange, Window, before, system};
 use lately::memory::fallible;
 
 const DATES: &CStr =
@@ -87,7 +86,7 @@ impl OwnedMoments {
         let Some(at) = at else {
             return Ok(match window {
                 Window::Count { .. } => Self::Untimed,
-                Window::Time { .. } => Self::Now(now()),
+                Window::Time { .. } => Self::Now(now_reporting_steps()?),
             });
         };
         caught(|| match one_or_array(at)? {
@@ -99,10 +98,11 @@ impl OwnedMoments {
     }
 
     /// Returns the moment of the first key, for a window of time.
-    pub fn first(&self) -> Option<i64> {
+    pub fn first(&self, clock: &Clock) -> Option<i64> {
         match self {
             Self::Untimed => None,
-            Self::At(moment) | Self::Now(moment) => Some(*moment),
+            Self::At(moment) => Some(*moment),
+            Self::Now(now) => Some(clock.time_at(*now)),
             Self::Each(moments) => moments.first().copied(),
             Self::InOrder(times) => (times.len > 0).then_some(times.first),
         }
@@ -201,7 +201,7 @@ impl OwnedMoments {
 
     /// Checks the moments, attached to the interpreter or not.
     fn check_all(&self, clock: &Clock, new: bool) -> Result<(), Error> {
-        let check = |moments| if new { clock.check_new(moments, now()) } else { clock.check(moments, false) };
+        let check = |moments| if new { clock.check_new(moments, clock.present()) } else { clock.check(moments, false) };
         match self {
             // The system's clock is not read.
             Self::Untimed => clock.check(Moments::Untimed, new),
@@ -333,12 +333,20 @@ fn has_type<T: numpy::Element>(array: &Bound<'_, PyUntypedArray>) -> bool {
 pub fn present(window: Window) -> Moments<'static> {
     match window {
         Window::Count { .. } => Moments::Untimed,
-        Window::Time { .. } => Moments::Now(now()),
+        Window::Time { .. } => Moments::Now(system::now()),
     }
 }
 
-/// Returns the time of the system's clock, in nanoseconds since the Unix epoch.
-pub fn now() -> i64 {
-    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(elapsed.as_nanos()).unwrap_or(i64::MAX)
+/// Returns the time of keys without one of their own, and warns once if the wall clock was set meanwhile.
+fn now_reporting_steps() -> PyResult<i64> {
+    let now = system::now();
+    if let Some(step) = system::step(now) {
+        let (seconds, way) = (step.unsigned_abs() as f64 / 1e9, if step < 0 { "back" } else { "ahead" });
+        let message = CString::new(format!(
+            "the wall clock was set {way} by {seconds:.0} s; filters without at= are not affected, because their time \
+             passes by a clock that never steps"
+        ))?;
+        Python::attach(|py| PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &message, 2))?;
+    }
+    Ok(now)
 }

@@ -53,6 +53,17 @@ pub fn insertions(window: &Bound<'_, PyAny>) -> PyResult<Window> {
     read(window, capacity, None)
 }
 
+/// Reads `max_ahead`: how far times may lie ahead of the wall clock, and `None` without a bound. Returns `None` for the
+/// default, one window.
+pub fn read_max_ahead(ahead: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Option<u64>>> {
+    match ahead {
+        None => Ok(Some(None)),
+        Some(ahead) if ahead.is_none() => Ok(Some(None)),
+        Some(ahead) if ahead.eq("window")? => Ok(None),
+        Some(ahead) => Ok(Some(Some(read_span(ahead, "max_ahead")?))),
+    }
+}
+
 /// Returns whether a window is a number, and so counts insertions.
 pub fn is_count(window: &Bound<'_, PyAny>) -> PyResult<bool> {
     let number =
