@@ -128,7 +128,7 @@ def test_times_that_a_thread_has_left_behind_are_an_error():
 
 def test_a_system_clock_that_steps_back_shortens_no_window(monkeypatch):
     """Without times of their own, keys come as of the latest time at the earliest."""
-    seen = lately.ExactFilter("1h")
+    seen = lately.ExactFilter("1h", max_ahead="1d")
     future = np.datetime64("now") + np.timedelta64(20, "h")
     seen.add("far", at=future)
     seen.add("near")

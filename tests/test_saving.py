@@ -325,7 +325,8 @@ def test_hostile_numbers_under_right_sums_are_rejected_or_legal_for_every_reader
             struct.pack_into("<Q", data, 8 * place, generator.choice(EDGES))
         seal(data)
         read = list(read_all_ways(data, tmp_path / "f"))
-        assert len({f and f.to_bytes() for f in read}) == 1
+        # Not by their bytes: with an unknown start of the machine, time continues from the moment of the reading.
+        assert all(f == read[0] for f in read)
         outcomes[read[0] is not None] += 1
         if read[0] is not None:
             assert len({use(f) for f in read}) == 1

@@ -4,7 +4,6 @@ import logging
 import os
 import sys
 import threading
-import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -70,8 +69,8 @@ class OncePerWindow(logging.Filter):
     Raises
     ------
     TypeError, ValueError
-        If a parameter is of the wrong type or out of range. When a message comes: if its key is not hashable, or has no
-        canonical form.
+        If a parameter is of the wrong type or out of range. A logging call never raises: a message without a usable key
+        passes, and the error is printed as `logging.Handler.handleError` does.
 
     Notes
     -----
@@ -83,8 +82,10 @@ class OncePerWindow(logging.Filter):
     of messages that did not come again. From Python 3.12 on, the filter changes a copy of the record, so that other
     handlers get the original. Before, they get the changed record.
 
-    The filter's clock is monotonic, so a change of the system's time has no effect. Several threads may use one filter,
-    and so may a forked process. A message that cannot be formatted passes, so that logging reports the error.
+    One filter may serve several handlers: a record that passed one of them passes all. Time passes by a clock that
+    never steps and that counts the time asleep, so a change of the system's time has no effect. Several threads may use
+    one filter, and so may a forked process. A message that cannot be formatted passes, so that logging reports the
+    error.
 
     Examples
     --------
@@ -104,11 +105,11 @@ class OncePerWindow(logging.Filter):
         self, window: Any, *, key: Callable[[logging.LogRecord], Hashable] | None = None, fpr: float = 1e-6
     ) -> None:
         super().__init__()
-        self._timed = not hasattr(window, "__index__")
         # A secret seed, so that an attacker who writes messages cannot silence others.
         self._seen = lately.Filter(window, fpr, max_ahead=None, seed="random")
         self._key = _identity if key is None else key
         self._held: OrderedDict[Hashable, Held] = OrderedDict()
+        self._decided: weakref.WeakKeyDictionary[logging.LogRecord, Any] = weakref.WeakKeyDictionary()
         self.held_back = 0
         self._lock = threading.RLock()
         _FILTERS.add(self)
@@ -117,18 +118,24 @@ class OncePerWindow(logging.Filter):
     def filter(self, record: logging.LogRecord) -> Any:
         """Return whether the record passes, or the record with its count."""
         try:
-            key = self._key(record)
+            # Another handler may have passed the record on.
+            if record not in self._decided:
+                key = self._key(record)
+                hash(key)  # raises for a list at the first message, not at the first repeat
+                with self._lock:
+                    self._decided[record] = self._decide(record, key)
+            return self._decided[record]
         except Exception:
-            if self._key is _identity:
-                return True  # logging reports that it cannot be formatted
-            raise
-        hash(key)  # raises for a list at the first message, not at the first repeat
-        with self._lock:
-            at = time.monotonic() if self._timed else None
-            if self._seen.seen(key, at=at, refresh=False):
-                self._hold(key, record.created)
-                return False
-            held = self._held.pop(key, None)
+            if self._key is not _identity:  # otherwise logging reports that it cannot be formatted
+                logging.Handler().handleError(record)
+            return True
+
+    def _decide(self, record: logging.LogRecord, key: Hashable) -> Any:
+        """Return whether a new record passes, or the record with its count."""
+        if self._seen.seen(key, refresh=False):
+            self._hold(key, record.created)
+            return False
+        held = self._held.pop(key, None)
         return True if held is None else _counted(record, held)
 
     def held(self) -> dict[Hashable, Held]:
