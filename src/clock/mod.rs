@@ -90,6 +90,11 @@ impl Clock {
         Self { by_system, offset, ..self }
     }
 
+    /// Returns this clock without the relation of its time to that of the process.
+    pub(crate) fn without_time(self) -> Self {
+        Self { offset: 0, ..self }
+    }
+
     /// Returns the filter's time at a reading of [`system::now`].
     pub fn time_at(&self, now: i64) -> i64 {
         now.saturating_add(self.offset)
