@@ -47,8 +47,6 @@ OPTIONS = [
     ["--encoding", "utf-8"],
     ["--no-quotes"],
     ["--mark"],
-    ["--count"],
-    ["--only-repeats"],
     ["--refresh", "delivered"],
     ["--max-record", "100"],
     ["--format", "csv"],

@@ -75,10 +75,9 @@ def test_the_examples_in_the_help_are_understood(capsys, tmp_path, monkeypatch):
     with pytest.raises(SystemExit):
         main(["dedupe", "--help"])
     commands = re.findall(
-        r"lately (dedupe .*?)(?: > \S+)?$", capsys.readouterr().out.split("examples:")[1], re.MULTILINE
+        r"^  lately (dedupe .*?)(?: > \S+)?$", capsys.readouterr().out.split("examples:")[1], re.MULTILINE
     )
-    assert len(commands) == 5
-    commands = [command for command in commands if "--follow" not in command]  # it would not end
+    assert len(commands) == 3
     monkeypatch.chdir(tmp_path)
     Path("access.log").write_bytes(b"a\n")
     Path("clicks.jsonl.gz").write_bytes(gzip.compress(b'{"ip": 1, "page": {"url": 2}, "ts": 3}\n'))
@@ -94,32 +93,6 @@ def test_the_page_names_every_option():
     options = [option for action in commands.choices["dedupe"]._actions for option in action.option_strings]
     missing = [option for option in options if f"`{option}" not in page]
     assert missing == ["-h", "--help"]
-
-
-def test_a_shell_completes_options_and_files(tmp_path, capsys):
-    with pytest.raises(SystemExit) as ended:
-        main(["--completion", "bash"])
-    assert ended.value.code == 0
-    (tmp_path / "lately.bash").write_text(capsys.readouterr().out)
-    (tmp_path / "seen.1").touch()
-    script = 'source ./lately.bash; COMP_WORDS=(lately "$@"); COMP_CWORD=$#; _shtab_lately; echo ${COMPREPLY[@]}'
-    for words, completed in [
-        (["dedupe", "--fol"], "--follow"),
-        (["dedupe", "--filter", "swa"], "swamp"),
-        (["dedupe", "--state", "see"], "seen.1"),
-        (["in"], "info"),
-    ]:
-        command = ["bash", "-c", script, "-", *words]
-        shown = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-        assert shown.stdout.split() == [completed], shown
-
-
-def test_completion_needs_the_extra(capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "shtab", None)
-    with pytest.raises(SystemExit) as ended:
-        main(["--completion", "zsh"])
-    assert ended.value.code == 2
-    assert "needs shtab: pip install shtab" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("thousand", ["1000", "1e3", "1k", "1,000", "1_000", "1000.0", ".001M"])
@@ -152,8 +125,8 @@ def test_exact_states_its_rate_and_takes_no_other_filter(dedupe, tmp_path, capfd
 def test_exact_drops_no_older_repeat(dedupe, tmp_path):
     """Each key comes again 1,001 records later, which a slack would drop."""
     (tmp_path / "a.txt").write_bytes(b"".join(b"%d\n" % (i % 1001) for i in range(20_000)))
-    assert dedupe(tmp_path / "a.txt", "--window", 1000, "--exact", "--count").out == b"20000\n"
-    assert int(dedupe(tmp_path / "a.txt", "--window", 1000, "--count").out) < 20_000
+    assert dedupe(tmp_path / "a.txt", "--window", 1000, "--exact").out.count(b"\n") == 20_000
+    assert dedupe(tmp_path / "a.txt", "--window", 1000).out.count(b"\n") < 20_000
 
 
 @pytest.mark.parametrize("error", ["OSError(5, 'Input/output error')", "ImportError('cannot read\\nfile data')"])

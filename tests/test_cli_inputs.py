@@ -161,7 +161,6 @@ def test_records_do_not_change_their_format(tmp_path, dedupe):
         ("a.csv", "p.csv", "--format", "text"),
         ("a.csv", "p.txt"),
         ("a.txt", "p.tsv", "--format", "csv", "--delimiter", "tab"),
-        ("a.txt", "p.jsonl", "--count"),
         ("a.txt", "p.log"),
     ]:
         assert dedupe(tmp_path / source, "--window", 9, *options, "--output", tmp_path / target).status == 0

@@ -12,10 +12,6 @@ def test_dropped_records_are_written_to_another_file(tmp_path, dedupe):
     options, rest = (tmp_path / "a.csv", "--window", 9, "--key", "k"), tmp_path / "rest.csv.gz"
     assert dedupe(*options, "--dropped", rest).out == b"k,v\n1,a\n2,b\n"
     assert gzip.decompress(rest.read_bytes()) == b"k,v\n1,c\n"
-    assert dedupe(*options, "--dropped", rest, "--only-repeats").out == b"k,v\n1,c\n"
-    assert gzip.decompress(rest.read_bytes()) == b"k,v\n1,a\n2,b\n"
-    assert dedupe(*options, "--count", "--dropped", rest).out == b"2\n"
-    assert dedupe(*options, "--count", "--only-repeats").out == b"1\n"
     ended = dedupe(*options, "-o", rest, "--dropped", rest)
     assert (ended.status, "are the same file" in ended.err) == (2, True)
     ended = dedupe(*options, "--dropped", tmp_path / "no" / "rest")
@@ -28,7 +24,6 @@ def test_records_dropped_from_parquet_are_written_to_another_file(tmp_path, dedu
     assert dedupe(tmp_path / "a.pq", "--window", 9, "-o", target, "--dropped", rest).status == 0
     assert pq.read_table(target).equals(table.take([0, 1]))
     assert pq.read_table(rest).equals(table.take([2, 3]))
-    assert dedupe(tmp_path / "a.pq", "--window", 9, "--count").out == b"2\n"
 
 
 def test_all_records_with_a_mark(tmp_path, dedupe):

@@ -117,7 +117,7 @@ def test_a_line_with_too_few_words_is_malformed(dedupe, tmp_path):
     assert (ended.status, ended.out) == (1, b"")
     assert "a.log, line 2: expected at least 2 words, for --key, got 1" in ended.err
     assert dedupe(tmp_path / "a.log", "--window", 100, "--key", "2", "--skip-bad").out == b"\xef\xbb\xbfa b\n"
-    assert dedupe(tmp_path / "a.log", "--window", 100, "--key", "1", "--only-repeats").out == b"a\n"
+    assert dedupe(tmp_path / "a.log", "--window", 100, "--key", "1").out == b"\xef\xbb\xbfa b\nc b\n"
 
 
 @pytest.mark.parametrize("key", ["ip", "0", "-1", "1.5", "²"])

@@ -16,9 +16,8 @@ from lately.cli.inputs import BLOCK, Input, identity, identity_of, size
 from lately.cli.outputs import compression, descriptor_of
 from lately.cli.records import Malformed, ReaderOptions
 from lately.cli.report import Counts, print_error, summary, warnings
-from lately.cli.signals import Stop, ignore_signals
+from lately.cli.signals import ignore_signals
 from lately.cli.sinks import Sink, annotator
-from lately.cli.slack import InSlack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,8 +51,7 @@ _SAME_KEYS = {"tsv": "csv", "zeek": "csv"}
 def dedupe(options: Namespace) -> None:
     """Run ``lately dedupe``."""
     sizes = [size(name) for name in options.files]
-    total = None if None in sizes or options.follow else sum(filter(None, sizes))
-    stop = Stop() if options.follow else None
+    total = None if None in sizes else sum(filter(None, sizes))
     with _state(options.state) as state:
         if state:
             _apply_recorded(state, options)
@@ -62,36 +60,33 @@ def dedupe(options: Namespace) -> None:
         targets = _check_targets(options, reader)
         seen = open_filter(options)
         identities = [identity_of(name) for name in options.files]
-        if state and not stop and None not in identities and state.holds(identities, targets):
+        if state and None not in identities and state.holds(identities, targets):
             _report_held(state, options)
             return
         # Without a report no estimates are needed.
         counts = None if options.quiet else Counts(seen)
-        slack = None if options.quiet else InSlack(seen, refresh=options.refresh)
         with ExitStack() as stack:
             sinks = [stack.enter_context(closing(sink)) for sink in _sinks(options, reader)]
             with progress(total, "B", False if options.quiet else None) as advance:
-                for name, follow in _in_turn(options.files, stop):
+                for name in options.files:
                     batches = chain.from_iterable(
-                        _fitting(batch, seen, malformed) for batch in reader.batches(name, advance, follow, filter=seen)
+                        _fitting(batch, seen, malformed) for batch in reader.batches(name, advance, filter=seen)
                     )
-                    for batch in _read_ahead(name, follow, batches):
+                    for batch in _read_ahead(name, batches):
                         batch = _hashed(batch, seen)
                         new = _new(seen, batch, counts, refresh=options.refresh)
                         for sink in sinks:
                             sink.write(batch, new)
-                        if slack:
-                            slack.count(batch.keys, batch.times, new)
             for sink in sinks:
                 sink.finish()
-            if state and not stop and state.holds(reader.inputs, targets):
+            if state and state.holds(reader.inputs, targets):
                 _report_held(state, options)
                 return
             _replace(sinks, state, seen, options, reader.inputs)
-    if counts and slack:
+    if counts:
         counts.malformed = malformed.count
         counts.update()
-        print_error(summary(counts, slack, seen))
+        print_error(summary(counts, seen))
         for warning in warnings(counts, seen, time_unit=options.time_unit or options.time_format):
             print_error(warning)
         if malformed.count:
@@ -103,9 +98,9 @@ def dedupe(options: Namespace) -> None:
 def _sinks(options: Namespace, reader: LineReader | ParquetReader) -> Iterator[Sink]:
     """Yield the sink of --output, and that of --dropped."""
     annotate = annotator(options.format, reader.delimiter) if options.mark else None
-    yield Sink(options.output, reader, repeats=options.only_repeats, annotate=annotate, count=options.count)
+    yield Sink(options.output, reader, annotate=annotate)
     if options.dropped is not None:
-        yield Sink(options.dropped, reader, repeats=not options.only_repeats)
+        yield Sink(options.dropped, reader, repeats=True)
 
 
 def _state(name: str | None) -> AbstractContextManager[State | None]:
@@ -116,21 +111,13 @@ def _state(name: str | None) -> AbstractContextManager[State | None]:
     return open_state(name)
 
 
-def _read_ahead(name: str, follow: Stop | None, batches: Iterator[Batch]) -> Iterator[Batch]:
+def _read_ahead(name: str, batches: Iterator[Batch]) -> Iterator[Batch]:
     """Read ahead in files of more than one block, but not in streams: the sender may be slow."""
-    if follow or (size(name) or 0) <= BLOCK:
+    if (size(name) or 0) <= BLOCK:
         return batches
     from lately.cli.readahead import read_ahead
 
     return read_ahead(batches)
-
-
-def _in_turn(names: list[str], stop: Stop | None) -> Iterator[tuple[str, Stop | None]]:
-    """Yield the files to read. With `stop` the last is followed, and after it any other file of its name."""
-    yield from ((name, None) for name in names[:-1])
-    yield names[-1], stop
-    while stop and not stop.requested and names[-1] != "-":
-        yield names[-1], stop
 
 
 def _replace(
@@ -249,8 +236,7 @@ def _check_targets(options: Namespace, reader: LineReader | ParquetReader) -> li
         if name is None:
             continue
         descriptor, target = descriptor_of(name), Path(name).resolve()
-        records = option == "dropped" or not options.count
-        if options.format == "parquet" and records and (descriptor is not None or compression(name)):
+        if options.format == "parquet" and (descriptor is not None or compression(name)):
             raise UsageError(
                 f"Parquet needs --{option} FILE, and is compressed itself: take a name without .gz and the like"
             )
@@ -323,7 +309,7 @@ def _format(options: Namespace) -> str:
         format = "zeek"
     if options.mark and format == "zeek":
         raise UsageError("--mark is not for Zeek logs, whose header has a type for each field")
-    for name in filter(None, (options.dropped, None if options.count else options.output)):
+    for name in filter(None, (options.dropped, options.output)):
         goes = _FORMATS.get(_extension(name))
         as_read: set[str | None] = {format, "tsv" if format == "csv" and options.delimiter == "\t" else format}
         # What is read as text may be anything, so that an output of an input's format is right.

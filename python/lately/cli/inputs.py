@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import time
-from contextlib import suppress
 from io import FileIO
 from pathlib import Path
 
@@ -17,12 +15,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from lately.cli.decoders import Decoder
-    from lately.cli.signals import Stop
 
 BLOCK = 1 << 20
 """Bytes that are read at a time; their records make up to one batch."""
-
-_PAUSE = 0.1  # seconds between two reads of a file that is followed
 
 _CHUNK = 1 << 16  # compressed bytes read at a time
 
@@ -39,18 +34,13 @@ _CODECS = {
 class Input:
     """A file, or standard input for ``-``. It is decompressed if it begins as gzip, zstd, xz or bzip2 does.
 
-    `advance` is called with the number of bytes read from the file, for the progress bar. With `stop` the file is
-    followed: at its end the input waits for more, until `stop` is requested, the file is truncated, or another file has
-    its name.
+    `advance` is called with the number of bytes read from the file, for the progress bar.
     """
 
-    def __init__(
-        self, name: str, advance: Callable[[int], object], *, digest: bool = False, stop: Stop | None = None
-    ) -> None:
+    def __init__(self, name: str, advance: Callable[[int], object], *, digest: bool = False) -> None:
         self._raw = FileIO(0, closefd=False) if name == "-" else FileIO(name)
         self._name = name
         self._advance = advance
-        self._stop = stop
         self._status = os.fstat(self._raw.fileno())
         self._regular = stat.S_ISREG(self._status.st_mode)
         self._digest: Any = None
@@ -66,11 +56,6 @@ class Input:
             self._rest += more
         self._codec = next((codec for magic, codec in _CODECS.items() if self._rest.startswith(magic)), None)
         self._frame: Decoder | None = None
-
-    @property
-    def stopped(self) -> bool:
-        """Whether the file is followed and a signal has ended the input."""
-        return self._stop is not None and self._stop.requested
 
     def close(self) -> None:
         """Close the file."""
@@ -94,7 +79,7 @@ class Input:
             if hungry and not data:
                 if not wait and not self._ready():
                     return b""
-                data = self._read(_CHUNK if self._codec else size, wait=wait)
+                data = self._read(_CHUNK if self._codec else size)
             if self._codec is None:
                 return data
             if self._frame is None:
@@ -113,19 +98,17 @@ class Input:
             if self._frame.eof:
                 self._rest, self._frame = self._frame.unused_data, None
             elif hungry and not data and not plain:
-                if self._stop:
-                    return b""
                 raise DamagedError("it is incomplete")
             if plain:
                 return plain
 
-    def _ready(self, within: float = 0) -> bool:
-        """Whether bytes, or the end of the file, are available in `within` seconds."""
+    def _ready(self) -> bool:
+        """Whether bytes, or the end of the file, are available."""
         if self._regular:
             return True
         from select import select
 
-        return bool(select([self._raw], [], [], within)[0])
+        return bool(select([self._raw], [], [], 0)[0])
 
     def identity(self) -> list[Any]:
         """Return what identifies this input: for a regular file its status, else a digest of all bytes read."""
@@ -133,30 +116,8 @@ class Input:
             return [self._digest.hexdigest()]
         return [_place(self._name), *identity(self._status)]
 
-    def _next(self, size: int, wait: bool) -> bytes:
-        """Read available bytes. If the file is followed and has none, wait for more, if `wait` is true."""
-        if self._stop is None:
-            return self._raw.read(size) or b""
-        while not self._stop.requested:
-            if self._ready(_PAUSE):
-                data = self._raw.read(size) or b""
-                if data or not wait or self._ended():
-                    return data
-                time.sleep(_PAUSE)
-        return b""
-
-    def _ended(self) -> bool:
-        """Whether no more bytes will come: the pipe is closed, the file was truncated, or another file has its name."""
-        if self._regular and os.fstat(self._raw.fileno()).st_size < self._raw.tell():
-            return True
-        if self._name == "-":
-            return not self._regular
-        with suppress(FileNotFoundError):  # the next file does not exist yet
-            return not os.path.samestat(Path(self._name).stat(), self._status)
-        return False
-
-    def _read(self, size: int, *, wait: bool = True) -> bytes:
-        data = self._next(size, wait)
+    def _read(self, size: int) -> bytes:
+        data = self._raw.read(size) or b""
         self._advance(len(data))
         if self._digest is not None:
             self._digest.update(data)
@@ -181,8 +142,8 @@ def identity(status: os.stat_result) -> list[int]:
 def blocks(file: Input, longest: int) -> Iterator[bytes]:
     """Yield blocks of whole lines: about `BLOCK` bytes, or fewer if no more are available.
 
-    The last line may lack its end. If a signal ends a file that is followed, an incomplete last line is left out. The
-    middle of a line longer than `longest` bytes may be missing; what remains is still longer than that.
+    The last line may lack its end. The middle of a line longer than `longest` bytes may be missing; what remains is
+    still longer than that.
     """
     incomplete: list[bytes] = []
     size = 0
@@ -194,7 +155,7 @@ def blocks(file: Input, longest: int) -> Iterator[bytes]:
         if size <= longest:
             incomplete.append(data)
             size += len(data)
-    if size and not file.stopped:
+    if size:
         yield b"".join(incomplete)
 
 

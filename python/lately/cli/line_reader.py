@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from lately._core import RecordReader
     from lately.cli.outputs import Output
     from lately.cli.records import Marks, ReaderOptions
-    from lately.cli.signals import Stop
 
 
 def key_of(text: str) -> str | bytes:
@@ -169,17 +168,14 @@ class LineReader(ABC):
         self.absent: set[str] = set()
         self.inputs: list[Any] = []
 
-    def batches(
-        self, name: str, advance: Callable[[int], object], stop: Stop | None = None, *, filter: Filter
-    ) -> Iterator[Batch]:
+    def batches(self, name: str, advance: Callable[[int], object], *, filter: Filter) -> Iterator[Batch]:
         """Read all records of a file, or of standard input for ``-``.
 
         `advance` is called with the number of bytes read. The keys are hashes for this filter, or keys that it takes.
-        With `stop` the file is followed, as by `Input`.
         """
         shown = "standard input" if name == "-" else name
         try:
-            with closing(Input(name, advance, digest=self._options.digest, stop=stop)) as file:
+            with closing(Input(name, advance, digest=self._options.digest)) as file:
                 yield from self._batches(blocks(file, self._options.longest), shown, filter)
                 self.inputs.append(file.identity())
         except OSError as error:

@@ -9,7 +9,6 @@ from contextlib import suppress
 from lately import __version__
 from lately._core import read_span
 from lately._families import FAMILIES
-from lately.cli.errors import CliError, optional
 from lately.cli.filters import EXACT_FPR, FPR
 
 TYPE_CHECKING = False
@@ -22,8 +21,8 @@ window is missed. After the window comes the slack, in which a repeat may be dro
 quarter to half of it for a window of time without --capacity.
 
 A new record, or a repeat after the slack, is dropped by mistake with a chance of at most --fpr. The report at the end,
-on standard error, states the expected number of such records, and an estimate of the repeats that were dropped in the
-slack. Memory does not grow with the input; for a window of time it follows the rate of records.
+on standard error, states the expected number of such records. Memory does not grow with the input; for a window of time
+it follows the rate of records.
 
 Two filters miss some repeats: stable and generalized.
 """
@@ -38,7 +37,7 @@ _EXAMPLES = """\
 examples:
   lately dedupe access.log --window 1000000
         drop lines that occurred among the last million lines
-  lately dedupe access.log --follow --window 1000000
+  tail -F access.log | lately dedupe --window 1000000
         continue as the log grows
   lately dedupe clicks.jsonl.gz --key ip,page.url --time ts --window 10min --output new.jsonl.gz
         drop clicks of the same ip on the same url within ten minutes
@@ -72,12 +71,6 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of all commands. Each sets `module` and `run`: the function that runs it."""
     options = _Parser(prog="lately", description="Have I seen this key lately?")
     options.add_argument("--version", action="version", version=f"lately {__version__}")
-    options.add_argument(
-        "--completion",
-        action=_Completion,
-        choices=["bash", "zsh", "tcsh"],
-        help='print the code by which a shell completes options and files: eval "$(lately --completion bash)"',
-    )
     commands = options.add_subparsers(required=True, metavar="COMMAND")
     _dedupe(commands)
     _plan(commands)
@@ -85,24 +78,6 @@ def parser() -> argparse.ArgumentParser:
     _query(commands)
     _merge(commands)
     return options
-
-
-class _Completion(argparse.Action):
-    """Prints the completion code of a shell, and exits."""
-
-    def __call__(self, parser: argparse.ArgumentParser, _options: Any, shell: Any, _name: str | None = None) -> None:
-        try:
-            shtab = optional("shtab", "--completion")
-        except CliError as error:
-            parser.error(str(error))
-        print(shtab.complete(parser, shell))
-        parser.exit()
-
-
-def _complete_files(*arguments: argparse.Action) -> None:
-    """Make the shell complete names of files in these arguments, by the value of ``shtab.FILE``."""
-    for argument in arguments:
-        argument.complete = {"bash": "_shtab_compgen_files", "zsh": "_files", "tcsh": "f"}  # type: ignore[attr-defined]
 
 
 def _plan(commands: Any) -> None:
@@ -140,7 +115,7 @@ def _info(commands: Any) -> None:
         "and the key of a --state of lately dedupe.",
     )
     command.set_defaults(module="lately.cli.tools", run="info")
-    _complete_files(command.add_argument("files", nargs="+", metavar="FILE", help="saved by --state, or in Python"))
+    command.add_argument("files", nargs="+", metavar="FILE", help="saved by --state, or in Python")
 
 
 def _query(commands: Any) -> None:
@@ -151,7 +126,7 @@ def _query(commands: Any) -> None:
         "Parquet, a key such as 5 or null also stands for the number or the missing value. The filter is unchanged.",
     )
     command.set_defaults(module="lately.cli.tools", run="query")
-    _complete_files(command.add_argument("file", metavar="FILE", help="saved by --state, or in Python"))
+    command.add_argument("file", metavar="FILE", help="saved by --state, or in Python")
     command.add_argument(
         "keys",
         nargs="*",
@@ -169,11 +144,8 @@ def _merge(commands: Any) -> None:
         "--seed that is a number among them. The result reports every key that one of them reports.",
     )
     command.set_defaults(module="lately.cli.tools", run="merge")
-    files = command.add_argument("files", nargs="+", metavar="FILE", help="saved by --state, or in Python")
-    output = command.add_argument(
-        "--output", "-o", required=True, metavar="FILE", help="where to save the merged filter"
-    )
-    _complete_files(files, output)
+    command.add_argument("files", nargs="+", metavar="FILE", help="saved by --state, or in Python")
+    command.add_argument("--output", "-o", required=True, metavar="FILE", help="where to save the merged filter")
 
 
 def _dedupe(commands: Any) -> None:
@@ -185,10 +157,9 @@ def _dedupe(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.set_defaults(module="lately.cli.dedupe", run="dedupe")
-    files = command.add_argument(
+    command.add_argument(
         "files", nargs="*", default=["-"], metavar="FILE", help="files, read one after the other; - is standard input"
     )
-    _complete_files(files)
     _add_record_options(command.add_argument_group("records"))
     _add_window_options(command.add_argument_group("window and filter"))
     _add_output_options(command.add_argument_group("output"))
@@ -241,13 +212,6 @@ def _add_record_options(group: Any) -> None:
         help="of times, as for strptime: '%%d/%%b/%%Y:%%H:%%M:%%S %%z', '%%Y%%m%%d'",
     )
     group.add_argument("--skip-bad", action="store_true", help="count and skip malformed records; default: an error")
-    group.add_argument(
-        "--follow",
-        "-f",
-        action="store_true",
-        help="wait for more at the end of the last file, and continue with the next file of its name, as tail -F does; "
-        "Ctrl-C or SIGTERM ends the input, and the run ends with 0",
-    )
     group.add_argument(
         "--max-record",
         type=_bytes,
@@ -320,7 +284,7 @@ def _add_window_options(group: Any) -> None:
 
 
 def _add_output_options(group: Any) -> None:
-    output = group.add_argument(
+    group.add_argument(
         "--output",
         "-o",
         default="-",
@@ -328,24 +292,20 @@ def _add_output_options(group: Any) -> None:
         help="replaced at the end of the run; compressed for .gz, .zst, .xz and .bz2; default: standard output, which "
         "gets each record at once",
     )
-    dropped = group.add_argument("--dropped", metavar="FILE", help="file for the other records, as --output")
-    which = group.add_mutually_exclusive_group()
-    which.add_argument(
+    group.add_argument("--dropped", metavar="FILE", help="file for the repeats, written as --output is")
+    group.add_argument(
         "--mark",
         action="store_true",
         help="write all records to --output, with a first field, repeat: 0 or 1, in text with a tab after it; in JSON "
         "true or false",
     )
-    which.add_argument("--only-repeats", action="store_true", help="write the repeats to --output, not the new records")
-    group.add_argument("--count", action="store_true", help="write to --output only the number of records")
-    state = group.add_argument(
+    group.add_argument(
         "--state",
         metavar="FILE",
         help="the filter between runs: loaded if the file exists, and replaced after the output; readable by its owner "
         "only; FILE.json beside it has its options and its runs",
     )
     group.add_argument("--quiet", "-q", action="store_true", help="no progress bar and no report")
-    _complete_files(output, dropped, state)
 
 
 def _filters() -> str:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from lately import Filter
     from lately.cli.outputs import Output
     from lately.cli.records import Marks, ReaderOptions
-    from lately.cli.signals import Stop
 
 # Greatest number of rows read at a time.
 _ROWS = 1 << 16
@@ -61,12 +60,8 @@ class ParquetReader:
         self.absent: set[str] = set()
         self.inputs: list[Any] = []
 
-    def batches(
-        self, name: str, advance: Callable[[int], object], stop: Stop | None = None, *, filter: Filter
-    ) -> Iterator[Batch]:
+    def batches(self, name: str, advance: Callable[[int], object], *, filter: Filter) -> Iterator[Batch]:
         """Read all rows of a file."""
-        if stop:
-            raise CliError("--follow is not for Parquet, whose files do not grow")
         if name == "-":
             raise CliError("Parquet is read from its end: pass a file instead of standard input")
         size, read = Path(name).stat().st_size, 0

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     import lately
-    from lately.cli.slack import InSlack
 
 _GOLDEN = (1 + 5**0.5) / 2
 
@@ -87,13 +86,12 @@ class Counts:
         self._seen = self._kept = 0
 
 
-def summary(counts: Counts, slack: InSlack, filter: lately.Filter) -> str:
+def summary(counts: Counts, filter: lately.Filter) -> str:
     """Format the report of a run."""
     timed = isinstance(filter.window, float)
     window, last = (
         f"{value:g} s" if timed else f"{value:,} records" for value in (filter.window, filter.window + filter.slack)
     )
-    late = []
     if not of_filter(filter).promise:
         window += "; this filter may miss repeats within it, and may drop older ones at any time"
     elif not filter.slack:
@@ -101,14 +99,12 @@ def summary(counts: Counts, slack: InSlack, filter: lately.Filter) -> str:
     else:
         slacks = f"{filter.slack:g} s" if timed else f"{filter.slack:,}"
         window += f", slack {slacks}: a repeat may be dropped up to {last} after its key"
-        late = [f"in slack   {'about ' * slack.sampled}{slack.expected:,} of them came after the window, up to {last}"]
     return "\n".join(
         [
             f"read       {counts.read:,} records",
             f"kept       {counts.kept:,}",
             f"dropped    {counts.dropped:,} as repeats",
             f"by chance  {counts.expected:.3g} of them are new, in expectation",
-            *late,
             f"malformed  {counts.malformed:,}, skipped",
             f"window     {window}",
             f"filter     {filter.family}, {filter.nbytes:,} bytes; rate of mistakes: planned for {filter.fpr:.3g}, "

@@ -1,7 +1,6 @@
 """Signals that end a run: SIGINT, SIGTERM and SIGHUP.
 
-They end it at once while it has replaced no file. From the first replacement to the exit they are ignored. If a run
-follows growing files, the first signal ends the input instead.
+They end it at once while it has replaced no file. From the first replacement to the exit they are ignored.
 """
 
 import signal
@@ -32,25 +31,6 @@ def interrupted(*, to_the_end: bool) -> Iterator[None]:
         else:
             for number, handler in before.items():
                 signal.signal(number, handler)
-
-
-class Stop:
-    """Flag that a signal sets in a run that follows its files.
-
-    After the first signal the run ends as if its files had ended. The second one raises `KeyboardInterrupt`.
-    """
-
-    def __init__(self) -> None:
-        self.requested = False
-        with suppress(ValueError):
-            for number in _ENDING:
-                if signal.getsignal(number) is _interrupt:
-                    signal.signal(number, self._stop)
-
-    def _stop(self, number: int, frame: FrameType | None) -> None:
-        if self.requested:
-            _interrupt(number, frame)
-        self.requested = True
 
 
 def ignore_signals() -> None:

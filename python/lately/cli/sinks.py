@@ -13,15 +13,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lately.cli.line_reader import LineReader, LineWriter
-    from lately.cli.parquet import ParquetReader, ParquetWriter
+    from lately.cli.line_reader import LineReader
+    from lately.cli.parquet import ParquetReader
 
 
 class Sink:
     """Writes the new records, the repeats, or all records with the field `repeat`, to a file or stream.
 
-    With `count` it writes only their number. Its errors name the file. If the reader of standard output has gone, it
-    raises `BrokenPipeError`.
+    Its errors name the file. If the reader of standard output has gone, it raises `BrokenPipeError`.
     """
 
     def __init__(
@@ -31,27 +30,20 @@ class Sink:
         *,
         repeats: bool = False,
         annotate: Annotate | None = None,
-        count: bool = False,
     ) -> None:
         self._name = name
         self._repeats = repeats
         self._annotate = annotate
-        self._count = 0
         self._finished = False
         with self._named_errors():
             self.output = Output(name)
-        self._writer: LineWriter | ParquetWriter | None = None
-        if not count:
-            self._writer = reader.writer(self.output, marked=annotate is not None)
+        self._writer = reader.writer(self.output, marked=annotate is not None)
 
     def write(self, batch: Batch, new: Marks) -> None:
         """Write the records of a batch that belong to this sink."""
         chosen = others(new) if self._repeats else new
         if self._annotate is not None:
             batch, chosen = self._annotate(batch, new), b"\1" * len(new)
-        if self._writer is None:
-            self._count += chosen.count(1)
-            return
         with self._named_errors():
             self._writer.write(batch, chosen)
 
@@ -59,10 +51,7 @@ class Sink:
         """Write what is buffered, and flush it to the reader or to the disk."""
         self._finished = True
         with self._named_errors():
-            if self._writer is None:
-                self.output.stream.write(b"%d\n" % self._count)
-            else:
-                self._writer.close()
+            self._writer.close()
             self.output.finish()
 
     def replace(self) -> None:
@@ -73,7 +62,7 @@ class Sink:
 
     def close(self) -> None:
         """Close what is open, and remove a temporary file that has not replaced the file."""
-        if self._writer is not None and not self._finished:
+        if not self._finished:
             with suppress(OSError):
                 self._writer.close()
         self.output.close()
