@@ -5,6 +5,7 @@
 //! about a key). The [table](FAMILIES) has a row for each family.
 
 pub mod abilities;
+pub mod aged_cuckoo;
 pub mod arrays;
 pub mod baselines;
 pub mod bloom;

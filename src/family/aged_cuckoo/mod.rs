@@ -1,0 +1,288 @@
+//! The aged cuckoo filter: fingerprints with the tags of their epochs, in buckets of one cache line.
+//!
+//! A hash, read as a number of mixed radix, gives a page, a line there and a fingerprint. The fingerprint gives the
+//! key's second line in the page, which can be computed from either (partial-key cuckoo hashing: Fan et al., *Cuckoo
+//! Filter: Practically Better Than Bloom*, CoNEXT 2014). An entry is a fingerprint and the tag of the epoch in which its
+//! key was last inserted. It lies in one of the two lines. A line has up to 28 slots, which are searched at once.
+//!
+//! An insertion looks into both lines. If it finds the fingerprint it rewrites the entry with the tag of the open
+//! epoch. Otherwise it writes the entry into a free slot of the line that is less full. If both are full, it moves an
+//! entry of these lines, with its tag, to that entry's other line. Where two moves make no room, the key is *rejected*:
+//! both lines carry the tag of that epoch as their rejection, and report every key until it expires. An insertion never
+//! fails, and costs accuracy at most.
+//!
+//! # How it ages
+//!
+//! Epochs are the generations of the [`Clock`]. An entry is *live* while its tag is that of the open epoch or of one of
+//! the r epochs before it. Nothing is written when an epoch opens: ages are read. There are 255 tags, which are used
+//! again. So a [sweep](line::sweep) of 1/(254 - r) of the lines with each epoch clears expired tags before their age
+//! becomes 0 again.
+//!
+//! # The promise
+//!
+//! Of a key inserted in epoch e there is, from then on, an entry with its fingerprint and a tag of e or younger in one of
+//! its two lines, or both carry a rejection of e or younger. The insertion makes it so. A move writes the copy, with its
+//! tag, into the other of the two lines of its fingerprint, before its slot is used. A repeat or a false match only makes
+//! a tag younger, and so does a merge. A slot is overwritten only if its entry has expired, or was moved. A query reads
+//! both lines, so the key is reported through epoch e + r.
+//!
+//! # The rate
+//!
+//! A fresh key is reported if one of the live entries of its two lines has its fingerprint: 2 S a / 2^f for S slots, a
+//! load of a and fingerprints of f bits, an upper bound at the fullest moment.
+
+mod likelihood;
+mod line;
+mod operations;
+mod pages;
+pub mod shape;
+mod table;
+mod vectors;
+
+#[cfg(test)]
+mod tests;
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use crate::clock::Clock;
+use crate::inference::{Evidence, Likelihood, Question};
+use crate::instructions::Instructions;
+use crate::family::abilities::{Divide, Infer, Merge, Partition, Shorten};
+use crate::family::partition::partition;
+use crate::family::{Abilities, Layout, Occupancy};
+use crate::memory::prefetch::Address;
+pub(crate) use line::{Line, Now, Slots};
+use line::{Format, TAGS};
+use operations::{Duplicated, ForEach, Insert, Operation, Query, ReadEvidence, Sweep};
+use pages::Pages;
+use shape::AgedCuckooShape;
+use vectors::VectorWork;
+
+/// Number of lines whose tags are counted, at most.
+const SAMPLE: usize = 1 << 16;
+
+/// Pages of lines of entries.
+#[derive(Clone, Copy, Debug)]
+pub struct AgedCuckoo {
+    pages: Pages,
+    /// The number of full epochs that are retained.
+    retained: u32,
+    instructions: Instructions,
+}
+
+/// Runs `$work` with `$F` as the type of the format whose fingerprints have this many bits.
+macro_rules! by_format {
+    ($bits:expr, $F:ident => $work:expr) => {
+        match $bits {
+            10 => by_format!(@ 28, 1, 2, $F, $work),
+            13 => by_format!(@ 24, 1, 5, $F, $work),
+            16 => by_format!(@ 21, 2, 0, $F, $work),
+            20 => by_format!(@ 18, 2, 4, $F, $work),
+            25 => by_format!(@ 15, 3, 1, $F, $work),
+            28 => by_format!(@ 14, 3, 4, $F, $work),
+            32 => by_format!(@ 12, 4, 0, $F, $work),
+            _ => by_format!(@ 11, 4, 5, $F, $work),
+        }
+    };
+    (@ $s:literal, $p:literal, $x:literal, $F:ident, $work:expr) => {{
+        type $F = $crate::family::aged_cuckoo::Slots<$s, $p, $x>;
+        $work
+    }};
+}
+pub(crate) use by_format;
+
+impl AgedCuckoo {
+    /// Returns the layout of a shape.
+    pub fn new(shape: AgedCuckooShape) -> Self {
+        let AgedCuckooShape { format, epochs, pages, lines, .. } = shape;
+        let pages = Pages { count: pages, lines, first: 0, fingerprint_bits: format.fingerprint_bits };
+        Self { pages, retained: epochs, instructions: Instructions::best() }
+    }
+
+    /// Does work with the instructions of the filter.
+    #[inline(always)]
+    fn run<T>(&self, work: impl VectorWork<T>) -> T {
+        vectors::run(self.instructions, work)
+    }
+
+    /// Applies an operation to the keys of a run, in order. Returns the number of keys done.
+    #[inline(always)]
+    fn for_each(&self, now: Now, hashes: &[u64], run: Range<usize>, operation: &mut impl Operation) -> usize {
+        let pages = &self.pages;
+        by_format!(pages.fingerprint_bits, F => {
+            self.run(ForEach { pages, now, hashes, run, operation, format: PhantomData::<F> })
+        })
+    }
+
+    /// Returns the number of slots of a line.
+    fn slots(&self) -> usize {
+        by_format!(self.pages.fingerprint_bits, F => F::SLOTS)
+    }
+
+    /// Returns the number of live entries by age, the youngest first, and the number of lines that reject keys. They
+    /// are those of a sample of the lines, as if it were all of them.
+    fn live(&self, lines: &[Line], now: Now) -> (Vec<f64>, f64) {
+        let (mut ages, mut rejecting, slots) = (vec![0u64; self.retained as usize + 1], 0u64, self.slots());
+        let step = lines.len().div_ceil(SAMPLE).max(1);
+        for line in lines.iter().step_by(step) {
+            for &tag in &line[..slots] {
+                if now.is_live(tag) {
+                    ages[usize::from(now.age(tag))] += 1;
+                }
+            }
+            rejecting += u64::from(now.is_live(line::rejection(line)));
+        }
+        let scale = lines.len() as f64 / lines.len().div_ceil(step) as f64;
+        (ages.into_iter().map(|entries| entries as f64 * scale).collect(), rejecting as f64 * scale)
+    }
+
+    /// Returns the number of pairs of a line and a fingerprint, half of which an entry occupies two of.
+    fn locations(&self) -> f64 {
+        self.pages.all_lines() as f64 * 2f64.powi(self.pages.fingerprint_bits as i32)
+    }
+
+    /// Returns the chance that a fresh key matches an entry of each age, the youngest first, and that its lines reject.
+    fn chances(&self, words: &[u64], now: Now) -> (Vec<f64>, f64) {
+        let (ages, rejecting) = self.live(lines(words), now);
+        let share = rejecting / self.pages.all_lines() as f64;
+        (ages.into_iter().map(|entries| 2.0 * entries / self.locations()).collect(), share * share)
+    }
+}
+
+fn lines(words: &[u64]) -> &[Line] {
+    bytemuck::cast_slice(words)
+}
+
+fn lines_mut(words: &mut [u64]) -> &mut [Line] {
+    bytemuck::cast_slice_mut(words)
+}
+
+impl Layout for AgedCuckoo {
+    type Rotation = Now;
+
+    fn generations(&self) -> u64 {
+        u64::from(self.retained) + 1
+    }
+
+    #[inline(always)]
+    fn rotation(&self, generation: i64, pending: u64) -> Now {
+        let retained = u64::from(self.retained).checked_sub(pending);
+        Now::new(generation, retained.map(|retained| retained as u32))
+    }
+
+    #[inline(always)]
+    fn prefetch_insert(&self, words: Address, _: Now, hash: u64) {
+        self.prefetch_query(words, hash);
+    }
+
+    #[inline(always)]
+    fn prefetch_query(&self, words: Address, hash: u64) {
+        let place = self.pages.place(hash);
+        words.fetch(place.first as usize * 8);
+        words.fetch(place.second as usize * 8);
+    }
+
+    fn insert(&self, words: &mut [u64], now: Now, hash: u64) {
+        self.insert_run(words, now, &[hash], 0..1);
+    }
+
+    fn contains(&self, words: &[u64], now: Now, hash: u64) -> bool {
+        let mut present = [false];
+        self.query_run(words, now, &[hash], 0..1, &mut present);
+        present[0]
+    }
+
+    fn insert_run(&self, words: &mut [u64], now: Now, hashes: &[u64], run: Range<usize>) {
+        self.for_each(now, hashes, run, &mut Insert { lines: lines_mut(words), reject: true });
+    }
+
+    fn query_run(&self, words: &[u64], now: Now, hashes: &[u64], run: Range<usize>, present: &mut [bool]) {
+        self.for_each(now, hashes, run, &mut Query { lines: lines(words), present });
+    }
+
+    fn duplicated_run(
+        &self,
+        words: &mut [u64],
+        now: Now,
+        hashes: &[u64],
+        run: Range<usize>,
+        refresh: bool,
+        seen: &mut [bool],
+    ) -> u64 {
+        let mut operation = Duplicated { lines: lines_mut(words), seen, refresh, reject: true, inserted: 0 };
+        self.for_each(now, hashes, run, &mut operation);
+        operation.inserted
+    }
+
+    /// Sweeps a share of the lines.
+    fn open(&self, words: &mut [u64], generation: i64) {
+        let (now, sweeps) = (self.rotation(generation, 0), TAGS - 1 - i64::from(self.retained));
+        let lines = self.pages.swept(lines_mut(words), generation.rem_euclid(sweeps) as u64, sweeps as u64);
+        by_format!(self.pages.fingerprint_bits, F => self.run(Sweep { now, lines, format: PhantomData::<F> }));
+    }
+
+    fn abilities(&self) -> Abilities<'_, Self> {
+        Abilities {
+            shorten: Some(self),
+            infer: Some(self),
+            divide: Some(self),
+            merge: Some(self),
+            ..Abilities::NONE
+        }
+    }
+}
+
+impl Occupancy for AgedCuckoo {
+    /// Returns the share of the slots that each epoch uses.
+    fn fill(&self, words: &[u64], now: Now) -> Vec<f64> {
+        let slots = (lines(words).len() * self.slots()) as f64;
+        self.live(lines(words), now).0.into_iter().map(|entries| entries / slots).collect()
+    }
+
+    fn match_rates(&self, words: &[u64], now: Now) -> Vec<f64> {
+        self.chances(words, now).0
+    }
+
+    fn false_positive_rate(&self, words: &[u64], now: Now) -> f64 {
+        let (matches, rejected) = self.chances(words, now);
+        1.0 - (1.0 - rejected) * (1.0 - matches.into_iter().sum::<f64>().min(1.0))
+    }
+}
+
+impl Shorten<Now> for AgedCuckoo {
+    fn rotation_within(&self, generation: i64, back: u64) -> Now {
+        Now::new(generation, Some(u64::from(self.retained).min(back) as u32))
+    }
+}
+
+impl Infer<Now> for AgedCuckoo {
+    fn evidence_run(&self, words: &[u64], now: Now, hashes: &[u64], evidence: &mut [Evidence]) {
+        self.for_each(now, hashes, 0..hashes.len(), &mut ReadEvidence { lines: lines(words), evidence });
+    }
+
+    fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Box<dyn Likelihood> {
+        let now = self.rotation(clock.generation(), 0);
+        let (ages, rejecting) = self.live(lines(words), now);
+        let matches: Vec<f64> = ages.iter().map(|entries| 2.0 * entries / self.locations()).collect();
+        let state = [ages.iter().sum(), rejecting, self.pages.all_lines() as f64];
+        Box::new(likelihood::EntryLikelihood::new(clock, &matches, state))
+    }
+}
+
+impl Divide<Self> for AgedCuckoo {
+    fn divide<'a>(&self, words: &'a mut [u64], count: usize, each: &mut dyn FnMut(Partition<'a, Self>)) {
+        for (pages, words, hashes) in partition(self.pages.count, self.pages.lines as usize * 8, words, count) {
+            each(Partition { layout: Self { pages: Pages { first: pages.start, ..self.pages }, ..*self }, words, hashes });
+        }
+    }
+}
+
+impl Merge<Now> for AgedCuckoo {
+    fn merge(&self, words: &mut [u64], others: &[u64], now: Now) {
+        let (pages, lines, others) = (&self.pages, lines_mut(words), lines(others));
+        by_format!(pages.fingerprint_bits, F => {
+            self.run(operations::Merge { pages, now, lines, others, format: PhantomData::<F> })
+        });
+    }
+}

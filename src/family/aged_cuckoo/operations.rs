@@ -1,0 +1,217 @@
+//! The loop over the keys of a run, and what is done with each.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use super::line::{Format, Line, Now};
+use super::pages::{Pages, Place};
+use super::table::{Found, Table};
+use super::vectors::Vectors;
+use crate::inference::Evidence;
+use crate::instructions::Work;
+use crate::memory::prefetch::{AHEAD, Address};
+
+/// What is done with each key of a run.
+pub trait Operation {
+    /// Applies the operation to key `i` of the batch. Returns whether to go on.
+    fn apply<F: Format, M: Vectors>(&mut self, table: Table<'_, M>, i: usize, place: Place) -> bool;
+
+    /// Returns the lines.
+    fn lines(&self) -> &[Line];
+}
+
+/// Applies an operation to the keys of a run, in order, while both lines of later keys are on their way. Returns the
+/// number of keys done.
+pub struct ForEach<'a, F, O> {
+    pub pages: &'a Pages,
+    pub now: Now,
+    pub hashes: &'a [u64],
+    pub run: Range<usize>,
+    pub operation: &'a mut O,
+    pub format: PhantomData<F>,
+}
+
+impl<F: Format, O: Operation, M: Vectors> Work<M> for ForEach<'_, F, O> {
+    type Output = usize;
+
+    #[inline(always)]
+    fn run(self, machine: M) -> usize {
+        let Self { pages, now, hashes, run, operation, .. } = self;
+        let table = Table { machine, pages, now };
+        if let [hash] = hashes[run.clone()] {
+            return usize::from(operation.apply::<F, M>(table, run.start, pages.place(hash)));
+        }
+        let (hashes, before) = (&hashes[..run.end], run.start);
+        // The places of the next keys, so that each is computed once.
+        let (mut ring, address) = ([Place::default(); AHEAD], Address::of(bytemuck::cast_slice(operation.lines())));
+        let placed = |hash: u64| {
+            let place = pages.place(hash);
+            address.fetch(place.first as usize * 8);
+            address.fetch(place.second as usize * 8);
+            place
+        };
+        ring.iter_mut().zip(&hashes[before..]).for_each(|(place, &hash)| *place = placed(hash));
+        for i in run {
+            let coming = (i - before) % AHEAD;
+            let place = ring[coming];
+            if let Some(&hash) = hashes.get(i + AHEAD) {
+                ring[coming] = placed(hash);
+            }
+            if !operation.apply::<F, M>(table, i, place) {
+                return i - before;
+            }
+        }
+        hashes.len() - before
+    }
+}
+
+/// Inserts keys.
+pub struct Insert<'a> {
+    pub lines: &'a mut [Line],
+    /// Whether a key without room is rejected. Else it ends the run.
+    pub reject: bool,
+}
+
+impl Operation for Insert<'_> {
+    #[inline(always)]
+    fn apply<F: Format, M: Vectors>(&mut self, table: Table<'_, M>, _: usize, place: Place) -> bool {
+        if table.seen::<F>(self.lines, place).is_none() {
+            if !self.reject {
+                return false;
+            }
+            table.reject(self.lines, place, table.now.tag);
+        }
+        true
+    }
+
+    fn lines(&self) -> &[Line] {
+        self.lines
+    }
+}
+
+/// Writes which keys the lines contain.
+pub struct Query<'a> {
+    pub lines: &'a [Line],
+    pub present: &'a mut [bool],
+}
+
+impl Operation for Query<'_> {
+    #[inline(always)]
+    fn apply<F: Format, M: Vectors>(&mut self, table: Table<'_, M>, i: usize, place: Place) -> bool {
+        self.present[i] = table.contains::<F>(self.lines, place);
+        true
+    }
+
+    fn lines(&self) -> &[Line] {
+        self.lines
+    }
+}
+
+/// Writes which keys the lines contain, and inserts them; without `refresh` only those that they do not contain.
+pub struct Duplicated<'a> {
+    pub lines: &'a mut [Line],
+    pub seen: &'a mut [bool],
+    pub refresh: bool,
+    /// Whether a key without room is rejected. Else it ends the run.
+    pub reject: bool,
+    /// The number of insertions.
+    pub inserted: u64,
+}
+
+impl Operation for Duplicated<'_> {
+    #[inline(always)]
+    fn apply<F: Format, M: Vectors>(&mut self, table: Table<'_, M>, i: usize, place: Place) -> bool {
+        if !self.refresh && table.contains::<F>(self.lines, place) {
+            self.seen[i] = true;
+            return true;
+        }
+        match table.seen::<F>(self.lines, place) {
+            Some(seen) => self.seen[i] = seen,
+            None if !self.reject => return false,
+            None => {
+                // Its lines may have rejected keys before: then the key is reported.
+                self.seen[i] = table.contains::<F>(self.lines, place);
+                table.reject(self.lines, place, table.now.tag);
+            }
+        }
+        self.inserted += 1;
+        true
+    }
+
+    fn lines(&self) -> &[Line] {
+        self.lines
+    }
+}
+
+/// Writes the evidence about each key.
+pub struct ReadEvidence<'a> {
+    pub lines: &'a [Line],
+    pub evidence: &'a mut [Evidence],
+}
+
+impl Operation for ReadEvidence<'_> {
+    #[inline(always)]
+    fn apply<F: Format, M: Vectors>(&mut self, table: Table<'_, M>, i: usize, place: Place) -> bool {
+        let epochs = |tag: u8| u32::from(table.now.age(tag));
+        self.evidence[i] = Evidence::epochs(match table.find::<F>(self.lines, place) {
+            Found::Entry(tag) => Some((epochs(tag), true)),
+            Found::Rejection(tag) => Some((epochs(tag), false)),
+            Found::Nothing => None,
+        });
+        true
+    }
+
+    fn lines(&self) -> &[Line] {
+        self.lines
+    }
+}
+
+/// Merges the live entries and rejections of the lines of another table of the same pages.
+pub struct Merge<'a, F> {
+    pub pages: &'a Pages,
+    pub now: Now,
+    pub lines: &'a mut [Line],
+    pub others: &'a [Line],
+    pub format: PhantomData<F>,
+}
+
+impl<F: Format, M: Vectors> Work<M> for Merge<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self, machine: M) {
+        let Self { pages, now, lines, others, .. } = self;
+        let table = Table { machine, pages, now };
+        for (first, other) in (0..).zip(others) {
+            let mut live = F::live(machine, other, now);
+            while live != 0 {
+                let slot = live.trailing_zeros() as usize;
+                live &= live - 1;
+                let fingerprint = F::fingerprint(other, slot);
+                let place = Place { first, second: pages.other_line(first, fingerprint), fingerprint };
+                table.merge::<F>(lines, place, other[slot]);
+            }
+            let tag = super::line::rejection(other);
+            if now.is_live(tag) {
+                let line = &mut lines[first as usize];
+                super::line::reject(line, now.younger(super::line::rejection(line), tag));
+            }
+        }
+    }
+}
+
+/// Clears expired tags.
+pub struct Sweep<'a, F> {
+    pub now: Now,
+    pub lines: &'a mut [Line],
+    pub format: PhantomData<F>,
+}
+
+impl<F: Format, M: Vectors> Work<M> for Sweep<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self, _: M) {
+        self.lines.iter_mut().for_each(|line| super::line::sweep::<F>(line, self.now));
+    }
+}

@@ -1,0 +1,268 @@
+//! The shape of an aged cuckoo filter: its costs and promises, and the search for it.
+
+use std::ops::RangeInclusive;
+
+use crate::Error;
+use crate::clock::Window;
+use crate::family::budget::{Budget, allowed_slack, reject_below, too_few_bytes, too_much_memory, within_slack};
+use crate::family::{CacheLines, Parameters, Shape, fill};
+
+/// Numbers of full epochs that can be retained: of the 255 tags some are left for sweeps.
+pub const EPOCHS: RangeInclusive<u32> = 1..=200;
+/// Number of lines of the largest page. The loads of smaller ones vary more.
+pub const PAGE: u64 = 2048;
+/// Number of lines of the smallest page: a key has two.
+const LEAST: u64 = 2;
+/// Greatest number of lines: half a tebibyte.
+const MOST: u64 = 1 << 32;
+/// Number of bytes of a line.
+const LINE_BYTES: u64 = 64;
+
+/// A format of lines: the bits of a fingerprint, and the number of slots that have room for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LineFormat {
+    /// f: number of bits of a fingerprint.
+    pub fingerprint_bits: u32,
+    /// S: number of slots of a line.
+    pub slots: u32,
+}
+
+/// The formats that a filter can have, those of the most slots first. Fingerprints are whole bytes before single bits,
+/// because a plane of bits takes as long as a plane of bytes.
+pub const FORMATS: [LineFormat; 8] =
+    [of(10, 28), of(13, 24), of(16, 21), of(20, 18), of(25, 15), of(28, 14), of(32, 12), of(37, 11)];
+
+const fn of(fingerprint_bits: u32, slots: u32) -> LineFormat {
+    LineFormat { fingerprint_bits, slots }
+}
+
+impl LineFormat {
+    /// Returns the chance that a fresh key matches an entry of its two lines at this load.
+    pub fn rate(self, load: f64) -> f64 {
+        2.0 * f64::from(self.slots) * load / 2f64.powi(self.fingerprint_bits as i32)
+    }
+
+    /// Returns the greatest planned load in pages of this many lines.
+    ///
+    /// At this load fewer than one filter in a million rejects a key in the time of ten windows: extrapolated from
+    /// filters of higher loads, as `tests.rs` measures.
+    pub fn max_load(self, lines: u64) -> f64 {
+        let slots = f64::from(self.slots);
+        let whole = 0.95 - 0.4 / slots;
+        // Small pages vary in how their keys fall on the lines.
+        (whole - 1.2 / (slots.sqrt() * (lines as f64).sqrt())).max(0.3)
+    }
+}
+
+/// The shape of an aged cuckoo filter: everything that determines its size and its error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AgedCuckooShape {
+    /// The format of the lines.
+    pub format: LineFormat,
+    /// r: number of full epochs retained.
+    pub epochs: u32,
+    /// Number of pages.
+    pub pages: u64,
+    /// Number of lines of a page.
+    pub lines: u32,
+    /// Distinct keys that a window is planned for; `None` if all keys of it are distinct.
+    pub distinct: Option<u64>,
+    /// Whether more tables follow when the first is full.
+    pub grows: bool,
+}
+
+impl AgedCuckooShape {
+    /// Reads a shape from parameters.
+    pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
+        let bits = parameters.read_u32("fingerprint_bits")?;
+        let format = FORMATS.into_iter().find(|format| format.fingerprint_bits == bits).ok_or_else(|| {
+            let all: Vec<String> = FORMATS.iter().map(|format| format.fingerprint_bits.to_string()).collect();
+            Error::value(format!("fingerprint_bits must be one of {}, got {bits}", all.join(", ")))
+        })?;
+        let epochs = parameters.read_u32("epochs")?;
+        let (pages, lines) = (parameters.read_u64("pages")?, parameters.read_u64("lines")?);
+        if !EPOCHS.contains(&epochs) {
+            let (least, most) = (EPOCHS.start(), EPOCHS.end());
+            return Err(Error::value(format!("epochs must lie in {least}..={most}, got {epochs}")));
+        }
+        if !(LEAST..=PAGE).contains(&lines) || lines % 2 != 0 {
+            return Err(Error::value(format!("lines must be an even number in {LEAST}..={PAGE}, got {lines}")));
+        }
+        if !(1..=MOST / lines).contains(&pages) {
+            return Err(Error::value(format!("pages must lie in 1..={} for this window, got {pages}", MOST / lines)));
+        }
+        let (distinct, grows) = (parameters.get("distinct"), parameters.get("grow").is_some());
+        Ok(Self { format, epochs, pages, lines: lines as u32, distinct, grows })
+    }
+
+    /// Returns the shape of at least this many lines, or of at most as many if it must `fit`.
+    fn with_lines(self, lines: u64, fit: bool) -> Self {
+        let pages = lines.div_ceil(PAGE).max(1);
+        let of_page = if fit { lines / pages / 2 * 2 } else { lines.div_ceil(pages).next_multiple_of(2) };
+        Self { pages, lines: of_page.clamp(LEAST, PAGE) as u32, ..self }
+    }
+
+    /// Returns the shape, for this many keys, of the fewest lines whose rate is at most `fpr`.
+    fn for_rate(self, keys: f64, fpr: f64) -> Option<Self> {
+        let slots = f64::from(self.format.slots);
+        let most = fpr / self.format.rate(1.0);
+        let mut shape = self.with_lines(LEAST, false);
+        // Larger pages may be fuller, so the load follows from the size and the size from the load.
+        loop {
+            let load = most.min(self.format.max_load(shape.lines.into()));
+            let needed = (keys / (slots * load)).ceil();
+            if needed > MOST as f64 {
+                return None;
+            }
+            if shape.all_lines() as f64 >= needed {
+                return Some(shape);
+            }
+            shape = self.with_lines((needed as u64).min(shape.all_lines() + 1 + shape.all_lines() / 64), false);
+        }
+    }
+
+    fn all_lines(&self) -> u64 {
+        self.pages * u64::from(self.lines)
+    }
+
+    /// Returns the most live keys: those of the window and of its slack.
+    fn keys(&self, window: Window) -> f64 {
+        let keys = window.keys_in(self.epochs, self.epochs + 1) as f64;
+        match (window, self.distinct) {
+            (Window::Count { insertions }, Some(distinct)) => {
+                (keys * (distinct as f64 / insertions as f64)).min(keys).ceil()
+            }
+            _ => keys,
+        }
+    }
+
+    /// Returns the share of the slots that are used at the fullest moment.
+    pub fn load(&self, window: Window) -> f64 {
+        self.keys(window) / (self.all_lines() as f64 * f64::from(self.format.slots))
+    }
+}
+
+impl Shape for AgedCuckooShape {
+    fn parameters(&self) -> Vec<(&'static str, u64)> {
+        let mut parameters = vec![
+            ("fingerprint_bits", self.format.fingerprint_bits.into()),
+            ("epochs", self.epochs.into()),
+            ("pages", self.pages),
+            ("lines", self.lines.into()),
+            ("distinct", self.distinct.unwrap_or(0)),
+        ];
+        parameters.extend(self.grows.then_some(("grow", 1)));
+        parameters
+    }
+
+    fn check(&self, window: Window) -> Result<(), Error> {
+        check_distinct(window.check()?, self.distinct)
+    }
+
+    fn retained(&self) -> u32 {
+        self.epochs
+    }
+
+    fn bytes(&self, _: Window) -> u64 {
+        self.all_lines() * LINE_BYTES
+    }
+
+    fn grows(&self) -> bool {
+        self.grows
+    }
+
+    /// Returns 2 S a / 2^f at the fullest moment: an upper bound.
+    fn fpr(&self, window: Window) -> f64 {
+        let load = self.load(window);
+        // A table that is fuller than planned rejects keys, sooner or later in all lines.
+        let rate = if load > self.format.max_load(self.lines.into()) { 1.0 } else { self.format.rate(load) };
+        fill::or_same_hash(rate, self.keys(window) as u64)
+    }
+
+    fn slack(&self, window: Window) -> u64 {
+        window.slack(self.epochs, 1)
+    }
+
+    fn npws(&self, window: Window) -> f64 {
+        window.npws(self.epochs, 1.0)
+    }
+
+    /// Returns the two lines of a key; for an insertion also its share of the lines that are swept.
+    fn cache_lines(&self, window: Window) -> CacheLines {
+        let swept = self.all_lines() as f64 / f64::from(254 - self.epochs);
+        CacheLines { insert: 2.0 + swept / window.keys_per_generation(self.epochs) as f64, hit: 2.0, miss: 2.0 }
+    }
+}
+
+/// Returns the shape for a window and a budget. A window of insertions may be planned for fewer `distinct` keys than
+/// insertions, because a repeat takes no space.
+///
+/// Takes the fewest epochs whose slack is at most `slack`, by default [half the window](allowed_slack), and of the
+/// [formats](FORMATS) the one of the fewest bytes for a rate, or of the least rate for a number of bytes.
+pub fn choose(
+    window: Window,
+    budget: Budget,
+    slack: Option<u64>,
+    distinct: Option<u64>,
+) -> Result<AgedCuckooShape, Error> {
+    let window = window.check()?;
+    budget.check()?;
+    check_distinct(window, distinct)?;
+    let shapes = EPOCHS.map(|epochs| of_epochs(window, epochs, distinct, budget));
+    let within = within_slack(window, slack, shapes, |shape| shape.slack(window))?;
+    let first = within[0];
+    debug_assert!(first.slack(window) <= allowed_slack(window, slack));
+    let of_formats = || FORMATS.into_iter().map(|format| AgedCuckooShape { format, ..first });
+    match budget {
+        Budget::Rate(fpr) => {
+            reject_below(std::iter::once(first.keys(window) as u64), fpr)?;
+            let planned = first.grows.then_some(fpr * FIRST).unwrap_or(fpr);
+            let fitting = of_formats().filter_map(|shape| shape.for_rate(first.keys(window), planned));
+            let found = fitting.filter(|shape| shape.fpr(window) <= fpr).min_by_key(|shape| shape.all_lines());
+            found.ok_or_else(|| {
+                let least = FORMATS[FORMATS.len() - 1].rate(0.9);
+                if fpr < least {
+                    Error::value(format!(
+                        "fpr must be at least {least:.1e} for aged cuckoo filters, whose fingerprints have at most 37 \
+                         bits, got {fpr:e}: take an ExactFilter"
+                    ))
+                } else {
+                    too_much_memory(fpr, &format!("{MOST} lines"))
+                }
+            })
+        }
+        Budget::Bytes(bytes) => {
+            let lines = bytes / LINE_BYTES;
+            if lines < LEAST {
+                return Err(too_few_bytes(LEAST * LINE_BYTES, "", bytes));
+            }
+            let sized = of_formats().map(|shape| shape.with_lines(lines.min(MOST), true));
+            let rated = sized.map(|shape| (shape.fpr(window), shape));
+            let best = rated.reduce(|best, next| if next.0 < best.0 { next } else { best });
+            Ok(best.map_or(first, |(_, shape)| shape))
+        }
+    }
+}
+
+/// The share of a rate that the first table of a chain is planned for. The n-th that is live has the 2^-n-th part of
+/// the rest.
+pub const FIRST: f64 = 0.62;
+
+fn of_epochs(window: Window, epochs: u32, distinct: Option<u64>, budget: Budget) -> AgedCuckooShape {
+    let grows = matches!(window, Window::Time { .. }) && !budget.is_bytes();
+    AgedCuckooShape { format: FORMATS[0], epochs, pages: 1, lines: LEAST as u32, distinct, grows }
+}
+
+/// Rejects a number of distinct keys that a window cannot have.
+fn check_distinct(window: Window, distinct: Option<u64>) -> Result<(), Error> {
+    match (window, distinct) {
+        (_, None) => Ok(()),
+        (Window::Count { insertions }, Some(distinct)) if (1..=insertions).contains(&distinct) => Ok(()),
+        (Window::Count { insertions }, Some(distinct)) => {
+            Err(Error::value(format!("distinct must lie in 1..={insertions} for this window, got {distinct}")))
+        }
+        (Window::Time { .. }, Some(_)) => {
+            Err(Error::value("distinct is for windows of insertions; the capacity of one of time counts distinct keys"))
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Looks up and writes entries, and makes room for them.
+
+use super::line::{Format, Line, Now, reject, rejection};
+use super::pages::{Pages, Place};
+use super::vectors::Vectors;
+use crate::instructions::Portable;
+
+/// Number of moves that make room for a key, at most.
+const MOVES: u32 = 2;
+
+/// The open epoch and the pages, for calls of one format and one instruction set.
+#[derive(Clone, Copy)]
+pub struct Table<'a, M> {
+    pub machine: M,
+    pub pages: &'a Pages,
+    pub now: Now,
+}
+
+/// What the lines of a key contain of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Found {
+    /// An entry with its fingerprint, and its tag.
+    Entry(u8),
+    /// No entry, but both lines have rejected keys: the older of the two tags.
+    Rejection(u8),
+    /// Nothing: the key was not inserted in a live epoch.
+    Nothing,
+}
+
+impl<'a, M: Vectors> Table<'a, M> {
+    /// Returns whether the lines contain a key.
+    #[inline(always)]
+    pub fn contains<F: Format>(self, lines: &[Line], place: Place) -> bool {
+        let (first, second) = (&lines[place.first as usize], &lines[place.second as usize]);
+        let found = F::look(self.machine, first, place.fingerprint, self.now).1
+            | F::look(self.machine, second, place.fingerprint, self.now).1;
+        (found != 0) | self.rejects(first, second)
+    }
+
+    /// Returns whether both lines have rejected keys.
+    #[inline(always)]
+    fn rejects(self, first: &Line, second: &Line) -> bool {
+        self.now.is_live(rejection(first)) & self.now.is_live(rejection(second))
+    }
+
+    /// Returns what the lines contain of a key.
+    #[inline(always)]
+    pub fn find<F: Format>(self, lines: &[Line], place: Place) -> Found {
+        let pair = [place.first, place.second].map(|line| &lines[line as usize]);
+        let entry = |line: &Line| {
+            let found = F::look(self.machine, line, place.fingerprint, self.now).1;
+            if found == 0 { 0 } else { line[found.trailing_zeros() as usize] }
+        };
+        let [first, second] = pair.map(entry);
+        let tag = if first == 0 { second } else if second == 0 { first } else { self.now.younger(first, second) };
+        let [a, b] = pair.map(rejection);
+        match tag {
+            0 if self.rejects(pair[0], pair[1]) => Found::Rejection(if self.now.younger(a, b) == a { b } else { a }),
+            0 => Found::Nothing,
+            tag => Found::Entry(tag),
+        }
+    }
+
+    /// Returns whether the lines contain a key, and inserts it; `None` if there is no room for it.
+    ///
+    /// A repeat rewrites its entry with the tag of the open epoch. Both cases are one write, so that no branch depends
+    /// on the answer.
+    #[inline(always)]
+    pub fn seen<F: Format>(self, lines: &mut [Line], place: Place) -> Option<bool> {
+        let (first, second) = (&lines[place.first as usize], &lines[place.second as usize]);
+        let rejected = self.rejects(first, second);
+        let (live1, found1) = F::look(self.machine, first, place.fingerprint, self.now);
+        let (live2, found2) = F::look(self.machine, second, place.fingerprint, self.now);
+        let found = found1 | found2 != 0;
+        let other = if found { found1 == 0 } else { live2.count_ones() < live1.count_ones() };
+        let (hit, live) = if other { (found2, live2) } else { (found1, live1) };
+        let slots = if found { hit } else { !live & F::ALL };
+        if slots == 0 {
+            return self.portable().make_room::<F>(lines, place, self.now.tag).then_some(rejected);
+        }
+        let line = &mut lines[if other { place.second } else { place.first } as usize];
+        F::write(line, slots.trailing_zeros() as usize, place.fingerprint, self.now.tag);
+        Some(found | rejected)
+    }
+
+    /// Inserts an entry with the tag of a live epoch. Of two tags the younger stays, and so it is with rejections.
+    #[inline(always)]
+    pub fn merge<F: Format>(self, lines: &mut [Line], place: Place, tag: u8) {
+        let mut free = None;
+        for line in [place.first, place.second] {
+            let (live, found) = F::look(self.machine, &lines[line as usize], place.fingerprint, self.now);
+            if found != 0 {
+                let slot = found.trailing_zeros() as usize;
+                lines[line as usize][slot] = self.now.younger(tag, lines[line as usize][slot]);
+                return;
+            }
+            free = free.or((live != F::ALL).then(|| (line, (!live).trailing_zeros() as usize)));
+        }
+        match free {
+            Some((line, slot)) => F::write(&mut lines[line as usize], slot, place.fingerprint, tag),
+            None if self.portable().make_room::<F>(lines, place, tag) => {}
+            None => self.reject(lines, place, tag),
+        }
+    }
+
+    /// Marks a key as rejected in this epoch: its lines report every key until the tag expires.
+    #[inline(always)]
+    pub fn reject(self, lines: &mut [Line], place: Place, tag: u8) {
+        for line in [place.first, place.second] {
+            let line = &mut lines[line as usize];
+            reject(line, self.now.younger(rejection(line), tag));
+        }
+    }
+
+    /// Returns this table for code that is not inlined, where wider vectors would pass through memory.
+    #[inline(always)]
+    fn portable(self) -> Table<'a, Portable> {
+        Table { machine: Portable, pages: self.pages, now: self.now }
+    }
+}
+
+impl Table<'_, Portable> {
+    /// Makes room in one of two full lines and writes the entry there. Returns whether there was room.
+    #[cold]
+    #[inline(never)]
+    fn make_room<F: Format>(self, lines: &mut [Line], place: Place, tag: u8) -> bool {
+        // The lines have rejected a key in this epoch. So their page is full, and another search would be long.
+        if [place.first, place.second].map(|line| rejection(&lines[line as usize])) == [self.now.tag; 2] {
+            return false;
+        }
+        for moves in 0..MOVES {
+            for line in [place.first, place.second] {
+                if let Some(slot) = self.room::<F>(lines, line, moves) {
+                    F::write(&mut lines[line as usize], slot, place.fingerprint, tag);
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    /// Moves an entry of a full line to its other line, if that has a free slot or gets one by `moves` more moves.
+    /// Returns its slot, whose entry is a copy then.
+    fn room<F: Format>(self, lines: &mut [Line], line: u32, moves: u32) -> Option<usize> {
+        for slot in 0..F::SLOTS {
+            let from = &lines[line as usize];
+            let (fingerprint, tag) = (F::fingerprint(from, slot), from[slot]);
+            let to = self.pages.other_line(line, fingerprint);
+            let live = F::live(self.machine, &lines[to as usize], self.now);
+            let free = match (live == F::ALL, moves) {
+                (false, _) => (!live).trailing_zeros() as usize,
+                (true, 0) => continue,
+                (true, _) => match self.room::<F>(lines, to, moves - 1) {
+                    Some(slot) => slot,
+                    None => continue,
+                },
+            };
+            F::write(&mut lines[to as usize], free, fingerprint, tag);
+            return Some(slot);
+        }
+        None
+    }
+}

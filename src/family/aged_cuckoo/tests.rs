@@ -1,0 +1,164 @@
+//! The promise on random streams beside a map, in both directions; then rates and loads.
+
+use std::collections::HashMap;
+
+use super::line::{Format, Now, rejection};
+use super::shape::{AgedCuckooShape, FORMATS, LineFormat};
+use super::{AgedCuckoo, Line, by_format, lines};
+use crate::clock::{Clock, Moments, Window};
+use crate::engine::{Aged, Engine, Refresh};
+use crate::memory::Words;
+
+fn mix(state: u64) -> u64 {
+    let mut z = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ z >> 31
+}
+
+struct Draws(u64);
+
+impl Draws {
+    fn of<const N: usize>(&mut self, all: [u64; N]) -> u64 {
+        all[self.below(N as u64) as usize]
+    }
+
+    fn below(&mut self, most: u64) -> u64 {
+        self.0 = mix(self.0);
+        self.0 % most
+    }
+}
+
+fn engine(shape: AgedCuckooShape, window: Window) -> Aged<AgedCuckoo> {
+    let words = Words::zeroed((shape.pages * u64::from(shape.lines) * 8) as usize).unwrap();
+    Aged { layout: AgedCuckoo::new(shape), words, clock: Clock::new(window, shape.epochs) }
+}
+
+fn shape(format: LineFormat, epochs: u32, pages: u64, lines: u32) -> AgedCuckooShape {
+    AgedCuckooShape { format, epochs, pages, lines, distinct: None, grows: false }
+}
+
+/// Number of trials: many in a campaign.
+fn trials(quick: u64) -> u64 {
+    if std::env::var_os("LATELY_CAMPAIGN").is_some() { 100 * quick } else { quick }
+}
+
+/// A key is reported as long as its epoch is live; and a key is reported only if a live entry of its lines has its
+/// fingerprint, or both lines have rejected keys. Hashes of few places collide often.
+#[test]
+fn answers_are_those_of_a_map_of_places() {
+    let mut draws = Draws(1);
+    for trial in 0..trials(120) {
+        let format = FORMATS[trial as usize % FORMATS.len()];
+        let timed = draws.below(2) == 0;
+        let (pages, lines_of_page) = (1 + draws.below(3), draws.of([2, 4, 8, 30, 80]) as u32);
+        let epochs = draws.of([1, 2, 3, 50, 63, 130, 200]) as u32;
+        let slots = pages * u64::from(lines_of_page) * u64::from(format.slots);
+        let load = 30 + draws.below(120);
+        let window = 1 + slots * load / 100;
+        let window = match timed {
+            true => Window::Time { span: window * 1000, lateness: 0, capacity: window },
+            false => Window::Count { insertions: window },
+        };
+        let mut filter = engine(shape(format, epochs, pages, lines_of_page), window);
+        let mut newest: HashMap<(u32, u32, u64), i64> = HashMap::new();
+        let (few, mut now) = (1 + draws.below(64), 0);
+        for _ in 0..30 {
+            // Sometimes nothing comes for some epochs, or for all of them.
+            let pause = draws.of([0, 0, 0, 3, 300]) * filter.clock.window().length() / 200;
+            now += if timed { pause } else { 0 };
+            let count = 1 + draws.below(slots / 2 + 2);
+            let hashes: Vec<u64> = (0..count)
+                .map(|_| match draws.below(3) {
+                    0 => mix(draws.below(few)),
+                    1 => mix(draws.below(slots)),
+                    _ => mix(draws.below(u64::MAX)),
+                })
+                .collect();
+            let times: Vec<i64> = hashes.iter().map(|_| (now += draws.below(2000), now as i64).1).collect();
+            let at = if timed { Moments::of(&times) } else { Moments::Untimed };
+            let mut seen = vec![false; hashes.len()];
+            filter.duplicated(&hashes, at, Refresh::Always, &mut seen).unwrap();
+            let mut clock = filter.clock;
+            for (i, (&hash, &seen)) in hashes.iter().zip(&seen).enumerate() {
+                let generation = match timed {
+                    true => clock.generation_at(times[i]),
+                    false => {
+                        clock = clock.resumed(filter.clock.inserted() - count + i as u64 + 1, None);
+                        clock.generation()
+                    }
+                };
+                let place = filter.layout.pages.place(hash);
+                let pair = (place.first.min(place.second), place.first.max(place.second), place.fingerprint);
+                let before = newest.insert(pair, generation);
+                // On the count clock the key is looked up before it opens an epoch.
+                let opens = i64::from(!timed && before.is_some_and(|before| generation - before == i64::from(epochs) + 1));
+                if before.is_some_and(|before| generation - before - opens <= i64::from(epochs)) && opens == 0 {
+                    assert!(seen, "missed: trial {trial}, {format:?}, {window:?}, key {i}");
+                }
+            }
+            let open = filter.clock.generation();
+            let live = Now::new(open, Some(epochs));
+            let rejects = |line: u32| live.is_live(rejection(&lines(filter.words.as_slice())[line as usize]));
+            let asked: Vec<u64> = hashes.iter().copied().chain((0..200).map(|_| mix(draws.below(u64::MAX)))).collect();
+            let mut present = vec![false; asked.len()];
+            filter.layout_query(&asked, &mut present);
+            for (&hash, present) in asked.iter().zip(present) {
+                let place = filter.layout.pages.place(hash);
+                let pair = (place.first.min(place.second), place.first.max(place.second), place.fingerprint);
+                let is_live = newest.get(&pair).is_some_and(|&epoch| open - epoch <= i64::from(epochs));
+                assert!(present || !is_live, "missed: trial {trial}");
+                assert!(!present || is_live || rejects(place.first) && rejects(place.second), "unexplained: {trial}");
+            }
+        }
+    }
+}
+
+impl Aged<AgedCuckoo> {
+    fn layout_query(&self, hashes: &[u64], present: &mut [bool]) {
+        use crate::family::Layout;
+        let rotation = self.layout.rotation(self.clock.generation(), 0);
+        self.layout.query_run(self.words.as_slice(), rotation, hashes, 0..hashes.len(), present);
+    }
+}
+
+#[test]
+fn every_format_fits_its_line_and_returns_what_was_written() {
+    fn check<F: Format>(format: LineFormat, draws: &mut Draws) {
+        assert!(F::FITS && F::SLOTS == format.slots as usize);
+        assert_eq!(8 * F::BYTES + F::BITS, format.fingerprint_bits as usize);
+        let (mut line, mut written): (Line, Vec<(u64, u8)>) = ([0; 64], vec![(0, 0); F::SLOTS]);
+        for _ in 0..500 {
+            let slot = draws.below(F::SLOTS as u64) as usize;
+            let (fingerprint, tag) = (draws.below(1 << format.fingerprint_bits), 1 + draws.below(255) as u8);
+            F::write(&mut line, slot, fingerprint, tag);
+            written[slot] = (fingerprint, tag);
+            let now = Now::new(draws.below(1000) as i64, Some(draws.below(201) as u32));
+            let (live, found) = F::look(crate::instructions::Portable, &line, fingerprint, now);
+            for (i, &(other, tag)) in written.iter().enumerate() {
+                assert_eq!((F::fingerprint(&line, i), line[i]), (other, tag));
+                assert_eq!(live >> i & 1 == 1, now.is_live(tag));
+                assert_eq!(found >> i & 1 == 1, now.is_live(tag) && other == fingerprint);
+            }
+            assert_eq!((live >> F::SLOTS, rejection(&line)), (0, 0));
+        }
+    }
+    for format in FORMATS {
+        by_format!(format.fingerprint_bits, F => check::<F>(format, &mut Draws(format.slots.into())));
+    }
+}
+
+#[test]
+fn tags_are_live_for_the_retained_epochs_and_no_longer() {
+    for generation in [0, 1, 254, 255, 256, 1_000, -1, -700, i64::MAX / 2] {
+        for retained in [0, 1, 63, 200] {
+            let now = Now::new(generation, Some(retained));
+            for age in 0..254 {
+                let tag = Now::new(generation - age, Some(0)).tag;
+                assert_eq!(now.is_live(tag), age <= i64::from(retained), "{generation} {retained} {age}");
+                assert_eq!(i64::from(now.age(tag)), age);
+            }
+            assert!(!now.is_live(0) && !Now::new(generation, None).is_live(now.tag));
+        }
+    }
+}
