@@ -230,7 +230,7 @@ pub fn from_parts(preamble: &[u8], cells: Lender) -> Result<AnyFilter, Error> {
 /// Writes a filter to any byte sink. More data may follow it, because [`read`] finds its end.
 pub fn write(filter: &AnyFilter, target: &mut impl Write) -> std::io::Result<()> {
     target.write_all(&preamble(filter))?;
-    target.write_all(filter.engine().words().as_ref())
+    filter.engine().pieces().iter().try_for_each(|piece| target.write_all(bytemuck::cast_slice(piece)))
 }
 
 /// Reads a filter from any byte source, and not a byte beyond it.

@@ -37,6 +37,7 @@ from lately._core import (
 )
 from lately._core import open as open
 from lately.filters import (
+    AgedCuckooFilter,
     AgedQuotientFilter,
     AgePartitionedBloomFilter,
     BloomFilter,
@@ -89,6 +90,7 @@ Filter._explained = staticmethod(_explained)
 
 __all__ = [
     "AgePartitionedBloomFilter",
+    "AgedCuckooFilter",
     "AgedQuotientFilter",
     "BloomFilter",
     "Choice",

@@ -248,7 +248,7 @@ impl Filter {
     /// ```
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = format::preamble(&self.core);
-        bytes.extend_from_slice(self.core.engine().words().as_ref());
+        self.core.engine().pieces().iter().for_each(|piece| bytes.extend_from_slice(bytemuck::cast_slice(piece)));
         bytes
     }
 
@@ -327,7 +327,7 @@ impl Filter {
     /// # Ok::<(), lately::Error>(())
     /// ```
     pub fn nbytes(&self) -> usize {
-        size_of_val(self.core.engine().words().as_slice())
+        self.core.engine().nbytes()
     }
 
     /// Returns the number of insertions so far.

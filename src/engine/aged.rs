@@ -273,6 +273,10 @@ impl<L: Occupancy> Engine for Aged<L> {
         self.layout.match_rates(self.words.as_slice(), self.rotation())
     }
 
+    fn entries(&self) -> Option<Vec<f64>> {
+        self.layout.entries(self.words.as_slice(), self.rotation())
+    }
+
     fn false_positive_rate(&self) -> f64 {
         self.layout.false_positive_rate(self.words.as_slice(), self.rotation())
     }

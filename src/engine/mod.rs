@@ -10,6 +10,7 @@
 //! one partition of the cells. A run is a range of these within one generation.
 
 mod aged;
+pub mod chain;
 pub mod growing;
 pub(crate) mod hashes;
 mod partition;
@@ -18,6 +19,7 @@ pub mod threads;
 mod time_limited;
 
 use std::any::Any;
+use std::borrow::Cow;
 
 pub use aged::Aged;
 
@@ -142,14 +144,34 @@ pub trait Engine: EvidenceSource + Any + Send + Sync {
     /// Sets how far [ahead](Clock::max_ahead) of the system's clock the moment of a key may lie.
     fn set_max_ahead(&mut self, max_ahead: Option<u64>);
 
-    /// Returns the cells.
+    /// Returns the cells: of a chain of tables, those of the newest.
     fn words(&self) -> &Words;
+
+    /// Returns the number of bytes of all cells.
+    fn nbytes(&self) -> usize {
+        self.pieces().iter().map(|piece| size_of_val(&**piece)).sum()
+    }
+
+    /// Returns all that is saved in one piece.
+    fn to_words(&self) -> Result<Words, Error> {
+        Ok(self.words().clone())
+    }
+
+    /// Returns all that is saved, in order: the cells, or the pieces of a chain.
+    fn pieces(&self) -> Vec<Cow<'_, [u64]>> {
+        vec![Cow::Borrowed(self.words().as_slice())]
+    }
 
     /// Returns the share of set bits in each segment that rotates as one, the newest first.
     fn fill(&self) -> Vec<f64>;
 
     /// Returns the chance that a fresh key matches in each segment that rotates as one, the newest first.
     fn match_rates(&self) -> Vec<f64>;
+
+    /// Returns the number of entries by age in generations, the youngest first, of cells that store keys as entries.
+    fn entries(&self) -> Option<Vec<f64>> {
+        None
+    }
 
     /// Returns the chance that a key never inserted is reported now, computed from the actual bits.
     fn false_positive_rate(&self) -> f64;

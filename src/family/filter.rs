@@ -185,6 +185,24 @@ impl AnyFilter {
         self.shape.false_negative_rates(self.window())
     }
 
+    /// Estimates how many different keys were inserted within a window, that of the filter or a shorter one in the same
+    /// unit; `None` if the cells store no entries. Adds the entries of its generations, of the oldest the share that
+    /// lies in the window, and corrects the sum for keys that share an entry.
+    pub fn distinct(&self, window: u64) -> Option<f64> {
+        let (entries, clock) = (self.engine.entries()?, self.engine.clock());
+        let unit = if let Window::Time { .. } = self.window() { 1e9 } else { 1.0 };
+        let (length, mut next, mut within) = (window as f64 / unit, 0.0, 0.0);
+        for (back, entries) in (0..).zip(&entries) {
+            let began = clock.began(back);
+            let share = ((length - next) / (began - next)).clamp(0.0, 1.0);
+            within += if share.is_nan() { *entries } else { entries * share };
+            next = began;
+        }
+        let (all, taken) = (entries.iter().sum::<f64>(), self.engine.match_rates().iter().sum::<f64>());
+        let places = if taken > 0.0 { all / taken } else { f64::INFINITY };
+        Some(if within < 1e-9 * places { within } else { -places * (-(within / places).min(0.999)).ln_1p() })
+    }
+
     /// Returns the rate of false positives of the cells as they are: [`Engine::false_positive_rate`].
     pub fn false_positive_rate(&self) -> f64 {
         self.engine.false_positive_rate()
@@ -225,6 +243,6 @@ impl PartialEq for AnyFilter {
             && self.seed == other.seed
             // How the filter's time relates to that of the process depends on when a file was read.
             && self.engine.clock().without_time() == other.engine.clock().without_time()
-            && self.engine.words().as_slice() == other.engine.words().as_slice()
+            && self.engine.pieces() == other.engine.pieces()
     }
 }

@@ -109,6 +109,12 @@ pub trait Occupancy: Layout {
     /// Returns the chance that a fresh key matches in each segment that rotates as one, the newest first.
     fn match_rates(&self, words: &[u64], rotation: Self::Rotation) -> Vec<f64>;
 
+    /// Returns the number of entries by age in generations, the youngest first, of cells that store keys as entries.
+    fn entries(&self, words: &[u64], rotation: Self::Rotation) -> Option<Vec<f64>> {
+        let _ = (words, rotation);
+        None
+    }
+
     /// Returns the chance that a fresh key is reported now; by default, for a layout of a single segment, the chance
     /// that it matches there.
     fn false_positive_rate(&self, words: &[u64], rotation: Self::Rotation) -> f64 {

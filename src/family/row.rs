@@ -81,7 +81,9 @@ impl Layout {
 /// The windows of a family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Windows {
-    /// Windows of insertions and windows of time.
+    /// Windows of insertions and windows of time, with or without a capacity.
+    Any,
+    /// Windows of insertions and windows of time, whose number of keys is known.
     Either,
     /// Windows of insertions.
     Insertions,

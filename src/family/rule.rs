@@ -24,6 +24,9 @@ const MAX_RATE: f64 = 0.5;
 /// A filter up to this many times as large as the smallest may be taken because it is faster.
 const MAX_RATIO: f64 = 1.5;
 
+/// Least rate of false positives at which lines are faster than the default.
+const FAST_LINES: f64 = 0.01;
+
 /// Parts of a window that the default slack may be, the least first.
 const SHARES: [u64; 5] = [64, 32, 16, 8, 4];
 
@@ -137,6 +140,11 @@ fn take(window: Window, request: &Request, prefer: Option<Prefer>) -> Result<Cho
     let suited = |variant: &&'static Variant| variant.options.listed && variant.rejection(window, request).is_none();
     let suited: Vec<&'static Variant> = VARIANTS.iter().filter(suited).collect();
     let by_default = prefer.is_none() && request.slack.is_none();
+    if prefer != Some(Prefer::Memory)
+        && let Some(choice) = first(&suited, window, request, prefer)
+    {
+        return Ok(choice);
+    }
     if by_default
         && let Some(choice) = default_slacks(window).find_map(|slack| with_slack(&suited, window, request, slack))
     {
@@ -166,6 +174,21 @@ fn take(window: Window, request: &Request, prefer: Option<Prefer>) -> Result<Cho
     };
     let none = || if errors.is_empty() { "no family meets this request".to_owned() } else { errors.join("; ") };
     taken.ok_or_else(|| Error::value(none()))
+}
+
+/// Takes the default variant if it can meet the request, with the slack requested or the least default slack.
+///
+/// At rates of [`FAST_LINES`] and more lines are faster. In a window of time they would break their rate in a burst.
+fn first(suited: &[&'static Variant], window: Window, request: &Request, prefer: Option<Prefer>) -> Option<Choice> {
+    let slack = request.slack.or_else(|| default_slacks(window).next());
+    let variant = suited.iter().find(|variant| variant.options.first)?;
+    let choice = plan(variant, window, &Request { slack, ..*request }).ok()?;
+    let fpr = match request.budget {
+        Budget::Rate(fpr) => fpr,
+        Budget::Bytes(_) => choice.shape.fpr(window),
+    };
+    let lines = prefer == Some(Prefer::Speed) && fpr >= FAST_LINES && matches!(window, Window::Count { .. });
+    (!lines && fpr <= MAX_RATE).then_some(choice)
 }
 
 /// Takes the smallest variant that keeps this slack in few bytes.

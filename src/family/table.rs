@@ -15,7 +15,7 @@ use super::swamp::cells::Buffered;
 use super::time_limited::cells::Slices;
 use super::timing::growing::{self, Grow, Limit};
 use super::variants::{LittleSlack, Options};
-use super::{Budget, Shape, bloom, engines, lines, slices, swamp, time_limited, timing};
+use super::{Budget, Shape, aged_cuckoo, bloom, engines, lines, slices, swamp, time_limited, timing};
 use crate::Error;
 use crate::engine::Aged;
 use crate::engine::growing::Growing;
@@ -27,7 +27,8 @@ use crate::shape::quotient;
 /// epochs, which take the memory of transposed ones and more cache lines; and fine tags, which the aged quotient filter
 /// takes itself where little slack is requested. Without growth an aged quotient filter reports nearly every key from a
 /// fifth more keys on than planned, so the default takes the growing one for windows of time.
-pub static FAMILIES: [Family; 11] = [
+pub static FAMILIES: [Family; 12] = [
+    aged_cuckoo::ROW,
     Family {
         name: "age-partitioned",
         class: "AgePartitionedBloomFilter",
@@ -113,8 +114,8 @@ pub static FAMILIES: [Family; 11] = [
         class: "AgedQuotientFilter",
         windows: Windows::Either,
         variants: &[
-            Options::PLAIN.noted("fpr rises steeply with keys beyond plan").for_little_slack(LittleSlack::OfInsertions),
-            Options::PLAIN.grows(Grow::Cardinality).for_little_slack(LittleSlack::OfTime),
+            Options::PLAIN.noted("fpr rises steeply with keys beyond plan"),
+            Options::PLAIN.grows(Grow::Cardinality),
             Options::PLAIN.fine().unlisted(),
             Options::PLAIN.fine().grows(Grow::Cardinality).unlisted(),
         ],

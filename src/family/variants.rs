@@ -34,7 +34,9 @@ pub struct Options {
     pub note: &'static str,
     /// Place among the variants for speed: 1 is tried first, and 0 never.
     pub(crate) speed: u8,
-    /// Windows for which the default takes this variant.
+    /// Whether the default takes this variant for every request that it can meet.
+    pub(crate) first: bool,
+    /// Windows for which the default takes this variant otherwise.
     pub(crate) little_slack: LittleSlack,
 }
 
@@ -48,6 +50,7 @@ impl Options {
         listed: true,
         note: "",
         speed: 0,
+        first: false,
         little_slack: LittleSlack::Never,
     };
 
@@ -73,6 +76,10 @@ impl Options {
 
     pub(crate) const fn noted(self, note: &'static str) -> Self {
         Self { note, ..self }
+    }
+
+    pub(crate) const fn first(self) -> Self {
+        Self { first: true, ..self }
     }
 
     pub(crate) const fn for_speed(self, place: u8) -> Self {
@@ -145,6 +152,7 @@ impl Variant {
             (Windows::Time, true) if !request.unknown_rate => {
                 Some("windows of time without a capacity, which its memory would not keep to")
             }
+            (Windows::Any, _) => None,
             (Windows::Either, true) if request.unknown_rate => {
                 Some("capacity is needed, the number of keys expected within the window")
             }

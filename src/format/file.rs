@@ -60,7 +60,9 @@ fn save_as(
             replace::for_writers_alone(file)?;
         }
         file.write_all(&first)?;
-        for part in filter.engine().words().as_ref().chunks(CHECK_INTERVAL) {
+        let pieces = filter.engine().pieces();
+        let parts = pieces.iter().flat_map(|piece| bytemuck::cast_slice::<u64, u8>(piece).chunks(CHECK_INTERVAL));
+        for part in parts {
             check()?;
             file.write_all(part)?;
             if part.len() == CHECK_INTERVAL {

@@ -24,7 +24,9 @@ const MAX_PARAMETERS: u64 = 64 * 16;
 
 /// Returns header and parameters of a filter: the whole saved form except the cells.
 pub fn preamble(filter: &AnyFilter) -> Vec<u8> {
-    preamble_of(filter, VERSION, xxh3_64(filter.engine().words().as_ref()))
+    let mut sum = Xxh3::new();
+    filter.engine().pieces().iter().for_each(|piece| sum.update(bytemuck::cast_slice(piece)));
+    preamble_of(filter, VERSION, sum.digest())
 }
 
 /// Returns the bytes before the cells in a file that processes share.
@@ -56,7 +58,7 @@ fn preamble_of(filter: &AnyFilter, version: u16, cells_sum: u64) -> Vec<u8> {
         window.into_iter().chain(seen).chain(own).chain(later.iter().copied()).flat_map(u64::to_le_bytes).collect();
     parameters.resize(parameters.len().next_multiple_of(64), 0);
 
-    let cells: &[u8] = filter.engine().words().as_ref();
+    let cells: usize = filter.engine().pieces().iter().map(|piece| 8 * piece.len()).sum();
     let mut bytes = Vec::with_capacity(HEADER + parameters.len());
     bytes.extend(MAGIC);
     let seed = filter.seed();
@@ -64,7 +66,7 @@ fn preamble_of(filter: &AnyFilter, version: u16, cells_sum: u64) -> Vec<u8> {
         bytes.extend(number.to_le_bytes());
     }
     let [first, second] = seed.words();
-    for number in [first, parameters.len() as u64, cells.len() as u64, cells_sum, second] {
+    for number in [first, parameters.len() as u64, cells as u64, cells_sum, second] {
         bytes.extend(number.to_le_bytes());
     }
     bytes.extend(sum(&bytes, &parameters).to_le_bytes());

@@ -42,7 +42,7 @@ fn description<'py>(py: Python<'py>, variant: &Variant) -> PyResult<Bound<'py, P
         Windows::Insertions => "insertions",
         Windows::Endless => "none",
         Windows::Either if options.grow.is_some() => "time",
-        Windows::Either => "any",
+        Windows::Any | Windows::Either => "any",
     };
     let name = variant.name();
     entry.set_item("family", if options.fine { &name } else { row.name })?;

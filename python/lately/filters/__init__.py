@@ -1,6 +1,7 @@
 """The classes of filters: their constructors, and the methods that only one class has. `_core.Filter` has the rest."""
 
 from lately.filters.age_partitioned import AgePartitionedBloomFilter
+from lately.filters.aged_cuckoo import AgedCuckooFilter
 from lately.filters.base import Filter
 from lately.filters.bloom import BloomFilter
 from lately.filters.exact import ExactFilter
@@ -12,6 +13,7 @@ from lately.filters.timing import TimingBloomFilter
 
 __all__ = [
     "AgePartitionedBloomFilter",
+    "AgedCuckooFilter",
     "AgedQuotientFilter",
     "BloomFilter",
     "ExactFilter",

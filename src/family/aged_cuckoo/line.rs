@@ -83,6 +83,7 @@ pub trait Format {
         }
         mask
     };
+    #[cfg(test)]
     /// Whether the planes fit a line, and the masks their numbers.
     const FITS: bool = Self::SLOTS <= 31
         && Self::SLOTS * Self::BITS <= 128 - Self::SHIFT

@@ -35,6 +35,8 @@ mod likelihood;
 mod line;
 mod operations;
 mod pages;
+#[cfg(not(test))]
+mod row;
 pub mod shape;
 mod table;
 mod vectors;
@@ -46,21 +48,25 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use crate::clock::Clock;
-use crate::inference::{Evidence, Likelihood, Question};
-use crate::instructions::Instructions;
 use crate::family::abilities::{Divide, Infer, Merge, Partition, Shorten};
 use crate::family::partition::partition;
 use crate::family::{Abilities, Layout, Occupancy};
+use crate::inference::{Evidence, Likelihood, Question};
+use crate::instructions::{Instructions, Portable};
 use crate::memory::prefetch::Address;
-pub(crate) use line::{Line, Now, Slots};
 use line::{Format, TAGS};
+pub(crate) use line::{Line, Now, Slots};
 use operations::{Duplicated, ForEach, Insert, Operation, Query, ReadEvidence, Sweep};
 use pages::Pages;
+#[cfg(not(test))]
+pub(crate) use row::ROW;
 use shape::AgedCuckooShape;
 use vectors::VectorWork;
 
 /// Number of lines whose tags are counted, at most.
 const SAMPLE: usize = 1 << 16;
+/// The same where it is done often.
+const SMALL_SAMPLE: usize = 1 << 10;
 
 /// Pages of lines of entries.
 #[derive(Clone, Copy, Debug)]
@@ -90,7 +96,8 @@ macro_rules! by_format {
         $work
     }};
 }
-pub(crate) use by_format;
+#[cfg(test)]
+use by_format;
 
 impl AgedCuckoo {
     /// Returns the layout of a shape.
@@ -115,6 +122,52 @@ impl AgedCuckoo {
         })
     }
 
+    /// Inserts keys until one finds no room. Returns the number of keys inserted.
+    pub(crate) fn insert_some(&self, words: &mut [u64], now: Now, hashes: &[u64]) -> usize {
+        let mut insert = Insert { lines: lines_mut(words), reject: false };
+        self.for_each(now, hashes, 0..hashes.len(), &mut insert)
+    }
+
+    /// Writes which keys the lines contain and inserts them, without `refresh` only new ones, until one finds no room.
+    /// Returns the number of keys done.
+    pub(crate) fn duplicated_some(
+        &self,
+        words: &mut [u64],
+        now: Now,
+        hashes: &[u64],
+        refresh: bool,
+        seen: &mut [bool],
+    ) -> usize {
+        let mut duplicated = Duplicated { lines: lines_mut(words), seen, refresh, reject: false, inserted: 0 };
+        self.for_each(now, hashes, 0..hashes.len(), &mut duplicated)
+    }
+
+    /// Rejects a key in the open epoch: its lines report every key until the epoch expires.
+    pub(crate) fn reject(&self, words: &mut [u64], now: Now, hash: u64) {
+        let table = table::Table { machine: Portable, pages: &self.pages, now };
+        table.reject(lines_mut(words), self.pages.place(hash), now.tag);
+    }
+
+    /// Returns the bits of a fingerprint, the number of pages and that of the lines of a page.
+    pub(crate) fn numbers(&self) -> [u64; 3] {
+        [self.pages.fingerprint_bits.into(), self.pages.count, self.pages.lines.into()]
+    }
+
+    /// Returns the number of words of all lines.
+    pub(crate) fn words(&self) -> usize {
+        self.pages.all_lines() as usize * (size_of::<Line>() / 8)
+    }
+
+    /// Returns the number of slots of all lines.
+    pub(crate) fn all_slots(&self) -> f64 {
+        self.pages.all_lines() as f64 * self.slots() as f64
+    }
+
+    /// Returns an estimate of the number of live entries.
+    pub(crate) fn load(&self, words: &[u64], now: Now) -> f64 {
+        self.live(lines(words), now, SMALL_SAMPLE).0.into_iter().sum()
+    }
+
     /// Returns the number of slots of a line.
     fn slots(&self) -> usize {
         by_format!(self.pages.fingerprint_bits, F => F::SLOTS)
@@ -122,9 +175,9 @@ impl AgedCuckoo {
 
     /// Returns the number of live entries by age, the youngest first, and the number of lines that reject keys. They
     /// are those of a sample of the lines, as if it were all of them.
-    fn live(&self, lines: &[Line], now: Now) -> (Vec<f64>, f64) {
+    fn live(&self, lines: &[Line], now: Now, sample: usize) -> (Vec<f64>, f64) {
         let (mut ages, mut rejecting, slots) = (vec![0u64; self.retained as usize + 1], 0u64, self.slots());
-        let step = lines.len().div_ceil(SAMPLE).max(1);
+        let step = lines.len().div_ceil(sample).max(1);
         for line in lines.iter().step_by(step) {
             for &tag in &line[..slots] {
                 if now.is_live(tag) {
@@ -144,10 +197,28 @@ impl AgedCuckoo {
 
     /// Returns the chance that a fresh key matches an entry of each age, the youngest first, and that its lines reject.
     fn chances(&self, words: &[u64], now: Now) -> (Vec<f64>, f64) {
-        let (ages, rejecting) = self.live(lines(words), now);
+        let (ages, rejecting) = self.live(lines(words), now, SAMPLE);
         let share = rejecting / self.pages.all_lines() as f64;
         (ages.into_iter().map(|entries| 2.0 * entries / self.locations()).collect(), share * share)
     }
+}
+
+/// Returns the likelihood of the entries of one table, or of several that answer together.
+pub(crate) fn likelihood_of<'a>(
+    clock: &Clock,
+    now: Now,
+    tables: impl IntoIterator<Item = (&'a AgedCuckoo, &'a [u64])>,
+) -> Box<dyn Likelihood> {
+    let (mut matches, mut state) = (Vec::new(), [0.0; 3]);
+    for (table, words) in tables {
+        let (ages, rejecting) = table.live(lines(words), now, SAMPLE);
+        matches.resize(ages.len(), 0.0);
+        let of_table = [ages.iter().sum(), rejecting, table.pages.all_lines() as f64];
+        state.iter_mut().zip(of_table).for_each(|(sum, number)| *sum += number);
+        let chance = |entries: f64| 2.0 * entries / table.locations();
+        matches.iter_mut().zip(ages).for_each(|(sum, entries)| *sum += chance(entries));
+    }
+    Box::new(likelihood::EntryLikelihood::new(clock, &matches, state))
 }
 
 fn lines(words: &[u64]) -> &[Line] {
@@ -223,13 +294,7 @@ impl Layout for AgedCuckoo {
     }
 
     fn abilities(&self) -> Abilities<'_, Self> {
-        Abilities {
-            shorten: Some(self),
-            infer: Some(self),
-            divide: Some(self),
-            merge: Some(self),
-            ..Abilities::NONE
-        }
+        Abilities { shorten: Some(self), infer: Some(self), divide: Some(self), merge: Some(self), ..Abilities::NONE }
     }
 }
 
@@ -237,7 +302,11 @@ impl Occupancy for AgedCuckoo {
     /// Returns the share of the slots that each epoch uses.
     fn fill(&self, words: &[u64], now: Now) -> Vec<f64> {
         let slots = (lines(words).len() * self.slots()) as f64;
-        self.live(lines(words), now).0.into_iter().map(|entries| entries / slots).collect()
+        self.live(lines(words), now, SAMPLE).0.into_iter().map(|entries| entries / slots).collect()
+    }
+
+    fn entries(&self, words: &[u64], now: Now) -> Option<Vec<f64>> {
+        Some(self.live(lines(words), now, usize::MAX).0)
     }
 
     fn match_rates(&self, words: &[u64], now: Now) -> Vec<f64> {
@@ -262,18 +331,18 @@ impl Infer<Now> for AgedCuckoo {
     }
 
     fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Box<dyn Likelihood> {
-        let now = self.rotation(clock.generation(), 0);
-        let (ages, rejecting) = self.live(lines(words), now);
-        let matches: Vec<f64> = ages.iter().map(|entries| 2.0 * entries / self.locations()).collect();
-        let state = [ages.iter().sum(), rejecting, self.pages.all_lines() as f64];
-        Box::new(likelihood::EntryLikelihood::new(clock, &matches, state))
+        likelihood_of(clock, self.rotation(clock.generation(), 0), [(self, words)])
     }
 }
 
 impl Divide<Self> for AgedCuckoo {
     fn divide<'a>(&self, words: &'a mut [u64], count: usize, each: &mut dyn FnMut(Partition<'a, Self>)) {
         for (pages, words, hashes) in partition(self.pages.count, self.pages.lines as usize * 8, words, count) {
-            each(Partition { layout: Self { pages: Pages { first: pages.start, ..self.pages }, ..*self }, words, hashes });
+            each(Partition {
+                layout: Self { pages: Pages { first: pages.start, ..self.pages }, ..*self },
+                words,
+                hashes,
+            });
         }
     }
 }

@@ -52,7 +52,13 @@ impl<'a, M: Vectors> Table<'a, M> {
             if found == 0 { 0 } else { line[found.trailing_zeros() as usize] }
         };
         let [first, second] = pair.map(entry);
-        let tag = if first == 0 { second } else if second == 0 { first } else { self.now.younger(first, second) };
+        let tag = if first == 0 {
+            second
+        } else if second == 0 {
+            first
+        } else {
+            self.now.younger(first, second)
+        };
         let [a, b] = pair.map(rejection);
         match tag {
             0 if self.rejects(pair[0], pair[1]) => Found::Rejection(if self.now.younger(a, b) == a { b } else { a }),
@@ -76,6 +82,10 @@ impl<'a, M: Vectors> Table<'a, M> {
         let (hit, live) = if other { (found2, live2) } else { (found1, live1) };
         let slots = if found { hit } else { !live & F::ALL };
         if slots == 0 {
+            // The lines have rejected a key in this epoch, and report this one, too. Another search would be long.
+            if [rejection(first), rejection(second)] == [self.now.tag; 2] {
+                return Some(true);
+            }
             return self.portable().make_room::<F>(lines, place, self.now.tag).then_some(rejected);
         }
         let line = &mut lines[if other { place.second } else { place.first } as usize];
@@ -124,10 +134,6 @@ impl Table<'_, Portable> {
     #[cold]
     #[inline(never)]
     fn make_room<F: Format>(self, lines: &mut [Line], place: Place, tag: u8) -> bool {
-        // The lines have rejected a key in this epoch. So their page is full, and another search would be long.
-        if [place.first, place.second].map(|line| rejection(&lines[line as usize])) == [self.now.tag; 2] {
-            return false;
-        }
         for moves in 0..MOVES {
             for line in [place.first, place.second] {
                 if let Some(slot) = self.room::<F>(lines, line, moves) {

@@ -6,7 +6,10 @@ use super::line::{Format, Now, rejection};
 use super::shape::{AgedCuckooShape, FORMATS, LineFormat};
 use super::{AgedCuckoo, Line, by_format, lines};
 use crate::clock::{Clock, Moments, Window};
+use crate::engine::chain::Chain;
 use crate::engine::{Aged, Engine, Refresh};
+use crate::family::Shape;
+use crate::inference::EvidenceSource;
 use crate::memory::Words;
 
 fn mix(state: u64) -> u64 {
@@ -19,6 +22,11 @@ fn mix(state: u64) -> u64 {
 struct Draws(u64);
 
 impl Draws {
+    fn either(&mut self, a: u64, b: u64) -> u64 {
+        let most = self.of([a, b]);
+        self.below(most)
+    }
+
     fn of<const N: usize>(&mut self, all: [u64; N]) -> u64 {
         all[self.below(N as u64) as usize]
     }
@@ -92,7 +100,8 @@ fn answers_are_those_of_a_map_of_places() {
                 let pair = (place.first.min(place.second), place.first.max(place.second), place.fingerprint);
                 let before = newest.insert(pair, generation);
                 // On the count clock the key is looked up before it opens an epoch.
-                let opens = i64::from(!timed && before.is_some_and(|before| generation - before == i64::from(epochs) + 1));
+                let opens =
+                    i64::from(!timed && before.is_some_and(|before| generation - before == i64::from(epochs) + 1));
                 if before.is_some_and(|before| generation - before - opens <= i64::from(epochs)) && opens == 0 {
                     assert!(seen, "missed: trial {trial}, {format:?}, {window:?}, key {i}");
                 }
@@ -161,4 +170,112 @@ fn tags_are_live_for_the_retained_epochs_and_no_longer() {
             assert!(!now.is_live(0) && !Now::new(generation, None).is_live(now.tag));
         }
     }
+}
+
+/// Returns a chain whose first table has so many lines.
+fn chain(format: LineFormat, epochs: u32, lines: u32, window: Window) -> Chain {
+    let shape = AgedCuckooShape { grows: true, ..shape(format, epochs, 1, lines) };
+    Chain::new(shape, Clock::new(window, epochs), &Words::zeroed(0).unwrap()).unwrap()
+}
+
+/// Rates that jump between a key and thousands in an epoch, gaps, ticks, and keys that come again; with and without
+/// refresh. A key is reported if its last insertion lies within the window, and after it was saved and read.
+#[test]
+fn a_chain_keeps_every_key_of_the_window_at_any_rate() {
+    let mut draws = Draws(7);
+    let (mut live_keys, mut tables) = (0u64, 0);
+    for trial in 0..trials(40) {
+        let format = FORMATS[draws.below(FORMATS.len() as u64) as usize];
+        let epochs = draws.of([1, 7, 63, 200]) as u32;
+        let span = 1_000 * u64::from(epochs) + draws.below(1_000);
+        let window = Window::Time { span, lateness: 0, capacity: 10 };
+        let mut filter = chain(format, epochs, draws.of([2, 4, 30]) as u32, window);
+        let refresh = [Refresh::Always, Refresh::Unseen][draws.below(2) as usize];
+        let (mut last, mut now, keys): (HashMap<u64, i64>, i64, u64) = (HashMap::new(), 5, 1 + draws.below(5_000));
+        for _ in 0..60 {
+            now += draws.of([0, 1, 1_000, span / 3, span, 3 * span]) as i64;
+            let (count, spread) = (draws.of([1, 3, 100, 2_000]), draws.of([0, 1, 50]));
+            let hashes: Vec<u64> = (0..count).map(|_| mix(draws.either(keys, 1 << 40))).collect();
+            let times: Vec<i64> = hashes.iter().map(|_| (now += draws.below(spread + 1) as i64, now).1).collect();
+            let mut seen = vec![false; hashes.len()];
+            filter.duplicated(&hashes, Moments::of(&times), refresh, &mut seen).unwrap();
+            for ((&hash, &time), &seen) in hashes.iter().zip(&times).zip(&seen) {
+                let live = last.get(&hash).is_some_and(|&before| time - before <= span as i64);
+                assert!(seen || !live, "missed: trial {trial}, {format:?}, {epochs}");
+                live_keys += u64::from(live);
+                if refresh == Refresh::Always || !seen {
+                    last.insert(hash, time);
+                }
+            }
+            if draws.below(10) == 0 {
+                let saved = filter.to_words().unwrap();
+                let read = Chain::new(filter.shape(), filter.clock(), &saved).unwrap();
+                assert_eq!(read.pieces(), filter.pieces());
+                filter = read;
+            }
+            let (asked, late): (Vec<u64>, i64) = (last.keys().copied().collect(), draws.of([0, 1, 500, span]) as i64);
+            let mut present = vec![false; asked.len()];
+            filter.query(&asked, Moments::At(now + late), &mut present).unwrap();
+            for (hash, present) in asked.iter().zip(present) {
+                let live = now + late - last[hash] <= span as i64;
+                assert!(present || !live, "missed in a query: trial {trial}");
+            }
+            tables = tables.max(filter.tables());
+        }
+    }
+    assert!(live_keys > 20_000 && tables > 3, "{live_keys} {tables}");
+}
+
+/// Bursts of new keys, ramps, ticks and lulls: in no tenth of a window are more new keys reported than planned, and
+/// memory follows the live keys.
+#[test]
+fn a_chain_keeps_its_rate_and_its_bytes_at_any_rate() {
+    let (format, epochs, span) = (FORMATS[1], 64, 64_000u64);
+    let window = Window::Time { span, lateness: 0, capacity: 10 };
+    // Bytes per key of an even stream: room to spare, and fingerprints of 20 bits.
+    let even = 64.0 / 18.0 * 1.3 / 0.95;
+    // Keys per epoch, for so many epochs.
+    let phases = [(2u64, 80u64), (2_000, 100), (40, 130), (8_000, 8), (200, 140), (1, 200), (3_000, 70)];
+    for spread in [true, false] {
+        let mut filter = chain(format, epochs, 32, window);
+        let planned = Shape::fpr(&filter.shape(), window);
+        let (mut next, mut now, mut counts) = (0u64, 0i64, Vec::new());
+        for (rate, length) in phases {
+            let (mut reported, mut keys) = (0u64, 0u64);
+            for epoch in 0..length {
+                let hashes: Vec<u64> = (next..next + rate).map(mix).collect();
+                next += rate;
+                let times: Vec<i64> =
+                    (0..rate).map(|i| now + if spread { (i * 1_000 / rate) as i64 } else { 0 }).collect();
+                let mut seen = vec![false; hashes.len()];
+                filter.duplicated(&hashes, Moments::of(&times), Refresh::Always, &mut seen).unwrap();
+                now += 1_000;
+                counts.push(rate);
+                (reported, keys) = (reported + seen.iter().filter(|&&seen| seen).count() as u64, keys + rate);
+                if epoch % 6 == 5 || epoch + 1 == length {
+                    let mean = keys as f64 * planned;
+                    assert!((reported as f64) <= 1.1 * mean + 6.0 * mean.sqrt() + 8.0, "{reported} of {keys}, {rate}");
+                    (reported, keys) = (0, 0);
+                }
+            }
+            let live: u64 = counts.iter().rev().take(epochs as usize + 1).sum();
+            let bytes = filter.nbytes() as f64;
+            assert!(bytes <= 2.5 * even * live as f64 + 3.0 * 32.0 * 64.0, "{bytes} bytes for {live} keys, {rate}");
+        }
+    }
+}
+
+/// Keys that fall on one pair of lines, as an attacker may choose them, take no memory.
+#[test]
+fn keys_that_crowd_into_two_lines_open_no_tables() {
+    let window = Window::Time { span: 64_000, lateness: 0, capacity: 10 };
+    let mut filter = chain(FORMATS[2], 64, 512, window);
+    let place = |hash: u64| filter.layout().pages.place(hash);
+    let pair = |hash: u64| [place(hash).first, place(hash).second];
+    let crowd: Vec<u64> = (0..1u64 << 16).map(|i| i << 36).filter(|&hash| pair(hash) == pair(1 << 36)).collect();
+    assert!(crowd.len() > 60, "{}", crowd.len());
+    let mut seen = vec![false; crowd.len()];
+    filter.duplicated(&crowd, Moments::At(0), Refresh::Always, &mut seen).unwrap();
+    filter.query(&crowd, Moments::At(64_000), &mut seen).unwrap();
+    assert!(seen.iter().all(|&seen| seen) && filter.tables() == 1);
 }

@@ -48,9 +48,8 @@ mod sse2 {
         #[inline(always)]
         fn equal(self, bytes: &[u8; 32], value: u8) -> u32 {
             // SAFETY: SSE2 is part of x86_64.
-            let [low, high] = bytemuck::cast::<[u8; 32], [__m128i; 2]>(*bytes).map(|half| unsafe {
-                _mm_movemask_epi8(_mm_cmpeq_epi8(half, _mm_set1_epi8(value as i8))) as u32
-            });
+            let [low, high] = bytemuck::cast::<[u8; 32], [__m128i; 2]>(*bytes)
+                .map(|half| unsafe { _mm_movemask_epi8(_mm_cmpeq_epi8(half, _mm_set1_epi8(value as i8))) as u32 });
             low | high << 16
         }
 

@@ -82,7 +82,7 @@ impl PyFilter {
     /// int: bytes of the cells, the only memory that grows with the window.
     #[getter]
     fn nbytes(&self, py: Python<'_>) -> PyResult<u64> {
-        detached(py, || self.read().engine().words().as_slice().len() as u64 * 8)
+        detached(py, || self.read().engine().nbytes() as u64)
     }
 
     /// float: bits of the cells for each key of a full window.

@@ -134,5 +134,5 @@ impl PyFilter {
 }
 
 fn is_small(filter: &AnyFilter) -> bool {
-    filter.engine().words().as_slice().len() <= SMALL / 8
+    filter.engine().nbytes() <= SMALL
 }

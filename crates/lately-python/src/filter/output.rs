@@ -53,7 +53,8 @@ pub fn distinct(py: Python<'_>, filter: &Bound<'_, PyFilter>, window: Option<&Bo
     let of_buffer = |Aged::<Buffered> { layout, words, .. }: &_| layout.distinct(words.as_slice());
     let of_entries = |Aged::<Quotient> { layout, words, clock }: &_| layout.distinct(words.as_slice(), clock, window);
     let distinct = |filter: &AnyFilter| {
-        supported(filter.engine_as().map(of_buffer).or_else(|| filter.engine_as().map(of_entries)))
+        let buffered = filter.engine_as().map(of_buffer).or_else(|| filter.engine_as().map(of_entries));
+        supported(buffered.or_else(|| filter.distinct(window)))
     };
     detached(py, || filter.with(distinct))?.map_err(raise)
 }

@@ -9,7 +9,7 @@ use super::object::{class_of, create};
 use super::state::FilterState;
 use crate::calls::detached;
 use crate::cells::Cells;
-use crate::errors::file_error;
+use crate::errors::{file_error, raise};
 use crate::files::FileArgument;
 use lately::format;
 use lately::memory::Words;
@@ -18,7 +18,7 @@ impl PyFilter {
     /// Returns preamble and cells of the present state.
     fn preamble_and_cells(&self) -> PyResult<(Vec<u8>, Words)> {
         let filter = self.snapshot()?;
-        Ok((format::preamble(&filter), filter.engine().words().clone()))
+        Ok((format::preamble(&filter), filter.engine().to_words().map_err(raise)?))
     }
 }
 

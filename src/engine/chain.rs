@@ -1,0 +1,423 @@
+//! A chain of tables, for windows of time at any rate. The newest table takes insertions, the others only answer until
+//! their last entry has expired.
+//!
+//! A table is full when a key finds no room. The next one then has room for 1.3 times the live keys of all tables, so
+//! that at a steady rate one table is left, and tables together have at most 2.3 times the room that is needed. A
+//! table far too large for the live keys is followed by a smaller one. Nothing is copied when tables come and go, and
+//! a new one is memory of zeros, which the system gives page by page.
+//!
+//! A key that comes again while an older table contains it is inserted into the newest like any other.
+
+use std::borrow::Cow;
+
+use super::run::for_query_runs;
+use super::{Engine, Refresh, not_mergeable};
+use crate::Error;
+use crate::clock::{Clock, Moments};
+use crate::family::aged_cuckoo::{AgedCuckoo, shape::AgedCuckooShape};
+use crate::family::{Abilities, Layout, Occupancy};
+use crate::inference::{Evidence, EvidenceSource, Likelihood, Question};
+use crate::memory::Words;
+
+/// Number of keys that are processed at a time: older tables answer for all of them first.
+const BLOCK: usize = 256;
+/// Room of the next table, over the live keys of all tables.
+const ROOM: f64 = 1.3;
+/// Live keys of all tables, over the slots of the newest, below which that is far too large.
+const SPARSE: f64 = 0.2;
+/// Number of slots above which a table that is half empty has room for every key but those of crowded lines.
+const CROWDED: f64 = 4096.0;
+/// Words of a row of the table of tables: fingerprint bits, pages, lines, last insertion.
+const ROW: usize = 4;
+
+/// One table.
+#[derive(Clone)]
+struct Table {
+    layout: AgedCuckoo,
+    words: Words,
+    /// The generation of the last insertion, or the one in which the table was opened.
+    last: i64,
+}
+
+impl Table {
+    fn new(shape: AgedCuckooShape, generation: i64) -> Result<Self, Error> {
+        let layout = AgedCuckoo::new(shape);
+        Ok(Self { layout, words: Words::zeroed(layout.words())?, last: generation })
+    }
+}
+
+/// An engine of tables that come and go, the oldest first.
+#[derive(Clone)]
+pub struct Chain {
+    /// The shape of the smallest table.
+    shape: AgedCuckooShape,
+    clock: Clock,
+    tables: Vec<Table>,
+}
+
+impl Chain {
+    /// Returns the tables that [`pieces`](Engine::pieces) returned as these words; without words, one empty table.
+    pub(crate) fn new(shape: AgedCuckooShape, clock: Clock, words: &Words) -> Result<Self, Error> {
+        let mut new = Self { shape, clock, tables: Vec::new() };
+        new.tables = match words.as_slice() {
+            [] => vec![Table::new(shape, clock.generation())?],
+            words => new.read(words)?,
+        };
+        Ok(new)
+    }
+
+    /// Reads tables, and rejects damaged ones.
+    fn read(&self, words: &[u64]) -> Result<Vec<Table>, Error> {
+        let damaged = || Error::format("the table of tables is damaged");
+        let (&count, rest) = words.split_first().ok_or_else(damaged)?;
+        let rows = usize::try_from(count).ok().and_then(|count| count.checked_mul(ROW)).ok_or_else(damaged)?;
+        let (rows, mut cells) = rest.split_at_checked(rows).filter(|_| count > 0).ok_or_else(damaged)?;
+        let mut tables: Vec<Table> = Vec::new();
+        for row in rows.as_chunks::<ROW>().0 {
+            let &[bits, pages, lines, last] = row;
+            let shape = self.shape.of_table(bits, pages, lines).map_err(|_| damaged())?;
+            let layout = AgedCuckoo::new(shape);
+            let (own, rest) = cells.split_at_checked(layout.words()).ok_or_else(damaged)?;
+            let last = last as i64;
+            if last > self.clock.generation() || tables.last().is_some_and(|older| older.last > last) {
+                return Err(damaged());
+            }
+            let words = Words::copied(bytemuck::cast_slice(own))?;
+            tables.push(Table { layout, words, last });
+            cells = rest;
+        }
+        if cells.is_empty() { Ok(tables) } else { Err(damaged()) }
+    }
+
+    /// Returns the shape of the smallest table.
+    #[cfg(test)]
+    pub(crate) fn shape(&self) -> AgedCuckooShape {
+        self.shape
+    }
+
+    /// Returns the number of tables.
+    #[cfg(test)]
+    pub(crate) fn tables(&self) -> usize {
+        self.tables.len()
+    }
+
+    fn newest(&mut self) -> &mut Table {
+        self.tables.last_mut().expect("a chain has a table")
+    }
+
+    /// Returns the layout of the newest table. All tables agree in what their epochs mean.
+    pub(crate) fn layout(&self) -> &AgedCuckoo {
+        &self.tables.last().expect("a chain has a table").layout
+    }
+
+    /// Returns an estimate of the number of live entries of all tables.
+    fn live(&self) -> f64 {
+        let rotation = self.layout().rotation(self.clock.generation(), 0);
+        self.tables.iter().map(|table| table.layout.load(table.words.as_slice(), rotation)).sum()
+    }
+
+    /// Opens a table for the live keys and some more. A call that returns an error has changed nothing.
+    fn open_table(&mut self) -> Result<(), Error> {
+        let shape = self.shape.next(self.tables.len() as u32, self.live() * ROOM);
+        self.tables.push(Table::new(shape, self.clock.generation())?);
+        Ok(())
+    }
+
+    /// Opens the last `opened` generations up to `open`: drops tables that have expired, and sweeps the others. A call
+    /// that returns an error has changed nothing.
+    fn age(&mut self, open: i64, opened: u64) -> Result<(), Error> {
+        let generations = self.layout().generations();
+        if opened >= generations {
+            // However long the gap was, it is one step.
+            self.tables = vec![Table::new(self.shape, open)?];
+            return Ok(());
+        }
+        for table in &mut self.tables {
+            let (layout, words) = (table.layout, table.words.to_mut()?);
+            (0..opened).rev().for_each(|later| layout.open(words, open - later as i64));
+        }
+        let newest = self.tables.len() - 1;
+        let mut index = 0;
+        self.tables.retain(|table| {
+            index += 1;
+            index > newest || open.abs_diff(table.last) < generations
+        });
+        Ok(())
+    }
+
+    /// Opens a smaller table if the newest is far too large.
+    fn shrink(&mut self) -> Result<(), Error> {
+        let slots = self.layout().all_slots();
+        if slots > 2.0 * AgedCuckoo::new(self.shape).all_slots() && self.live() < SPARSE * slots {
+            self.open_table()?;
+        }
+        Ok(())
+    }
+
+    /// Inserts the keys in order. With `refresh`, writes to `seen` which keys the tables contained, and inserts the
+    /// keys as it demands.
+    ///
+    /// If a table cannot be allocated, the filter stays as it was before that key, and contains the keys before it.
+    fn process(
+        &mut self,
+        hashes: &[u64],
+        at: Moments<'_>,
+        refresh: Option<Refresh>,
+        seen: &mut [bool],
+    ) -> Result<(), Error> {
+        self.clock.check(at, true)?;
+        let mut i = 0;
+        while i < hashes.len() {
+            let mut clock = self.clock;
+            let (opened, run) = clock.run(at, i, hashes.len());
+            if opened > 0 {
+                self.age(clock.generation(), opened)?;
+            }
+            let (end, mut shrinks) = (i + run, opened > 0);
+            while i < end {
+                let block = i..end.min(i + BLOCK);
+                // The clock moves no further than the keys inserted, so that after an error a moment can be passed again.
+                self.clock.reach(at, i..i + 1);
+                if std::mem::take(&mut shrinks) {
+                    self.shrink()?;
+                }
+                let seen = if refresh.is_some() { &mut seen[block.clone()] } else { &mut [] };
+                let done = self.process_block(&hashes[block], refresh, seen)?;
+                self.clock.reach(at, i..i + done.max(1));
+                self.clock.count(done as u64);
+                i += done;
+            }
+        }
+        Ok(())
+    }
+
+    /// Processes keys of one generation until the newest table is full; then opens another. Returns the number of keys
+    /// done.
+    fn process_block(&mut self, hashes: &[u64], refresh: Option<Refresh>, seen: &mut [bool]) -> Result<usize, Error> {
+        let generation = self.clock.generation();
+        let rotation = self.layout().rotation(generation, 0);
+        let mut before = [false; BLOCK];
+        let before = &mut before[..hashes.len()];
+        let Some((newest, older)) = self.tables.split_last_mut() else { return Ok(0) };
+        if refresh.is_some() {
+            query(older, rotation, hashes, before);
+        }
+        let (layout, words) = (newest.layout, newest.words.to_mut()?);
+        let done = match refresh {
+            None => layout.insert_some(words, rotation, hashes),
+            Some(Refresh::Always) => {
+                let done = layout.duplicated_some(words, rotation, hashes, true, seen);
+                seen.iter_mut().zip(&*before).for_each(|(seen, &before)| *seen |= before);
+                done
+            }
+            Some(_) => {
+                // Keys that older tables contain are not inserted.
+                let (mut some, mut places, mut new) = ([0; BLOCK], [0; BLOCK], 0);
+                for (i, (&hash, &before)) in hashes.iter().zip(&*before).enumerate() {
+                    (some[new], places[new]) = (hash, i);
+                    new += usize::from(!before);
+                }
+                let mut answers = [false; BLOCK];
+                let done = layout.duplicated_some(words, rotation, &some[..new], false, &mut answers[..new]);
+                seen.copy_from_slice(before);
+                places.iter().zip(answers).take(done).for_each(|(&i, answer)| seen[i] = answer);
+                if done < new { places[done] } else { hashes.len() }
+            }
+        };
+        if done > 0 {
+            newest.last = generation;
+        }
+        if done == hashes.len() {
+            return Ok(done);
+        }
+        let (slots, entries) = (layout.all_slots(), layout.load(newest.words.as_slice(), rotation));
+        if slots > CROWDED && entries < 0.5 * slots {
+            // Hashes that crowd into few lines, which an attacker may choose, open no tables.
+            layout.reject(newest.words.to_mut()?, rotation, hashes[done]);
+            return Ok(done);
+        }
+        self.open_table()?;
+        Ok(done)
+    }
+
+    /// Returns the rows of the tables, behind their number.
+    fn head(&self) -> Vec<u64> {
+        let row = |table: &Table| {
+            let [bits, pages, lines] = table.layout.numbers();
+            [bits, pages, lines, table.last as u64]
+        };
+        [self.tables.len() as u64].into_iter().chain(self.tables.iter().flat_map(row)).collect()
+    }
+
+    /// Returns the chances that a fresh key matches an entry of each age in any table, the youngest first.
+    fn chances(&self) -> Vec<f64> {
+        let rotation = self.layout().rotation(self.clock.generation(), 0);
+        let of_tables = self.tables.iter().map(|table| table.layout.match_rates(table.words.as_slice(), rotation));
+        of_tables.reduce(|a, b| a.into_iter().zip(b).map(|(a, b)| a + b).collect()).unwrap_or_default()
+    }
+}
+
+/// Adds to `present` which keys any of the tables contains.
+fn query(tables: &[Table], rotation: <AgedCuckoo as Layout>::Rotation, hashes: &[u64], present: &mut [bool]) {
+    let mut answers = [false; BLOCK];
+    for table in tables {
+        let answers = &mut answers[..hashes.len()];
+        table.layout.query_run(table.words.as_slice(), rotation, hashes, 0..hashes.len(), answers);
+        present.iter_mut().zip(answers).for_each(|(present, answer)| *present |= *answer);
+    }
+}
+
+impl Engine for Chain {
+    fn insert(&mut self, hashes: &[u64], at: Moments<'_>) -> Result<(), Error> {
+        self.process(hashes, at, None, &mut [])
+    }
+
+    fn query_within(
+        &self,
+        hashes: &[u64],
+        at: Moments<'_>,
+        window: Option<u64>,
+        present: &mut [bool],
+    ) -> Result<(), Error> {
+        for_query_runs(self.layout(), &self.clock, hashes.len(), at, window, |rotation, run| {
+            present[run.clone()].fill(false);
+            let Some(rotation) = rotation else { return };
+            for (hashes, present) in hashes[run.clone()].chunks(BLOCK).zip(present[run].chunks_mut(BLOCK)) {
+                query(&self.tables, rotation, hashes, present);
+            }
+        })
+    }
+
+    fn duplicated(
+        &mut self,
+        hashes: &[u64],
+        at: Moments<'_>,
+        refresh: Refresh,
+        seen: &mut [bool],
+    ) -> Result<(), Error> {
+        self.process(hashes, at, Some(refresh), seen)
+    }
+
+    /// Merges the lines of one table each if both are alike and half empty. Otherwise the other's tables join the chain.
+    fn merge(&mut self, other: &dyn Engine) -> Result<(), Error> {
+        let Some(other) = (other as &dyn std::any::Any).downcast_ref::<Self>() else {
+            return Err(not_mergeable("one grows with the number of keys and the other does not"));
+        };
+        let (clock, ours_opened, theirs_opened) = self.clock.merged(&other.clock)?;
+        let (mut ours, mut theirs) = (self.clone(), other.clone());
+        for (chain, opened) in [(&mut ours, ours_opened), (&mut theirs, theirs_opened)] {
+            chain.clock = clock;
+            if opened > 0 {
+                chain.age(clock.generation(), opened)?;
+            }
+        }
+        let rotation = ours.layout().rotation(clock.generation(), 0);
+        for table in theirs.tables {
+            let newest = ours.newest();
+            let entries = |table: &Table| table.layout.load(table.words.as_slice(), rotation);
+            let room = newest.layout.all_slots() * 0.8;
+            if newest.layout.numbers() == table.layout.numbers() && entries(newest) + entries(&table) < room {
+                let Abilities { merge: Some(merge), .. } = newest.layout.abilities() else { continue };
+                merge.merge(newest.words.to_mut()?, table.words.as_slice(), rotation);
+                newest.last = newest.last.max(table.last);
+            } else if entries(&table) > 0.0 {
+                ours.tables.push(table);
+            }
+        }
+        ours.tables.sort_by_key(|table| table.last);
+        *self = ours;
+        Ok(())
+    }
+
+    fn set_max_ahead(&mut self, max_ahead: Option<u64>) {
+        self.clock = self.clock.with_max_ahead(max_ahead);
+    }
+
+    fn words(&self) -> &Words {
+        &self.tables.last().expect("a chain has a table").words
+    }
+
+    fn to_words(&self) -> Result<Words, Error> {
+        let pieces = self.pieces();
+        let mut all = Words::zeroed(pieces.iter().map(|piece| piece.len()).sum())?;
+        let mut rest = all.to_mut()?;
+        for piece in pieces {
+            let (own, after) = rest.split_at_mut(piece.len());
+            own.copy_from_slice(&piece);
+            rest = after;
+        }
+        Ok(all)
+    }
+
+    fn pieces(&self) -> Vec<Cow<'_, [u64]>> {
+        let cells = self.tables.iter().map(|table| Cow::Borrowed(table.words.as_slice()));
+        [Cow::Owned(self.head())].into_iter().chain(cells).collect()
+    }
+
+    fn fill(&self) -> Vec<f64> {
+        let rotation = self.layout().rotation(self.clock.generation(), 0);
+        let slots: f64 = self.tables.iter().map(|table| table.layout.all_slots()).sum();
+        let fill = |table: &Table| {
+            let share = table.layout.all_slots() / slots;
+            table.layout.fill(table.words.as_slice(), rotation).into_iter().map(|fill| fill * share).collect()
+        };
+        let sum = |a: Vec<f64>, b: Vec<f64>| a.into_iter().zip(b).map(|(a, b)| a + b).collect();
+        self.tables.iter().map(fill).reduce(sum).unwrap_or_default()
+    }
+
+    fn match_rates(&self) -> Vec<f64> {
+        self.chances()
+    }
+
+    /// Returns those of all tables. A key that came again in a newer table counts in both.
+    fn entries(&self) -> Option<Vec<f64>> {
+        let rotation = self.layout().rotation(self.clock.generation(), 0);
+        let entries = |table: &Table| Occupancy::entries(&table.layout, table.words.as_slice(), rotation);
+        let sum = |a: Vec<f64>, b: Vec<f64>| a.into_iter().zip(b).map(|(a, b)| a + b).collect();
+        self.tables.iter().filter_map(entries).reduce(sum)
+    }
+
+    fn false_positive_rate(&self) -> f64 {
+        let rotation = self.layout().rotation(self.clock.generation(), 0);
+        let rate = |table: &Table| table.layout.false_positive_rate(table.words.as_slice(), rotation);
+        1.0 - self.tables.iter().map(|table| 1.0 - rate(table)).product::<f64>()
+    }
+
+    fn clone_box(&self) -> Box<dyn Engine> {
+        Box::new(self.clone())
+    }
+}
+
+impl EvidenceSource for Chain {
+    fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// Writes the evidence of the table with the youngest entry.
+    fn evidence(&self, hashes: &[u64], evidence: &mut [Evidence]) {
+        let rotation = self.layout().rotation(self.clock.generation(), 0);
+        evidence.fill(Evidence::epochs(None));
+        let mut others = [Evidence::default(); BLOCK];
+        for (hashes, evidence) in hashes.chunks(BLOCK).zip(evidence.chunks_mut(BLOCK)) {
+            for table in &self.tables {
+                let others = &mut others[..hashes.len()];
+                let Abilities { infer: Some(infer), .. } = table.layout.abilities() else { continue };
+                infer.evidence_run(table.words.as_slice(), rotation, hashes, others);
+                for (evidence, &mut other) in evidence.iter_mut().zip(others) {
+                    let younger = match (evidence.as_epochs(), other.as_epochs()) {
+                        (Some((ours, true)), Some((theirs, true))) => theirs < ours,
+                        (Some((_, true)), _) | (_, None) => false,
+                        _ => true,
+                    };
+                    *evidence = if younger { other } else { *evidence };
+                }
+            }
+        }
+    }
+
+    fn likelihood(&self, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
+        let rotation = self.layout().rotation(self.clock.generation(), 0);
+        let tables = self.tables.iter().map(|table| (&table.layout, table.words.as_slice()));
+        Some(crate::family::aged_cuckoo::likelihood_of(&self.clock, rotation, tables))
+    }
+}
