@@ -171,6 +171,9 @@ impl<'py> Keywords<'py> {
                 let capacity = capacity.or(Some(WholeNumber::new(DEFAULT_CAPACITY)));
                 window::of_time(&window, capacity, lateness.as_ref())
             }
+            Windows::Any if capacity.is_none() && !window::is_count(&window)? && !self.has("nbytes")? => {
+                window::of_time(&window, Some(WholeNumber::new(DEFAULT_CAPACITY)), lateness.as_ref())
+            }
             _ => window::read(&window, capacity, lateness.as_ref()),
         };
         window?.check().map_err(raise)

@@ -92,7 +92,7 @@ class AgedCuckooFilter(Filter):
         *,
         distinct: int | None = None,
         capacity: int | None = None,
-        grow: bool = False,
+        chain: int | None = None,
         lateness: _Span | None = None,
         max_ahead: _Span | None = "window",
         seed: _Seed = 0,
@@ -109,8 +109,8 @@ class AgedCuckooFilter(Filter):
             Number of full epochs that are retained, 1 to 200.
         pages, lines : int
             Number of pages, and of lines in each: an even number, 2 to 2,048.
-        grow : bool, default False
-            For a window of time: whether more tables follow when the first is full.
+        chain : {0, 1}, optional
+            For a window of time: 1 if more tables follow when the first is full.
         distinct, capacity
             As in `AgedCuckooFilter`.
         lateness, max_ahead, seed

@@ -10,7 +10,7 @@ use crate::engine::chain::Chain;
 use crate::family::row::{Family, Form, Layout, Windows};
 use crate::family::variants::Options;
 
-const PARAMETERS: &[&str] = &["fingerprint_bits", "epochs", "pages", "lines", "distinct"];
+const PARAMETERS: &[&str] = &["fingerprint_bits", "epochs", "pages", "lines", "distinct", "chain"];
 
 /// How aged cuckoo filters are planned, read and built.
 pub(crate) const ROW: Family = Family {
@@ -19,11 +19,8 @@ pub(crate) const ROW: Family = Family {
     windows: Windows::Any,
     variants: &[Options::PLAIN.first()],
     promises: true,
-    forms: &[
-        Form { kind: 26, layout: Layout::Sliced, parameters: PARAMETERS, implied: &[] },
-        Form { kind: 27, layout: Layout::Sliced, parameters: PARAMETERS, implied: &[("grow", 1)] },
-    ],
-    optional: &["distinct"],
+    forms: &[Form { kind: 26, layout: Layout::Sliced, parameters: PARAMETERS, implied: &[] }],
+    optional: &["distinct", "chain"],
     owns: |shape| (shape as &dyn Any).is::<AgedCuckooShape>(),
     read: |parameters| Ok(Arc::new(AgedCuckooShape::read(parameters)?)),
     plan: |window, request| Ok(Arc::new(shape::choose(window, request.budget, request.slack, request.distinct)?)),

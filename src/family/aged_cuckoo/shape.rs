@@ -89,7 +89,11 @@ impl AgedCuckooShape {
         if !(1..=MOST / lines).contains(&pages) {
             return Err(Error::value(format!("pages must lie in 1..={} for this window, got {pages}", MOST / lines)));
         }
-        let (distinct, grows) = (parameters.get("distinct"), parameters.get("grow").is_some());
+        let (distinct, grows) = (parameters.get("distinct"), parameters.get("chain"));
+        if grows.is_some_and(|chain| chain > 1) {
+            return Err(Error::value("chain must be 0 or 1: whether more tables follow when the first is full"));
+        }
+        let grows = grows == Some(1);
         Ok(Self { format, epochs, pages, lines: lines as u32, distinct, grows })
     }
 
@@ -171,18 +175,20 @@ impl AgedCuckooShape {
 
 impl Shape for AgedCuckooShape {
     fn parameters(&self) -> Vec<(&'static str, u64)> {
-        let mut parameters = vec![
+        vec![
             ("fingerprint_bits", self.format.fingerprint_bits.into()),
             ("epochs", self.epochs.into()),
             ("pages", self.pages),
             ("lines", self.lines.into()),
             ("distinct", self.distinct.unwrap_or(0)),
-        ];
-        parameters.extend(self.grows.then_some(("grow", 1)));
-        parameters
+            ("chain", self.grows.into()),
+        ]
     }
 
     fn check(&self, window: Window) -> Result<(), Error> {
+        if self.grows && matches!(window, Window::Count { .. }) {
+            return Err(Error::value("chain is for windows of time: one of insertions never has more keys"));
+        }
         check_distinct(window.check()?, self.distinct)
     }
 
