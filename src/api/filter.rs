@@ -134,9 +134,7 @@ impl Filter {
     /// # Ok::<(), lately::Error>(())
     /// ```
     pub fn contains(&self, key: impl Key) -> bool {
-        let mut present = [false];
-        infallible(self.core.engine().query(&[key.to_hash(&self.hasher)], self.now(), &mut present));
-        present[0]
+        infallible(self.core.engine().contains_one(key.to_hash(&self.hasher), self.now()))
     }
 
     /// Returns whether a key was inserted within the window before a time, which may lie in the future. Rejects a
@@ -153,9 +151,7 @@ impl Filter {
     /// # Ok::<(), lately::Error>(())
     /// ```
     pub fn contains_at(&self, key: impl Key, at: SystemTime) -> Result<bool, Error> {
-        let mut present = [false];
-        self.core.engine().query(&[key.to_hash(&self.hasher)], Moments::At(moment(at)?), &mut present)?;
-        Ok(present[0])
+        self.core.engine().contains_one(key.to_hash(&self.hasher), Moments::At(moment(at)?))
     }
 
     /// Returns for each key in order whether it was inserted within the window, and inserts it.
@@ -393,9 +389,7 @@ impl Filter {
     }
 
     fn seen_in_core(&mut self, hash: u64, at: Moments<'_>) -> Result<bool, Error> {
-        let mut seen = [false];
-        self.core.engine_mut().duplicated(&[hash], at, Refresh::Always, &mut seen)?;
-        Ok(seen[0])
+        self.core.engine_mut().seen_one(hash, at, Refresh::Always)
     }
 }
 

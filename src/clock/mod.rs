@@ -201,6 +201,18 @@ impl Clock {
         matches!(self.window, Window::Count { .. }) && self.length == 1
     }
 
+    /// Returns whether the window is one of insertions.
+    #[inline(always)]
+    pub(crate) fn counts(&self) -> bool {
+        matches!(self.window, Window::Count { .. })
+    }
+
+    /// Returns whether the open generation of a window of insertions has room for a key, and is longer than one.
+    #[inline(always)]
+    pub(crate) fn has_room(&self) -> bool {
+        self.counts() && self.length > 1 && self.inserted < (self.generation as u64 + 1).saturating_mul(self.length)
+    }
+
     /// Returns the number of keys so far: inserted, or looked up by `seen` and not inserted. A window that counts
     /// deliveries counts only the inserted ones.
     pub fn inserted(&self) -> u64 {

@@ -83,6 +83,21 @@ pub trait Engine: EvidenceSource + Any + Send + Sync {
     fn duplicated(&mut self, hashes: &[u64], at: Moments<'_>, refresh: Refresh, seen: &mut [bool])
     -> Result<(), Error>;
 
+    /// Returns whether the filter contains one key. The result is that of [`query`](Self::query).
+    fn contains_one(&self, hash: u64, at: Moments<'_>) -> Result<bool, Error> {
+        let mut present = [false];
+        self.query(&[hash], at, &mut present)?;
+        Ok(present[0])
+    }
+
+    /// Returns whether the filter contains one key, and inserts it as `refresh` demands. The result is that of
+    /// [`duplicated`](Self::duplicated).
+    fn seen_one(&mut self, hash: u64, at: Moments<'_>, refresh: Refresh) -> Result<bool, Error> {
+        let mut seen = [false];
+        self.duplicated(&[hash], at, refresh, &mut seen)?;
+        Ok(seen[0])
+    }
+
     /// Inserts the keys of a chunk, by several threads if the cells can be divided. The result is that of
     /// [`insert`](Self::insert).
     fn insert_shared(&mut self, keys: &mut Chunk<'_>, at: Moments<'_>) -> Result<(), Error> {

@@ -19,6 +19,8 @@ use crate::memory::Words;
 pub struct AnyFilter {
     shape: Arc<dyn Shape>,
     seed: Seed,
+    /// The window of the engine's clock, which does not change.
+    window: Window,
     engine: Box<dyn Engine>,
 }
 
@@ -41,7 +43,7 @@ impl AnyFilter {
         let bytes = if shape.grows() { 0 } else { shape.bytes(window) };
         let words = Words::zeroed(usize::try_from(bytes / 8).map_err(|_| Error::Memory { bytes })?)?;
         let engine = Family::of(&*shape).engine(&*shape, Clock::new(window, shape.retained()), seed, words)?;
-        Ok(Self { shape, seed, engine })
+        Ok(Self { shape, seed, window, engine })
     }
 
     /// Reads a filter from a saved [form](Form): its parameters in the order of the file, and its cells. `resume` turns
@@ -68,7 +70,7 @@ impl AnyFilter {
         let clock = resume(Clock::new(window, shape.retained()));
         let engine = family.engine(&*shape, clock, seed, words)?;
         engine.check()?;
-        Ok(Self { shape, seed, engine })
+        Ok(Self { shape, seed, window, engine })
     }
 
     /// Returns an empty filter of the same shape, window, seed and bound on times ahead.
@@ -88,7 +90,7 @@ impl AnyFilter {
         }
         let mut engine = self.family().engine(&*self.shape, self.engine.clock(), self.seed, words)?;
         engine.restore(record)?;
-        Ok(Some(Self { shape: self.shape.clone(), seed: self.seed, engine }))
+        Ok(Some(Self { shape: self.shape.clone(), seed: self.seed, window: self.window, engine }))
     }
 
     /// Returns the formulas for what the filter promises and costs.
@@ -146,8 +148,9 @@ impl AnyFilter {
     }
 
     /// Returns what "lately" means.
+    #[inline]
     pub fn window(&self) -> Window {
-        self.engine.clock().window()
+        self.window
     }
 
     /// Returns the parameters of the paper, by the names of the family; zero if one does not apply.

@@ -39,6 +39,13 @@ pub trait Layout: Copy + Send + Sync + 'static {
     /// Returns whether the cells contain a key.
     fn contains(&self, words: &[u64], rotation: Self::Rotation, hash: u64) -> bool;
 
+    /// Returns whether the cells contain a key, and inserts it.
+    fn seen(&self, words: &mut [u64], rotation: Self::Rotation, hash: u64) -> bool {
+        let seen = self.contains(words, rotation, hash);
+        self.insert(words, rotation, hash);
+        seen
+    }
+
     /// Inserts the keys of a run of the batch `hashes`, in order.
     fn insert_run(&self, words: &mut [u64], rotation: Self::Rotation, hashes: &[u64], run: Range<usize>) {
         let address = Address::of(words);

@@ -123,6 +123,7 @@ impl Words {
     }
 
     /// Returns the words, to read.
+    #[inline]
     pub fn as_slice(&self) -> &[u64] {
         let words: &[u64] = match &*self.region {
             Region::Small(lines) => bytemuck::cast_slice(lines),

@@ -28,16 +28,13 @@ pub struct Now {
 
 impl Now {
     /// Returns the tags that are live while `generation` is open and the `retained` epochs before it are retained;
-    /// `None` retains not even the open epoch.
+    /// `None` retains not even the open epoch. `retained` is less than the number of tags.
     pub fn new(generation: i64, retained: Option<u32>) -> Self {
-        let tag = |generation: i64| 1 + generation.rem_euclid(TAGS) as u8;
-        match retained {
-            Some(retained) => {
-                let (tag, low) = (tag(generation), tag(generation - i64::from(retained)));
-                Self { tag, low, span: tag.wrapping_sub(low) }
-            }
-            None => Self { tag: tag(generation), low: 0, span: 0 },
-        }
+        let tag = 1 + generation.rem_euclid(TAGS) as u8;
+        let Some(retained) = retained else { return Self { tag, low: 0, span: 0 } };
+        let back = retained as u8;
+        let low = tag.wrapping_sub(back).wrapping_sub(u8::from(tag <= back));
+        Self { tag, low, span: tag.wrapping_sub(low) }
     }
 
     /// Returns whether a tag is live.

@@ -56,7 +56,7 @@ use crate::instructions::{Instructions, Portable};
 use crate::memory::prefetch::Address;
 use line::{Format, TAGS};
 pub(crate) use line::{Line, Now, Slots};
-use operations::{Duplicated, ForEach, Insert, Operation, Query, ReadEvidence, Sweep};
+use operations::{Contains, Duplicated, ForEach, Insert, Operation, Query, ReadEvidence, Seen, Sweep};
 use pages::Pages;
 #[cfg(not(test))]
 pub(crate) use row::ROW;
@@ -255,13 +255,19 @@ impl Layout for AgedCuckoo {
     }
 
     fn insert(&self, words: &mut [u64], now: Now, hash: u64) {
-        self.insert_run(words, now, &[hash], 0..1);
+        self.seen(words, now, hash);
     }
 
     fn contains(&self, words: &[u64], now: Now, hash: u64) -> bool {
-        let mut present = [false];
-        self.query_run(words, now, &[hash], 0..1, &mut present);
-        present[0]
+        let (pages, lines) = (&self.pages, lines(words));
+        by_format!(pages.fingerprint_bits, F => {
+            self.run(Contains { pages, now, lines, hash, format: PhantomData::<F> })
+        })
+    }
+
+    fn seen(&self, words: &mut [u64], now: Now, hash: u64) -> bool {
+        let (pages, lines) = (&self.pages, lines_mut(words));
+        by_format!(pages.fingerprint_bits, F => self.run(Seen { pages, now, lines, hash, format: PhantomData::<F> }))
     }
 
     fn insert_run(&self, words: &mut [u64], now: Now, hashes: &[u64], run: Range<usize>) {

@@ -38,9 +38,6 @@ impl<F: Format, O: Operation, M: Vectors> Work<M> for ForEach<'_, F, O> {
     fn run(self, machine: M) -> usize {
         let Self { pages, now, hashes, run, operation, .. } = self;
         let table = Table { machine, pages, now };
-        if let [hash] = hashes[run.clone()] {
-            return usize::from(operation.apply::<F, M>(table, run.start, pages.place(hash)));
-        }
         let (hashes, before) = (&hashes[..run.end], run.start);
         // The places of the next keys, so that each is computed once.
         let (mut ring, address) = ([Place::default(); AHEAD], Address::of(bytemuck::cast_slice(operation.lines())));
@@ -65,6 +62,43 @@ impl<F: Format, O: Operation, M: Vectors> Work<M> for ForEach<'_, F, O> {
     }
 }
 
+/// Looks up one key.
+pub struct Contains<'a, F> {
+    pub pages: &'a Pages,
+    pub now: Now,
+    pub lines: &'a [Line],
+    pub hash: u64,
+    pub format: PhantomData<F>,
+}
+
+impl<F: Format, M: Vectors> Work<M> for Contains<'_, F> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run(self, machine: M) -> bool {
+        Table { machine, pages: self.pages, now: self.now }.contains::<F>(self.lines, self.pages.place(self.hash))
+    }
+}
+
+/// Looks up one key and inserts it. A key without room is rejected.
+pub struct Seen<'a, F> {
+    pub pages: &'a Pages,
+    pub now: Now,
+    pub lines: &'a mut [Line],
+    pub hash: u64,
+    pub format: PhantomData<F>,
+}
+
+impl<F: Format, M: Vectors> Work<M> for Seen<'_, F> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run(self, machine: M) -> bool {
+        let table = Table { machine, pages: self.pages, now: self.now };
+        table.seen_or_reject::<F>(self.lines, self.pages.place(self.hash))
+    }
+}
+
 /// Inserts keys.
 pub struct Insert<'a> {
     pub lines: &'a mut [Line],
@@ -75,13 +109,11 @@ pub struct Insert<'a> {
 impl Operation for Insert<'_> {
     #[inline(always)]
     fn apply<F: Format, M: Vectors>(&mut self, table: Table<'_, M>, _: usize, place: Place) -> bool {
-        if table.seen::<F>(self.lines, place).is_none() {
-            if !self.reject {
-                return false;
-            }
-            table.reject(self.lines, place, table.now.tag);
+        if self.reject {
+            table.seen_or_reject::<F>(self.lines, place);
+            return true;
         }
-        true
+        table.seen::<F>(self.lines, place).is_some()
     }
 
     fn lines(&self) -> &[Line] {
@@ -125,15 +157,12 @@ impl Operation for Duplicated<'_> {
             self.seen[i] = true;
             return true;
         }
-        match table.seen::<F>(self.lines, place) {
-            Some(seen) => self.seen[i] = seen,
-            None if !self.reject => return false,
-            None => {
-                // Its lines may have rejected keys before: then the key is reported.
-                self.seen[i] = table.contains::<F>(self.lines, place);
-                table.reject(self.lines, place, table.now.tag);
-            }
-        }
+        self.seen[i] = if self.reject {
+            table.seen_or_reject::<F>(self.lines, place)
+        } else {
+            let Some(seen) = table.seen::<F>(self.lines, place) else { return false };
+            seen
+        };
         self.inserted += 1;
         true
     }

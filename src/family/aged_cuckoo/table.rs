@@ -93,6 +93,17 @@ impl<'a, M: Vectors> Table<'a, M> {
         Some(found | rejected)
     }
 
+    /// Returns whether the lines contain a key, and inserts it. A key without room is rejected.
+    #[inline(always)]
+    pub fn seen_or_reject<F: Format>(self, lines: &mut [Line], place: Place) -> bool {
+        self.seen::<F>(lines, place).unwrap_or_else(|| {
+            // Its lines may have rejected keys before: then the key is reported.
+            let seen = self.rejects(&lines[place.first as usize], &lines[place.second as usize]);
+            self.reject(lines, place, self.now.tag);
+            seen
+        })
+    }
+
     /// Inserts an entry with the tag of a live epoch. Of two tags the younger stays, and so it is with rejections.
     #[inline(always)]
     pub fn merge<F: Format>(self, lines: &mut [Line], place: Place, tag: u8) {

@@ -244,9 +244,8 @@ impl PyFilter {
         let moments = OwnedMoments::read(at, self.window, 1)?;
         self.check_ahead(py, &moments)?;
         let (seen, inserted) = self.write_short(py, |filter| {
-            let mut seen = [false];
-            filter.engine_mut().duplicated(&[hash], moments.of(0..1), refresh, &mut seen)?;
-            Ok((seen[0], filter.engine().clock().inserted()))
+            let seen = filter.engine_mut().seen_one(hash, moments.of(0..1), refresh)?;
+            Ok((seen, filter.engine().clock().inserted()))
         })?;
         if self.load.is_due(inserted) {
             self.warn_if_overfull(py).map_err(|error| Stopped::after(error, vec![seen]).with_answers(py))?;
@@ -259,10 +258,7 @@ impl PyFilter {
     fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let hash = hash_key(key, &self.hasher)?;
         let at = present(self.window);
-        let query = |filter: &AnyFilter| {
-            let mut present = [false];
-            filter.engine().query(&[hash], at, &mut present).map(|()| present[0])
-        };
+        let query = |filter: &AnyFilter| filter.engine().contains_one(hash, at);
         self.read_short(py, query)
     }
 }

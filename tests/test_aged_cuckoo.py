@@ -1,0 +1,186 @@
+"""The default filter, as its users meet it: waves, ticks, a busy hour, small windows, shorter windows, merges."""
+
+import pickle
+from collections import OrderedDict
+
+import numpy as np
+import pytest
+
+import lately
+
+RATES = [1e-2, 1e-3, 1e-6]
+SPAN = 100.0
+
+
+def waves(pattern, capacity, windows=6):
+    """Return times of keys that never number more than `capacity` in a span: (part of the span, part of the keys)."""
+    times = []
+    for window in range(windows):
+        start = window * SPAN
+        for length, share in pattern:
+            count = int(capacity * share)
+            times.append(start + np.linspace(0, length * SPAN, count, endpoint=False))
+            start += length * SPAN
+    return np.concatenate(times)
+
+
+PATTERNS = {
+    "even": [(1, 1)],
+    "half in the last tenth": [(0.9, 0.5), (0.1, 0.5)],
+    "all at once": [(0, 1), (1, 0)],
+    "half at once": [(0, 0.5), (1, 0.5)],
+    "ticks": [(0, 0.1), (0.1, 0)] * 10,
+    "ramp": [(0.25, 0.1), (0.25, 0.2), (0.25, 0.3), (0.25, 0.4)],
+    "a busy tenth": [(0.45, 0.05), (0.1, 0.9), (0.45, 0.05)],
+    "late": [(0.99, 0), (0.01, 1)],
+}
+
+
+@pytest.mark.parametrize("capacity", [200, 20_000])
+@pytest.mark.parametrize("name", PATTERNS)
+def test_waves_within_the_capacity_keep_rate_and_bytes(name, capacity):
+    """Of new keys at most 1.1 times the rate is reported in any tenth of a window, beside chance."""
+    times = waves(PATTERNS[name], capacity)
+    keys = np.arange(len(times))
+    for fpr in RATES:
+        for limit in ({"capacity": capacity}, {}):
+            f = lately.Filter(f"{SPAN} s", fpr, **limit, max_ahead=None)
+            seen = np.concatenate(
+                [
+                    f.duplicated(part, at=at)
+                    for part, at in zip(np.array_split(keys, 50), np.array_split(times, 50), strict=True)
+                ]
+            )
+            tenths = np.bincount((times / (SPAN / 10)).astype(int), minlength=1)
+            reported = np.bincount((times / (SPAN / 10)).astype(int), weights=seen, minlength=1)
+            mean = 1.1 * fpr * tenths
+            # Of some 60 sums, each exceeds its mean by 6 standard deviations and 6 with a chance below 1e-6.
+            assert (reported <= mean + 6 * np.sqrt(mean) + 6).all(), (fpr, limit)
+            live = np.searchsorted(times, times, "right") - np.searchsorted(times, times - SPAN)
+            assert f.nbytes <= 2.5 * 5.3 / 0.75 * live.max() + 60_000
+            assert f.slack <= SPAN / 64
+
+
+def test_ticks_take_no_more_memory_than_even_keys():
+    """One time for a batch of 1,000 keys each 10 s; then the same keys spread over the 10 s."""
+    filters = []
+    for spread in (0, 10):
+        f = lately.Filter("10min", 0.001, max_ahead=None)
+        for tick in range(200):
+            at = 10 * tick + np.linspace(0, spread, 1000, endpoint=False)
+            f.insert(np.arange(1000) + 1000 * tick, at=at if spread else 10 * tick)
+        filters.append(f)
+    ticks, even = filters
+    assert ticks.nbytes <= 1.5 * even.nbytes < 1.5 * 10 * 60_000
+
+
+def test_memory_comes_back_after_a_lull():
+    f = lately.Filter("1min", 0.001, max_ahead=None)
+    f.insert(np.arange(200_000), at=0)
+    most = f.nbytes
+    for second in range(1, 400):
+        f.seen(-second, at=second)
+    assert f.nbytes < most / 8
+    # However long a gap is, it is one step.
+    assert not f.seen("key", at=9 * 10**9)
+    assert f.seen("key", at=9 * 10**9 + 60)
+
+
+@pytest.mark.parametrize("window", [1, 2, 3, 7, 20, 57, 63, 64, 65, 201, 300, 1000])
+def test_a_small_window_never_misses_and_seldom_errs(window):
+    """Random streams beside an ordered dict; single calls, batches, pickles and copies."""
+    random = np.random.default_rng(window)
+    for fpr in (0.01, 1e-6):
+        f, last, wrong, new = lately.Filter(window, fpr), OrderedDict(), 0, 0
+        for batch in range(60):
+            keys = random.integers(0, 3 * window, random.integers(1, 100)).tolist()
+            if batch % 3 == 0:
+                keys = [int(key) for key in random.integers(0, 2**40, len(keys))]
+            answers = [f.seen(key) for key in keys] if batch % 2 else f.duplicated(keys).tolist()
+            for key, seen in zip(keys, answers, strict=True):
+                number = last["number"] = last.get("number", 0) + 1
+                before = last.get(key)
+                assert seen or before is None or number - before > window
+                if before is None or number - before > window + f.slack:
+                    new, wrong = new + 1, wrong + seen
+                last[key] = number
+            if batch % 7 == 0:
+                copy = pickle.loads(pickle.dumps(f))
+                assert copy == f
+                f = copy
+        mean = 1.1 * fpr * new
+        assert wrong <= mean + 6 * mean**0.5 + 3
+
+
+def test_a_late_key_is_found_for_its_whole_window():
+    f = lately.Filter("1min", 1e-6, lateness="30s", max_ahead=None)
+    assert not f.seen("late", at=100)
+    assert not f.seen("now", at=130)
+    assert not f.seen("later", at=105)
+    assert f.query(["late", "later"], at=160).all()
+    assert f.query(["later"], at=165).all()
+    assert not f.query(["now"], at=130 + 60 + 30 + 2).any()
+
+
+def test_a_query_answers_for_a_shorter_window():
+    f = lately.Filter("1h", 1e-6, max_ahead=None)
+    f.insert(["old", "young"], at=[0, 1800])
+    assert f.query(["old", "young"], at=1800).tolist() == [True, True]
+    assert f.query(["old", "young"], at=1800, window="10min").tolist() == [False, True]
+
+
+def test_filters_of_sites_merge():
+    def sites(**limits):
+        return [lately.Filter("1h", 1e-4, **limits, max_ahead=None) for _ in range(3)]
+
+    for limits, count in (({}, 2_000), ({}, 60_000), ({"capacity": 1000}, 10)):
+        filters = sites(**limits)
+        for number, f in enumerate(filters):
+            f.insert(np.arange(count) + number * count, at=np.linspace(0, 3600, count) + number)
+        merged = filters[0].union(filters[1])
+        merged |= filters[2]
+        assert merged.query(np.arange(3 * count), at=3602)[np.r_[3:count, count : 3 * count]].all()
+
+
+def test_more_keys_than_bytes_cost_accuracy_and_a_warning_never_a_key():
+    f = lately.Filter("1h", nbytes=10_000, capacity=2_000, max_ahead=None)
+    with pytest.warns(lately.OverfullWarning):
+        f.insert(np.arange(8_000), at=np.linspace(0, 3599, 8_000))
+    assert f.nbytes <= 10_000
+    assert f.query(np.arange(8_000), at=3600).all()
+
+
+@pytest.mark.parametrize("overfull", [0.5, 1, 1.3])
+def test_posteriors_are_calibrated(overfull):
+    """Of keys with a posterior of p, p were there: in bursts, asked late, and overfull by 30 %; no live key has 0."""
+    random, keys = np.random.default_rng(5), 20_000
+    prior = 1e-3
+    f = lately.Filter("1h", nbytes=20_000, capacity=10_000, max_ahead=None)
+    count = int(8_500 * overfull)
+    times = np.sort(np.where(random.random(count) < 0.5, 1800.0, random.uniform(0, 3600, count)))
+    f.insert(np.arange(count) + keys, at=times)
+    live = random.choice(keys, 20, replace=False)
+    at = 3600.0
+    f.insert(live, at=at)
+    p = f.posterior(np.arange(keys), prior / 3600)
+    present = np.isin(np.arange(keys), live)
+    assert (p[present] > 0).all()
+    low = p < 0.5
+    assert abs(p[low].mean() - present[low].mean()) < 0.01, (p[low].mean(), present[low].mean())
+
+
+def test_distinct_counts_the_live_entries():
+    f = lately.Filter("1h", 0.001, max_ahead=None)
+    f.insert(np.arange(30_000) % 5_000, at=np.linspace(0, 3600, 30_000))
+    assert abs(f.distinct() - 5_000) < 200
+    assert abs(f.distinct("30min") - 5_000) < 200
+
+
+def test_a_slack_below_the_least_names_what_serves_instead():
+    f = lately.Filter(1_000_000, 0.001, slack=5_000)
+    assert type(f) is lately.AgedCuckooFilter
+    assert f.slack <= 5_000
+    with pytest.raises(ValueError, match="slack must be at least"):
+        lately.AgedCuckooFilter(1_000_000, 0.001, slack=10)
+    with pytest.raises(ValueError, match="ExactFilter"):
+        lately.AgedCuckooFilter(1_000_000, 1e-12)
