@@ -1,183 +1,305 @@
-"""Sites and producers are killed again and again: what is lost, and what is reported new twice.
+"""Sites, orderers and producers are killed, at every moment of a batch: no key is lost, and none is new twice.
 
-In one process, and on Ray by SIGKILL. ``uv run pytest -m campaign -n0 -s tests/test_kills.py`` prints the counts.
+In one process each fault comes at each call of the sites, by the table `FAULTS`. On Ray processes are killed by
+SIGKILL; ``uv run pytest -m campaign -n0 -s tests/test_kills.py`` kills 40 of each kind of process and prints the counts.
 """
 
+import itertools
 import os
 import signal
 import threading
 import time
 import warnings
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 
 import lately
-from lately.distributed import LocalSites, SlicedFilter
+from lately.distributed import BloomTree, FailedSitesWarning, LocalSites, SlicedFilter
+from lately.distributed._sites.errors import SupersededError
+from support.bloom_trees import SHAPE
+from support.site import unsynced as unsynced
+from support.sliced import KINDS
 
-KINDS = {
-    "horizontal": {"kind": "horizontal", "slices": 4},
-    "vertical": {"kind": "vertical", "slices": 4},
+KEYS, TWICE = np.arange(60), np.concatenate([np.arange(60), np.arange(30)])
+LIKE = lately.BloomFilter(20_000, 1e-9)
+TREES = {
+    "sparse": {"kind": "sparse", "parents": SHAPE},
+    "dense": {"kind": "dense", "parents": SHAPE},
+    "sparse, top down": {"kind": "sparse", "parents": SHAPE, "top_down": 1},
+    "dense, top down": {"kind": "dense", "parents": SHAPE, "top_down": 1},
+}
+
+
+class DiesError(BaseException):
+    """The process ends here."""
+
+
+class Sites(LocalSites):
+    """Sites of which some get the messages of call number `at`, before the fault."""
+
+    def __init__(self, makers):
+        super().__init__(makers)
+        self.calls, self.at, self.delivered, self.fault = 0, None, 0.0, None
+        # An orderer that was replaced may be in the middle of a batch.
+        self._lock = nullcontext()
+
+    def put_in_order(self, make):
+        super().put_in_order(make)
+        self.make = make
+
+    def replace_orderer(self):
+        if self._orderer is not None:
+            self._orderer = self.make(self)
+
+    def restart_all(self):
+        for site in range(len(self)):
+            self.restart(site)
+        self.replace_orderer()
+
+    def call(self, messages):
+        self.calls += 1
+        if self.calls - 1 == self.at:
+            few = round(self.delivered * len(messages))
+            return super().call(messages[:few]) + self.fault(self, messages[few:])
+        return super().call(messages)
+
+
+def process_dies(sites, messages):
+    """The process of the producer or of the orderer dies; another one has its place."""
+    sites.replace_orderer()
+    raise DiesError
+
+
+def all_die(sites, messages):
+    """All processes die, and start from what was saved."""
+    sites.restart_all()
+    raise DiesError
+
+
+def site_dies(sites, messages):
+    """A site dies, starts again from what was saved, and gets its messages then."""
+    sites.restart(0)
+    return sites.call(messages)
+
+
+def zombie(sites, messages):
+    """The orderer is replaced, and goes on when its successor has written a batch with the same keys."""
+    sites.replace_orderer()
+    sites.meanwhile()
+    return sites.call(messages)
+
+
+FAULTS = {
+    "the process dies": process_dies,
+    "all processes die": all_die,
+    "a site dies": site_dies,
+    "the orderer is a zombie": zombie,
+}
+
+
+def opened(name, folder):
+    """A filter or tree, and what makes a producer of a name."""
+    kept = {"filter": LIKE, "sites": Sites, "checkpoint": folder, "interval": 0}
+    if name in TREES:
+        tree = BloomTree(**TREES[name], **kept)
+        return tree, lambda producer, leaf=4: tree.at(leaf, producer=producer).duplicated
+    sliced = SlicedFilter(**KINDS[name], **kept)
+    return sliced, lambda producer, leaf=None: sliced.handle(producer).duplicated
+
+
+@pytest.mark.parametrize("delivered", [0, 0.5, 1])
+@pytest.mark.parametrize("refresh", [True, False])
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("name", [*KINDS, *TREES])
+def test_each_key_is_new_once_wherever_a_fault_comes(name, fault, refresh, delivered, tmp_path):
+    options = {} if name in TREES else {"refresh": refresh}
+    ordered = name not in ("horizontal", "sparse", "dense")
+    if (name in TREES and not refresh) or (fault == "the orderer is a zombie" and not ordered):
+        pytest.skip("there is no such thing")
+    for at in itertools.count():
+        made, producer = opened(name, tmp_path / str(at))
+        sites, new = made._exchange.sites, np.zeros(len(KEYS), dtype=int)
+        producer("before")(KEYS[:10], number=1, **options)
+
+        def send(who, leaf=4, producer=producer, new=new):
+            seen = producer(who, leaf)(TWICE, number=1, **options)
+            # A repeat within the batch is one.
+            assert seen[len(KEYS) :].all()
+            return ~seen[: len(KEYS)]
+
+        def meanwhile(send=send, new=new):
+            new += send("other", 8)
+
+        sites.meanwhile = meanwhile
+        sites.calls, sites.at, sites.delivered, sites.fault = 0, at, delivered, FAULTS[fault]
+        first = None
+        try:
+            first = send("one")
+        except (DiesError, SupersededError):
+            pass
+        over, sites.at = sites.calls <= at, None
+        if fault != "the orderer is a zombie":
+            meanwhile()
+        again = send("one")
+        assert first is None or (again == first).all()
+        assert (send("one") == again).all()
+        new += again
+        new[:10] += 1
+        if "top down" in name and fault != "a site dies":
+            # No site has a record of a tree's batch.
+            assert (new >= 1).all(), (at, new)
+        else:
+            assert (new == 1).all(), (at, new)
+        made.close()
+        if over:
+            break
+    assert at >= 1
+
+
+def test_an_orderer_that_was_replaced_writes_nothing_more(tmp_path):
+    with SlicedFilter("vertical", 4, LIKE, sites=Sites) as f:
+        f.duplicated(KEYS)
+        zombie = f.sites._orderer
+        f.sites.replace_orderer()
+        f.sites._orderer, successor = zombie, f.sites._orderer
+        # Until the successor has announced itself there is none.
+        assert f.duplicated(KEYS).all()
+        f.sites._orderer = successor
+        assert f.duplicated(KEYS).all()
+        f.sites._orderer = zombie
+        for _ in range(2):
+            with pytest.raises(SupersededError, match="was replaced by"):
+                f.duplicated(KEYS + 1000)
+        f.sites._orderer = successor
+        assert not f.duplicated(KEYS + 1000, number=f.number).any()
+
+
+# --- on Ray
+
+ON_RAY = {
+    "horizontal": {"kind": "horizontal", "slices": 2},
+    "vertical": {"kind": "vertical", "slices": 2},
     "h-v": {"kind": "diced", "slices": (2, 2), "dice": "h-v"},
     "v-h": {"kind": "diced", "slices": (2, 2), "dice": "v-h"},
 }
-KILLS, KEYS = 60, 300
-# Of each kind and interval: 208 in all.
-ON_RAY = 26
-# Most seconds that a checkpoint takes on a machine that is busy: it has what came before it began.
-SAVING = 2
+BATCH = 200
 
 
-class Mortal(LocalSites):
-    """Sites of which some get a batch before its producer dies, or before one of them does."""
+class Stream:
+    """Batches of several producers, each with half of the keys of the batch before, until it is stopped."""
 
-    rng = np.random.default_rng(0)
-    dies = ""
+    def __init__(self, made, ray, producers):
+        self.new, self.lock, self.over = np.zeros(10**6, dtype=int), threading.Lock(), threading.Event()
+        self.batches, self.errors, self.sent, self._made, self._ray = 0, [], 0, made, ray
+        self._threads = [threading.Thread(target=self._send, args=(made.handle(),)) for _ in range(producers)]
+        for thread in self._threads:
+            thread.start()
 
-    def call(self, messages):
-        if not self.dies or messages[0].method not in ("set", "touch", "insert", "duplicated"):
-            return super().call(messages)
-        dies, self.dies = self.dies, ""
-        heard = [message for message in messages if self.rng.random() < 0.5]
-        super().call(heard)
-        if dies == "site":
-            site = int(self.rng.integers(len(self)))
-            self.kill(site)
-            self.restart(site)
-        raise ConnectionError("the producer dies")
+    def batch(self):
+        """Each key is sent by two batches or more, mostly of different producers at the same time."""
+        with self.lock:
+            first, self.sent = self.sent, self.sent + BATCH // 2
+        return np.arange(first, first + BATCH)
+
+    def answered(self, batch, seen):
+        with self.lock:
+            self.new[batch] += ~seen
+            self.batches += 1
+
+    def _send(self, handle):
+        while not self.over.is_set():
+            batch = self.batch()
+            try:
+                self.answered(batch, handle.duplicated(batch))
+            except Exception as error:
+                self.errors.append(error)
+                return
+
+    def kill_producer(self, name, delay):
+        """Kill a process in the middle of a batch, which another process of its name sends again."""
+
+        @self._ray.remote(max_restarts=0, num_cpus=0)
+        class Producer:
+            def process(self):
+                return os.getpid()
+
+            def send(self, f, batch):
+                return f.handle(name).duplicated(batch, number=1)
+
+        producer, batch = Producer.remote(), self.batch()
+        process = self._ray.get(producer.process.remote(), timeout=120)
+        producer.send.remote(self._made, batch)
+        time.sleep(delay)
+        os.kill(process, signal.SIGKILL)
+        self.answered(batch, self._made.handle(name).duplicated(batch, number=1))
+
+    def until(self, more):
+        """Wait until this many more batches have been answered."""
+        goal, end = self.batches + more, time.monotonic() + 120
+        while self.batches < goal and not self.errors:
+            assert time.monotonic() < end, "nothing gets through"
+            time.sleep(0.02)
+
+    def stop(self):
+        self.over.set()
+        for thread in self._threads:
+            thread.join(300)
+        assert not self.errors, self.errors
+        return self.new[: self.sent + BATCH // 2]
+
+
+def kills(ray, name, folder, number):
+    rng = np.random.default_rng(1)
+    made = {**ON_RAY[name], "filter": lately.BloomFilter(10**6, 1e-9), "sites": "ray", "deadline": 120, "interval": 0}
+    victims = ["site", "producer"] + ["orderer"] * (name != "horizontal")
+    with SlicedFilter(**made, checkpoint=folder) as f:
+        stream = Stream(f, ray, producers=3)
+        for i, victim in itertools.product(range(number), victims):
+            # Between two deaths something gets through.
+            stream.until(3)
+            delay = float(rng.uniform(0, 0.05))
+            if victim == "producer":
+                stream.kill_producer(f"p{i}", delay)
+            elif victim == "orderer":
+                process = ray.get(f.sites._orderer.process.remote(), timeout=120)
+                time.sleep(delay)
+                os.kill(process, signal.SIGKILL)
+            else:
+                process = f.status()[int(rng.integers(len(f.sites)))]["process"]
+                time.sleep(delay)
+                os.kill(process, signal.SIGKILL)
+        stream.until(10)
+        new = stream.stop()
+        assert f.query(np.arange(len(new))).all()
+        assert f.restarts == f.failures == 0
+    lost, twice = int((new == 0).sum()), int((new > 1).sum())
+    print(f"\n{name}: {number} kills of each of {victims}, {len(new)} keys, {lost} lost, {twice} new twice")
+    assert (lost, twice) == (0, 0)
+
+
+@pytest.mark.parametrize("name", ["horizontal", "vertical"])
+def test_each_key_is_new_once_while_processes_are_killed_on_ray(ray_cluster, name, tmp_path):
+    kills(ray_cluster, name, tmp_path, 2)
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize("interval", [0, 1])
+@pytest.mark.parametrize("name", ON_RAY)
+def test_each_key_is_new_once_while_many_processes_are_killed_on_ray(ray_cluster, name, tmp_path):
+    kills(ray_cluster, name, tmp_path, 40)
+
+
 @pytest.mark.parametrize("name", KINDS)
-def test_kills(name, interval, tmp_path):
-    """With `interval=0` no key is lost or new twice; else unsaved keys may be new twice, and are counted."""
-    rng = np.random.default_rng(3)
-    like = lately.BloomFilter(200_000, 1e-9)
-    made = {**KINDS[name], "filter": like, "sites": Mortal, "checkpoint": tmp_path, "interval": interval}
-    new = np.zeros(KILLS * KEYS, dtype=int)
-    with SlicedFilter(**made, producer="p") as sliced, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        f = sliced
-        for number in range(1, KILLS + 1):
-            # Half of them have come before.
-            first = (number - 1) * KEYS
-            batch = np.concatenate([np.arange(first, first + KEYS), rng.integers(0, first + 1, KEYS)])
-            sliced.sites.dies = ("site", "producer")[number % 2]
-            with pytest.raises(ConnectionError):
-                f.duplicated(batch, number=number)
-            # It is started again, and knows nothing but its name and the batch.
-            f = sliced.handle("p")
-            np.add.at(new, batch[~f.duplicated(batch, number=number)], 1)
-    lost, doubled = int((new == 0).sum()), int((new > 1).sum())
-    print(f"{name}, interval {interval}: {KILLS} kills, {len(new)} keys, {lost} lost, {doubled} new twice")
-    if interval == 0:
-        assert (lost, doubled) == (0, 0)
-    assert lost == 0
-
-
-class Sink:
-    """How often each key was reported new."""
-
-    def __init__(self, batches):
-        self.times_new = np.zeros(batches * KEYS, dtype=int)
-        self.first = np.full(batches * KEYS, np.inf)
-        # Keys that a site may have forgotten, by what is documented: those that came after its last checkpoint.
-        self.risked = np.zeros(batches * KEYS, dtype=bool)
-        # Keys that were decided without an answer, and announced.
-        self.marked = np.zeros(batches * KEYS, dtype=bool)
-
-    def take(self, batch, seen, marked):
-        self.marked[batch[marked]] = True
-        np.add.at(self.times_new, batch[~seen], 1)
-        self.first[batch[~seen]] = np.minimum(self.first[batch[~seen]], time.time())
-
-    def counts(self):
-        return int((self.times_new == 0).sum()), int((self.times_new > 1).sum())
-
-
-def killed(process, delay):
-    """Kill a process a moment from now."""
-    timer = threading.Timer(delay, os.kill, (process, signal.SIGKILL))
-    timer.start()
-    return timer
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize("interval", [0, 1])
-@pytest.mark.parametrize("name", KINDS)
-def test_kills_by_signals_on_ray(ray_cluster, name, interval, tmp_path):
-    """Every other kill is a site's; the others are of a sending process, and its answer is lost."""
-
-    @ray_cluster.remote(max_restarts=0, num_cpus=0)
-    class Producer:
-        def __init__(self, f):
-            self.f = f.handle("p")
-
-        def process(self):
-            return os.getpid()
-
-        def send(self, batch, number):
-            return self.f.duplicated(batch, number=number)
-
-    rng = np.random.default_rng(5)
-    made = {**KINDS[name], "filter": lately.BloomFilter(200_000, 1e-9), "sites": "ray", "deadline": 120}
-    sink, batches, dead, answered = Sink(3 * ON_RAY), 0, 0, 0
-    with (
-        SlicedFilter(**made, checkpoint=tmp_path, interval=interval, producer="p") as f,
-        warnings.catch_warnings(),
-    ):
-        warnings.simplefilter("ignore")
-        # Until when each site is known to have saved what came.
-        safe = np.full(len(f.sites), time.time())
-        for kill in range(ON_RAY):
-            for quiet in (True, True, False):
-                # Half of them have come before.
-                first, batches = batches * KEYS, batches + 1
-                batch = np.concatenate([np.arange(first, first + KEYS), rng.integers(0, first + 1, KEYS)])
-                delay = float(rng.uniform(0, 0.02))
-                if not quiet and kill % 2:
-                    producer = Producer.remote(f)
-                    process = ray_cluster.get(producer.process.remote(), timeout=120)
-                    sent = producer.send.remote(batch, batches)
-                    time.sleep(delay)
-                    os.kill(process, signal.SIGKILL)
-                    try:
-                        ray_cluster.get(sent, timeout=120)
-                        answered += 1
-                    except ray_cluster.exceptions.RayActorError:
-                        dead += 1
-                elif not quiet:
-                    # Every other one dies when all is saved but the batch that comes now.
-                    while kill % 4 and any(site["changed"] for site in f.status()):
-                        time.sleep(0.1)
-                    now, status, victim = time.time(), f.status(), int(rng.integers(len(f.sites)))
-                    # One that has not saved since it was restored has what it had saved before.
-                    saved = [site["saved"] - SAVING if site["changed"] else now for site in status]
-                    safe = np.maximum(safe, saved)
-                    # Those that have not come yet have no time.
-                    sink.risked |= (sink.first > safe[victim]) & (sink.first < np.inf)
-                    sink.risked[first : first + KEYS] = True
-                    timer = killed(status[victim]["process"], delay)
-                # The process after it has only its name and the batch.
-                anew = f.handle("p")
-                sink.take(batch, anew.duplicated(batch, number=batches), anew.unanswered)
-                if not quiet and not kill % 2:
-                    # It is killed by now, and perhaps only missed by the next batch.
-                    timer.join()
-                    dead += 1
-        (lost, doubled), restarts = sink.counts(), sum(site["restored"] for site in f.status())
-    print(
-        f"\n{name}, interval {interval}, Ray: {ON_RAY} kills ({answered} of them after the answer), {restarts} sites "
-        f"restored, {len(sink.times_new)} keys, {lost} lost, {doubled} new twice; "
-        f"{int(sink.marked.sum())} marked as unanswered, {int(sink.risked.sum())} came after the "
-        "last checkpoint of a site that was killed, or with the kill"
-    )
-    assert dead + answered == ON_RAY
-    assert restarts > 0
-    assert lost == 0
-    if interval == 0:
-        assert doubled == 0
-    else:
-        assert not (sink.times_new > 1)[~sink.risked].any()
-        assert 0 < sink.risked.sum() < len(sink.times_new)
+def test_with_an_interval_a_crash_makes_unsaved_keys_new_again_and_loses_none(name, tmp_path):
+    made = {**KINDS[name], "filter": LIKE, "checkpoint": tmp_path, "interval": 3600, "sites": Sites}
+    with SlicedFilter(**made) as f, warnings.catch_warnings():
+        warnings.simplefilter("ignore", FailedSitesWarning)
+        f.insert(KEYS)
+        for site in f.sites._sites:
+            site.checkpoint()
+        f.insert(KEYS + 1000)
+        f.sites.restart_all()
+        assert f.duplicated(KEYS).all()
+        assert not f.duplicated(KEYS + 1000).any()
+        assert f.restarts == len(f.sites)

@@ -175,14 +175,15 @@ def check_cells(whole, slices, at):
 
 
 @pytest.mark.parametrize(("at", "cell"), [(None, 4), (0, 4), (np.linspace(0, 500, 4000), 5)])
-def test_a_batch_is_one_message_a_site_and_five_bytes_a_cell(at, cell):
+def test_a_batch_is_one_message_a_site_and_five_bytes_a_cell_beside_its_record(at, cell):
     with SlicedFilter("vertical", 7, timers(slice_timers=60_000)) as sliced:
         assert not sliced.duplicated(np.arange(4000), at=at).all()
-        # The sites first answer how late it is, and with each answer comes what it is as of.
-        assert (sliced.traffic.messages, sliced.traffic.sent) == (7 + 7, 4000 * 6 * cell)
+        # The orderer first announces itself, and reads how late it is. One site gets the hashes too. With each answer
+        # comes what it is as of.
+        assert (sliced.traffic.messages, sliced.traffic.sent) == (3 * 7, 4000 * 6 * cell + 4000 * (8 + cell - 4))
         assert sliced.traffic.received == 4000 * 6 + 7 * 4 * 8
         sliced.duplicated(np.arange(4000), at=None if at is None else 500)
-        assert sliced.traffic.messages == 3 * 7
+        assert sliced.traffic.messages == 4 * 7
 
 
 def test_vertical_words_are_those_of_the_unsliced_filter_bit_for_bit():

@@ -46,12 +46,15 @@ def sites_of_cells(sliced, keys):
 
 
 class Halting(LocalSites):
-    """Sites of which, once, only every other one gets what is written, before the producer dies."""
+    """Sites of which, once, only every other one gets what is written, before the process that sends it dies.
+
+    In vertical and diced filters one site has the batch and its record already.
+    """
 
     halt = False
 
     def call(self, messages):
-        if self.halt and messages[0].method in ("set", "touch", "insert", "duplicated"):
+        if self.halt and len(messages) > 1 and messages[0].method in ("set", "touch", "insert", "duplicated"):
             self.halt = False
             super().call(messages[::2])
             raise ConnectionError("the producer dies")

@@ -7,12 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lately._core import FilterSpec, Slice
-from lately.distributed._contents.empty_filter import EmptyFilter
+from lately.distributed._contents.empty_filter import NEVER, EmptyFilter
 from lately.distributed._sites.results import State
 from lately.distributed._sites.site import Contents
 
-# The generation of a cell that is not set.
-NEVER = int(np.iinfo(np.int64).min)
 # Stands for the newest generation that a site may have lost, while the site does not know it.
 ALL = int(np.iinfo(np.int64).max)
 # How much more often than planned a filter may err before it warns, as in one process.
@@ -56,7 +54,7 @@ class Part(CellStore):
         # The number of generations by which times within the lateness may differ.
         ends = np.array([0, round((self._like.lateness or 0) * 1e9)])
         self._late = 0 if self._like.window is None else int(np.diff(self._like.generations(ends, 2))[0]) + 1
-        self._missed = NEVER
+        self._missed = self._latest = NEVER
         self._warning: str | None = None
         self._since = 0
 
@@ -64,39 +62,48 @@ class Part(CellStore):
         """Return how long ago cells were last set (`Slice.ages`), as of which generation, and which may be lost.
 
         Until the newest generation that this site may have lost is out of the window, an unset cell proves nothing.
+        The last number is `latest`.
         """
         ages, base = self._slice.ages(cells)
-        return ages, np.array([base, self._missed])
+        return ages, np.array([base, self._missed, self._latest])
 
     def set(
-        self, cells: NDArray[Any], verdicts: NDArray[np.bool_], *behind: NDArray[Any], refresh: bool, newest: int
+        self,
+        cells: NDArray[Any],
+        verdicts: NDArray[np.bool_],
+        *behind: NDArray[Any],
+        refresh: bool,
+        newest: int,
+        latest: int,
     ) -> NDArray[np.bool_]:
         """Set the cells of new keys, or with `refresh` of all, and remember the verdicts.
 
         `newest` is the latest generation of the batch, the same for all of its sites. `behind` is how many generations
-        before that each cell is set; without it, none.
+        before that each cell is set; without it, none. `latest` is the latest moment of all batches.
         """
+        self._latest = max(self._latest, latest)
         new = slice(None) if refresh else ~verdicts
         self._slice.touch(cells[new], newest, *(late[new] for late in behind))
         self._count_writes(len(cells))
         return verdicts
 
     def touch(
-        self, cells: NDArray[Any], *behind: NDArray[Any], before: int, now: int
+        self, cells: NDArray[Any], *behind: NDArray[Any], before: int, now: int, latest: int
     ) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Return what `read` does, and set each cell before the next is read (`Slice.touch`).
 
         `now` is the newest generation of the batch, `before` the newest one before it. The answer has both, so that a
         batch that is sent again is decided as it was the first time.
         """
+        self._latest = max(self._latest, latest)
         ages, base = self._slice.touch(cells, now, *behind)
         state = np.array([base, self._missed, before, now])
         self._count_writes(len(cells))
         return ages, state
 
     def latest(self) -> int:
-        """Return the newest generation of this site."""
-        return self._slice.newest
+        """Return the latest moment of all batches, in nanoseconds since 1970; `NEVER` before the first."""
+        return self._latest
 
     def overfull(self) -> str | None:
         """Return a warning if many more cells are set than planned."""
@@ -116,13 +123,13 @@ class Part(CellStore):
         self._missed = ALL
 
     def state(self) -> State:
-        """Return the cells, and the newest generation that may be lost."""
-        return super().state() | {"missed": np.array(self._missed)}
+        """Return the cells, the newest generation that may be lost, and the latest moment."""
+        return super().state() | {"missed": np.array(self._missed), "latest": np.array(self._latest)}
 
     def load(self, state: State) -> None:
-        """Load the cells, and the newest generation that may be lost."""
+        """Load the cells, the newest generation that may be lost, and the latest moment."""
         super().load(state)
-        self._missed = int(state["missed"])
+        self._missed, self._latest = int(state["missed"]), int(state["latest"])
 
 
 class TreeNode(CellStore):

@@ -11,6 +11,9 @@ from lately._families import FAMILIES, Family
 from lately._plan import Choice
 from lately.filters import BloomFilter
 
+# The generation of a cell that is not set, and the moment before all others.
+NEVER = int(np.iinfo(np.int64).min)
+
 
 def shared_seed(made: Filter | FilterSpec) -> int:
     """Return the seed of a distributed filter; raise `ValueError` if it is a secret.

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 import lately
 from lately._core import Filter, overfull
-from lately.distributed._contents.empty_filter import EmptyFilter, shared_seed
+from lately.distributed._contents.empty_filter import NEVER, EmptyFilter, shared_seed
 from lately.distributed._sites.results import State
 from lately.distributed._sites.site import Contents
 
@@ -31,14 +31,34 @@ class WholeFilter(Contents):
         """Return which keys were inserted within the window; `moments`, if given, are nanoseconds since 1970."""
         return self._filter.query(self._keys(hashes), at=_at(moments))
 
-    def insert(self, hashes: NDArray[np.uint64], *moments: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Insert keys; the answer has no meaning."""
-        self._filter.insert(self._keys(hashes), at=_at(moments))
+    def earliest(self, *_: NDArray[np.uint64]) -> int:
+        """Return the earliest moment that is in time, in nanoseconds since 1970; `NEVER` if every one is.
+
+        Hashes are passed for their known answers.
+        """
+        latest = self._filter.latest
+        if latest is None:
+            return NEVER
+        return int(latest.astype("M8[ns]").astype(np.int64)) - round((self._filter.lateness or 0) * 1e9)
+
+    def insert(
+        self, hashes: NDArray[np.uint64], *moments: NDArray[np.int64], checked: bool = False
+    ) -> NDArray[np.bool_]:
+        """Insert keys; the answer has no meaning.
+
+        If the times were `checked`, keys that are too late since then are inserted at the earliest time that is not.
+        """
+        self._filter.insert(self._keys(hashes), at=_at(self._in_time(moments, checked)))
         return np.zeros(len(hashes), dtype=np.bool_)
 
-    def duplicated(self, hashes: NDArray[np.uint64], *moments: NDArray[np.int64], refresh: bool) -> NDArray[np.bool_]:
-        """Return for each key whether it was there, then insert it."""
-        return self._filter.duplicated(self._keys(hashes), at=_at(moments), refresh=refresh)
+    def duplicated(
+        self, hashes: NDArray[np.uint64], *moments: NDArray[np.int64], refresh: bool, checked: bool = False
+    ) -> NDArray[np.bool_]:
+        """Return for each key whether it was there, then insert it; see `insert`."""
+        return self._filter.duplicated(self._keys(hashes), at=_at(self._in_time(moments, checked)), refresh=refresh)
+
+    def _in_time(self, moments: tuple[NDArray[np.int64], ...], checked: bool) -> tuple[NDArray[np.int64], ...]:
+        return tuple(np.maximum(each, self.earliest()) for each in moments) if checked else moments
 
     def fill(self) -> float:
         return float(self._filter.fill.mean())

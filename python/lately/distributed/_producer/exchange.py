@@ -3,20 +3,14 @@
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from lately._core import OverfullWarning
-from lately.distributed._sites.errors import SupersededError
-from lately.distributed._sites.interface import Failed, Lease, Message, Record, Sites, Traffic
-
-# Number of leases that a producer takes for one batch. A lease that lasts longer than the sites allow is lost.
-LEASES = 10
-
-_Done = TypeVar("_Done")
+from lately.distributed._sites.interface import Failed, Message, Sites, Traffic
 
 
 class FailedSitesWarning(RuntimeWarning):
@@ -46,6 +40,33 @@ class FailedSitesError(RuntimeError):
         return f"no answer from {sites}{again}"
 
 
+@dataclass
+class Report:
+    """What became of some messages: their traffic, the sites that did not answer, and the state of those that did."""
+
+    traffic: Traffic
+    failed: dict[int, Failed] = field(default_factory=dict)
+    incarnations: dict[int, int] = field(default_factory=dict)
+    overfull: dict[int, str] = field(default_factory=dict)
+
+    def add(self, messages: Sequence[Message], answers: Sequence[Any], sites: Sites) -> None:
+        """Add messages and their answers. What counts of a site is its last answer."""
+        self.traffic.count(messages, answers)
+        for message, answer in zip(messages, answers, strict=True):
+            if isinstance(answer, Failed):
+                self.failed[message.site] = answer
+                self.incarnations.pop(message.site, None)
+            else:
+                self.failed.pop(message.site, None)
+                self.incarnations[message.site] = sites.incarnations[message.site]
+        self.overfull |= sites.overfull
+
+
+def new_report(sites: Sites) -> Report:
+    """Return a report of no messages."""
+    return Report(Traffic(0, 0, 0, 0, np.zeros(len(sites), dtype=np.int64)))
+
+
 class Exchange:
     """Sends the messages of a producer; counts `traffic`, and in `restarts` how often a site lost its latest writes.
 
@@ -54,12 +75,13 @@ class Exchange:
 
     def __init__(self, sites: Sites, *, strict: bool) -> None:
         self.sites, self.strict = sites, strict
-        self.traffic = Traffic(0, 0, 0, 0, np.zeros(len(sites), dtype=np.int64))
+        self.traffic = new_report(sites).traffic
         # The sites that did not answer their last message, each with the moment at which its outage began.
         self.failed: dict[int, Failed] = {}
         self._incarnations = dict(sites.incarnations)
         self.restarts = 0
-        self._overfull: set[int] = set()
+        self._overfull: dict[int, str] = {}
+        self._warned: set[int] = set()
         self._closed = False
         self._lock = threading.Lock()
 
@@ -69,43 +91,44 @@ class Exchange:
         If the exchange is strict, a site that fails raises `FailedSitesError` instead.
         """
         self._check()
-        answers = self.sites.call(messages)
+        report, answers = new_report(self.sites), self.sites.call(messages)
+        report.add(messages, answers, self.sites)
+        self._take(report)
+        if report.failed and self.strict:
+            raise FailedSitesError(tuple(report.failed.values()))
+        return answers
+
+    def order(self, *request: Any) -> Any:
+        """Let the orderer of the sites do what is requested (`Orderer`), with the warnings and errors of `call`."""
+        self._check()
+        answer, report, error = self.sites.order(self.strict, *request)
+        self._take(report)
+        if error is not None:
+            raise error
+        return answer
+
+    def _take(self, report: Report) -> None:
+        """Count what became of some messages, and warn of sites that fail, if that is no error, and of restarts."""
         with self._lock:
-            self.traffic.count(messages, answers)
-            out = {answer.site: answer for answer in answers if isinstance(answer, Failed)}
+            self.traffic.add(report.traffic)
+            self._overfull |= report.overfull
             since = {site: failed.since for site, failed in self.failed.items()}
-            new = [failed for site, failed in out.items() if since.get(site) != failed.since]
-            answered = {message.site for message in messages} - out.keys()
-            self.failed = {site: failed for site, failed in self.failed.items() if site not in answered} | out
-            now = self.sites.incarnations
-            again = [site for site in sorted(answered) if self._incarnations.get(site, now[site]) != now[site]]
-            self._incarnations |= {site: now[site] for site in answered}
+            new = [failed for site, failed in report.failed.items() if since.get(site) != failed.since]
+            answered, now = sorted(report.incarnations), report.incarnations
+            self.failed = {s: failed for s, failed in self.failed.items() if s not in answered} | report.failed
+            again = [site for site in answered if self._incarnations.get(site, now[site]) != now[site]]
+            self._incarnations |= now
             self.restarts += len(again)
         for site in again:
             _warn(f"site {site} has come back without what it wrote since its last checkpoint")
-        if out and self.strict:
-            raise FailedSitesError(tuple(out.values()))
-        for failed in new:
+        for failed in () if self.strict else new:
             _warn(f"site {failed.site} does not answer ({failed.reason}): its keys are decided without it")
-        return answers
-
-    @contextmanager
-    def lease(self, record: Record | None = None) -> Iterator[Lease]:
-        """Take the lease (`Sites.lease`). Warn if a batch may have been cut off and its record is lost."""
-        self._check()
-        with self.sites.lease(record) as lease:
-            if lease.doubtful:
-                _warn(
-                    "the actor of the lease was restarted, and the producer that had the lease has not come back: keys "
-                    "of its last batch may be reported new once more"
-                )
-            yield lease
 
     def warn_of_overfull(self) -> None:
         """Warn once of each site that holds more keys than planned."""
-        for site in sorted(self.sites.overfull.keys() - self._overfull):
-            self._overfull.add(site)
-            _warn(f"site {site}: {self.sites.overfull[site]}", OverfullWarning)
+        for site in sorted(self._overfull.keys() - self._warned):
+            self._warned.add(site)
+            _warn(f"site {site}: {self._overfull[site]}", OverfullWarning)
 
     def close(self) -> None:
         """Stop sending. The sites keep running."""
@@ -119,19 +142,6 @@ class Exchange:
 def _warn(message: str, category: type[Warning] = FailedSitesWarning) -> None:
     """Warn, with the place of the user's call."""
     frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_globals["__name__"].startswith(("lately.distributed.", "contextlib")):
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith("lately.distributed."):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
-
-
-def until_done(act: Callable[[bool], _Done], *, again: bool) -> _Done:
-    """Write a batch, and try again if another producer got the lease; raise `SupersededError` after `LEASES` attempts.
-
-    `act` gets whether the batch may have been sent before. Sites know by the request what was set then.
-    """
-    for _ in range(LEASES - 1):
-        try:
-            return act(again)
-        except SupersededError:
-            again = True
-    return act(again)

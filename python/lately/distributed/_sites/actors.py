@@ -1,83 +1,54 @@
-"""The actors of a filter on Ray, which hold its sites or grant its lease."""
+"""The actors of a filter on Ray: those that hold its sites, and the one that puts batches in order."""
 
-import asyncio
+import os
 import threading
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from lately.distributed._ray import imported
-from lately.distributed._sites.errors import ReplacedError, encode_error
-from lately.distributed._sites.incarnation import Incarnation
-from lately.distributed._sites.lease import LeaseServer
-from lately.distributed._sites.port import Address, Listener, key_of
-from lately.distributed._sites.results import RequestId
+from lately.distributed._sites.errors import SupersededError, portable
+from lately.distributed._sites.interface import Message, Orderer, Sites
 from lately.distributed._sites.site import Maker, Site
-
-# Number of the actor that grants the lease.
-LEASE_ACTOR = -1
-# Seconds between two attempts at a process that may have been replaced. A call of Ray waits in that process until it
-# reaches the cluster again, or ends; then Ray calls its successor.
-PAUSE = 0.1
 
 
 @dataclass(frozen=True)
-class Spec:
-    """What an actor gets of its filter.
+class SiteAnswer:
+    """The answers of a site to the messages of a call, or its error."""
 
-    `filter` is the prefix of the actors' names in the cluster's store, `secret` the bytes that the keys of ports are
-    derived from (`key_of`), and `shares` the numbers of the sites of each actor.
-    """
-
-    filter: str
-    secret: bytes
-    ports: bool
-    shares: tuple[tuple[int, ...], ...]
+    incarnation: int = 0
+    overfull: str | None = None
+    answers: Sequence[Any] = ()
+    error: Exception | None = None
 
 
-class _Actor:
-    """A process that answers requests on a port, and calls of Ray."""
+class SiteActor:
+    """An actor that holds some of the sites of a filter. `shares` are the numbers of the sites of each actor."""
 
-    def __init__(self, spec: Spec, number: int) -> None:
-        self._spec, self._number = spec, number
-        self._incarnation = Incarnation(f"lately/{spec.filter}/{number}")
-        self._port: Address | None = None
-
-    def _listen(self, answer: Any) -> None:
-        if self._spec.ports:
-            with suppress(OSError):
-                node = imported().util.get_node_ip_address()
-                self._port = Listener(node, key_of(self._spec.secret, self._number), answer).address
-        self._incarnation.publish(self._port)
-
-
-class SiteActor(_Actor):
-    """An actor that holds some of the sites of a filter."""
-
-    def __init__(self, spec: Spec, number: int, makers: Mapping[int, Maker]) -> None:
-        super().__init__(spec, number)
-        self._makers, self._sites = makers, dict[int, Site]()
+    def __init__(self, shares: Sequence[Sequence[int]], makers: Mapping[int, Maker]) -> None:
+        self._shares, self._makers, self._sites = shares, makers, dict[int, Site]()
+        self._restarted = imported().get_runtime_context().was_current_actor_reconstructed
         self._lock = threading.Lock()
         for site in self._makers:
             # A site that cannot be made reports the error at each call, and is tried again, because its checkpoint may
             # be out of reach for a while.
             with suppress(Exception):
                 self._site(site)
-        self._listen(lambda request: self._call(*request))
 
-    def call(self, method: str, *requests: tuple[int, Sequence[Any]]) -> tuple[list[Any], Address | None]:
-        """Pass messages to some sites; return the answer of each site, or its error, and the port."""
-        while True:
-            with suppress(ReplacedError):
-                return self._call(method, *requests), self._port
-            time.sleep(PAUSE)
+    def shares(self) -> Sequence[Sequence[int]]:
+        """Return the numbers of the sites of each actor."""
+        return self._shares
 
-    def status(self, *sites: int) -> tuple[list[dict[str, Any]], Address | None]:
-        """Report the states of sites (`Site.status`), and the port."""
-        more = {"node": imported().get_runtime_context().get_node_id(), "port": self._port}
-        return [self._site(site).status() | more for site in sites], self._port
+    def call(self, messages: Sequence[Message]) -> dict[int, SiteAnswer]:
+        """Pass messages to their sites; return the answers of each site."""
+        sites = dict.fromkeys(message.site for message in messages)
+        return {site: self._answer(site, [message for message in messages if message.site == site]) for site in sites}
+
+    def status(self, sites: Sequence[int]) -> dict[int, dict[str, Any]]:
+        """Report the states of sites (`Site.status`)."""
+        node = imported().get_runtime_context().get_node_id()
+        return {site: self._site(site).status() | {"node": node} for site in sites}
 
     def close(self) -> None:
         """Close all sites, after their last checkpoints."""
@@ -90,61 +61,37 @@ class SiteActor(_Actor):
         if errors:
             raise errors[0]
 
-    def _call(self, method: str, *requests: tuple[int, Sequence[Any]]) -> list[dict[str, Any]]:
-        if method != "call":
-            raise ValueError(f"a port of sites has no {method!r}")
-        self._incarnation.check()
-        answers = [self._answer(*request) for request in requests]
-        # Checked again, because this process may have been suspended meanwhile.
-        self._incarnation.check()
-        return answers
-
-    def _answer(self, number: int, messages: Sequence[Any]) -> dict[str, Any]:
+    def _answer(self, number: int, messages: Sequence[Message]) -> SiteAnswer:
         try:
             site = self._site(number)
-            answers = []
-            for method, columns, options, fields, fence in messages:
-                request = RequestId(*fields) if fields else None
-                answers.append(site.call(method, tuple(columns), options, request=request, fence=fence))
+            answers = [site.receive(message) for message in messages]
         except Exception as error:
-            return encode_error(error)
-        return {"incarnation": site.incarnation, "overfull": site.overfull, "answers": answers}
+            return SiteAnswer(error=portable(error))
+        return SiteAnswer(site.incarnation, site.overfull, answers)
 
     def _site(self, number: int) -> Site:
         with self._lock:
             if number not in self._sites:
                 self._sites[number] = self._makers[number]()
-                if self._incarnation.number > 1:
+                if self._restarted:
                     self._sites[number].record_restart()
             return self._sites[number]
 
 
-class LeaseActor(_Actor):
-    """The actor that grants the lease."""
+class OrdererActor:
+    """An actor that holds the orderer of a filter. Its queue is the order of the batches."""
 
-    def __init__(self, spec: Spec, number: int) -> None:
-        super().__init__(spec, number)
-        self._lease, self._open = LeaseServer(self._incarnation.number), False
+    def __init__(self, sites: Sites, make: Callable[[Sites], Orderer]) -> None:
+        self._orderer = make(sites)
 
-    async def status(self) -> Spec:
-        """Return what connects a producer to the filter."""
-        return self._spec
+    def do(self, *request: Any) -> tuple[Any, Any, Exception | None]:
+        """Call the orderer. If another one has replaced it, this process ends, and Ray calls the other."""
+        try:
+            answer, report, error = self._orderer.do(*request)
+        except SupersededError:
+            os._exit(1)
+        return answer, report, error and portable(error)
 
-    async def call(self, method: str, *arguments: Any) -> tuple[list[Any], Address | None]:
-        """Call a method of `LeaseServer`; return its answer, as the only entry of a list, and the port."""
-        if not self._open:
-            self._open, loop = True, asyncio.get_running_loop()
-            self._listen(lambda request: asyncio.run_coroutine_threadsafe(self._of(*request), loop).result())
-        while True:
-            with suppress(ReplacedError):
-                return await self._of(method, *arguments), self._port
-            await asyncio.sleep(PAUSE)
-
-    async def _of(self, method: str, *arguments: Any) -> list[Any]:
-        if method not in ("take", "renew", "hold", "give"):
-            raise ValueError(f"the lease has no {method!r}")
-        self._incarnation.check()
-        answer = await getattr(self._lease, method)(*arguments)
-        # Checked again, because a successor may have granted the lease while this process waited.
-        self._incarnation.check()
-        return [answer]
+    def process(self) -> int:
+        """Return the number of this process."""
+        return os.getpid()

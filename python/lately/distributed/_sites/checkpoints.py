@@ -1,16 +1,17 @@
 """The saved form of a site: a checkpoint, and a replay log of later writes, each logged before it is answered.
 
 A log is a sequence of *groups*, each written and synced at once: a head, and frames (`frames.py`), one for each record:
-``[method, columns, options, request, heard, answers]``. They hold what was new to the site, so that the same calls in
-the same order give the same cells. A head is `MAGIC`, the number of bytes after it, their BLAKE2b sum of 16 bytes, and
-the sum of the head itself, so that a damaged length is not taken for a group that was cut off. A checkpoint is a group
-of one record, which is a list of a mapping.
+``[method, columns, options, request, heard, answers]``. The first record of a log is the name of the site. Records hold
+what was new to the site, so that the same calls in the same order give the same cells. A head is `MAGIC`, the number of
+bytes after it, their BLAKE2b sum of 16 bytes, and the sum of the head itself, so that a damaged length is not taken for
+a group that was cut off. A checkpoint is a group of one record, which is a list of a mapping.
 """
 
 import json
 import struct
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from hashlib import blake2b
 from typing import Any
 
@@ -21,10 +22,11 @@ from lately.distributed._sites.store import Store
 MAGIC = b"lately 1"
 _HEAD = struct.Struct("<8sQ16s")
 _WHOLE = _HEAD.size + 16
+_TAKEN = "another site of this name has started since, and has its checkpoints"
 
 
 class TakenOverError(RuntimeError):
-    """A later run of the site has started."""
+    """Raised by a run of a site when a later run has started."""
 
 
 class Checkpoints:
@@ -91,6 +93,12 @@ class Checkpoints:
         self._check()
         return done
 
+    def check_successor(self) -> None:
+        """Raise `TakenOverError` if a later run has started; nothing while the store does not answer."""
+        with suppress(OSError, ValueError):
+            if self._claim().get("run", self._run) != self._run:
+                raise TakenOverError(_TAKEN)
+
     def end(self) -> None:
         """Record that everything that was answered is saved."""
         self._check()
@@ -108,14 +116,15 @@ class Checkpoints:
             return {}
         try:
             claim: dict[str, Any] = json.loads(data)
-            if claim.keys() == {"run", "older", "incarnation", "whole"}:
+            if claim.keys() == {"name", "run", "older", "incarnation", "whole"} and claim["name"] == self._name:
                 return claim
         except (ValueError, AttributeError):
             pass
-        raise ValueError(f"{self._name} is not the claim of a site of this version: it begins with {data[:16]!r}")
+        raise ValueError(f"{self._name} is not the claim of the site of this name: it begins with {data[:40]!r}")
 
     def _write(self, *, whole: bool) -> None:
-        claim = {"run": self._run, "older": self._older, "incarnation": self.incarnation, "whole": whole}
+        claim = {"name": self._name, "run": self._run, "older": self._older}
+        claim |= {"incarnation": self.incarnation, "whole": whole}
         self._store.write(self._name, json.dumps(claim).encode())
 
     def _check(self) -> None:
@@ -126,10 +135,10 @@ class Checkpoints:
                 f"{self._name} is missing beside its checkpoints: mount their folder, or restore it, and send again"
             )
         if claim["run"] != self._run:
-            raise TakenOverError("another site of this name has started since, and has its checkpoints")
+            raise TakenOverError(_TAKEN)
 
 
-def record(*values: Any) -> bytes:
+def saved(*values: Any) -> bytes:
     """Make a record."""
     return b"".join(encode_frame(values))
 
@@ -143,7 +152,7 @@ def group(records: Sequence[bytes]) -> bytes:
 
 def pack(state: State) -> bytes:
     """Make a checkpoint."""
-    return group([record(state)])
+    return group([saved(state)])
 
 
 def unpack(data: bytes) -> State:

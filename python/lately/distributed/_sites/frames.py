@@ -1,4 +1,4 @@
-"""Frames: arrays and the JSON that describes them, as bytes for connections and logs.
+"""Frames: arrays and the JSON that describes them, as the bytes of logs and checkpoints.
 
 A frame is two little-endian 64-bit lengths, then that many bytes of JSON, then that many bytes of arrays. In the JSON
 an array is ``{"dtype": "<i4", "shape": [n]}``; the bytes of all arrays follow in the order in which they are named,
@@ -25,7 +25,7 @@ def encode_frame(value: Any) -> list[Buffer]:
         if isinstance(array, np.generic):
             return array.item()
         if not isinstance(array, np.ndarray) or array.dtype.kind not in "biuf":
-            raise TypeError(f"{type(array).__name__} does not cross the wire")
+            raise TypeError(f"{type(array).__name__} cannot be saved")
         arrays.append(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
         arrays.append(bytes(-array.nbytes % 8))
         return {"dtype": array.dtype.newbyteorder("<").str, "shape": array.shape}
@@ -45,7 +45,7 @@ def decode_frame(head: bytes | bytearray, arrays: bytes | bytearray | memoryview
             return found
         dtype, shape = np.dtype(found["dtype"]), found["shape"]
         if dtype.kind not in "biuf":
-            raise ValueError(f"arrays of {dtype} do not cross the wire")
+            raise ValueError(f"a frame has no arrays of {dtype}")
         array: NDArray[Any] = np.frombuffer(arrays, dtype, int(np.prod(shape)), taken).reshape(shape)
         taken += -(-array.nbytes // 8) * 8
         return array

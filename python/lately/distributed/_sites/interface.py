@@ -1,9 +1,8 @@
-"""The interface between a distributed filter and its sites: messages, failures and the lease."""
+"""The interface between a distributed filter and its sites: messages, failures and the orderer."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -13,15 +12,20 @@ from numpy.typing import NDArray
 from lately.distributed._sites.results import RequestId
 
 # Version of messages between sites and producers, and of the manifest.
-PROTOCOL = 6
+PROTOCOL = 7
 
-# The record of a batch that is about to be written, of Python's and NumPy's types.
+# The record of a batch that is about to be written to several sites, of Python's and NumPy's types. It begins with the
+# orderer's fence and the number of the write, so that the latest of some records is the greatest.
 Record = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
 class Message:
-    """A call of one site (`Site.call`)."""
+    """A call of one site (`Site.call`).
+
+    `fence` is the number of the orderer that sends it, 0 for a producer. A site stores the `record` of a batch with its
+    own part of the batch.
+    """
 
     site: int
     method: str
@@ -29,20 +33,13 @@ class Message:
     options: Mapping[str, Any] = field(default_factory=dict)
     request: RequestId | None = None
     fence: int = 0
-
-    def plain(self) -> tuple[Any, ...]:
-        """Return the method, the columns, the options, the fields of the request or None, and the fence.
-
-        These travel between processes, and are part of version `PROTOCOL`.
-        """
-        request = None if self.request is None else self.request.plain
-        return self.method, self.columns, dict(self.options), request, self.fence
+    record: Record | None = None
 
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays."""
-        index = 0 if self.request is None or self.request.index is None else self.request.index.nbytes
-        return index + sum(column.nbytes for column in self.columns)
+        index = None if self.request is None else self.request.index
+        return sum(part.nbytes for part in (index, *self.columns, *(self.record or ())) if isinstance(part, np.ndarray))
 
 
 @dataclass(frozen=True)
@@ -77,6 +74,14 @@ class Traffic:
     received: int
     keys: NDArray[np.int64]
 
+    def add(self, other: Traffic) -> None:
+        """Add the counts of another."""
+        self.messages += other.messages
+        self.failures += other.failures
+        self.sent += other.sent
+        self.received += other.received
+        self.keys += other.keys
+
     def count(self, messages: Sequence[Message], answers: Sequence[Any]) -> None:
         """Add messages and their answers."""
         for message, answer in zip(messages, answers, strict=True):
@@ -90,26 +95,11 @@ class Traffic:
                 self.received += sum(part.nbytes for part in parts if isinstance(part, np.ndarray))
 
 
-@dataclass
-class Lease:
-    """The right of a producer to write, while no other producer has it.
+class Orderer(Protocol):
+    """Does what concerns several sites at once, one request after the other."""
 
-    `fence` is the number of the lease: a site that has had a message of a later lease rejects messages of this one.
-    `left` is the record of a lease that ended before its batch was complete. The holder of the next lease completes
-    that batch first, and the record with which it took the lease is not kept. `newest` is the newest generation written
-    under earlier leases, or None if it is unknown; the holder sets it to what it has written. `doubtful` means that a
-    batch may have been cut off and its record is lost.
-    """
-
-    fence: int
-    left: Record | None
-    newest: int | None
-    doubtful: bool
-    keep: Callable[[Record, int | None], None]
-
-    def hold(self, record: Record) -> None:
-        """Store the record of a batch before it is written, until the batch is complete."""
-        self.keep(record, self.newest)
+    def do(self, *request: Any) -> tuple[Any, Any, Exception | None]:
+        """Do what is requested; return the answer, a report of the messages, and the error if there is one."""
 
 
 class Sites(Protocol):
@@ -133,12 +123,11 @@ class Sites(Protocol):
         answered. A RuntimeError is raised if the sites are closed, or if one is gone that cannot come back.
         """
 
-    def lease(self, record: Record | None = None) -> AbstractContextManager[Lease]:
-        """Wait until no other producer has the lease, and take it: ``with sites.lease() as lease``.
+    def put_in_order(self, make: Callable[[Sites], Orderer]) -> None:
+        """Start the orderer that `make` makes, unless there is one: an actor more, or an object of this process."""
 
-        With a `record`, that is stored from the beginning, unless `left` has another. A lease that takes too long may
-        be given to another producer; the sites then raise `SupersededError`. Read again, and write under a new lease.
-        """
+    def order(self, *request: Any) -> Any:
+        """Call `Orderer.do`, when it has done with the requests before."""
 
     def status(self) -> list[dict[str, Any] | Failed]:
         """Return the state of each site (`Site.status`)."""

@@ -2,12 +2,10 @@
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from lately.distributed._sites.errors import SupersededError
-from lately.distributed._sites.interface import Failed, Lease, Message, Record
+from lately.distributed._sites.interface import Failed, Message, Orderer, Sites
 from lately.distributed._sites.site import Maker
 
 
@@ -33,9 +31,7 @@ class LocalSites:
         self.overfull: dict[int, str] = {}
         self._down: dict[int, Failed] = {}
         self._lock = threading.Lock()
-        self._fence = 0
-        self._left: Record | None = None
-        self._newest: int | None = None
+        self._orderer: Orderer | None = None
 
     def __len__(self) -> int:
         return len(self._makers)
@@ -50,8 +46,7 @@ class LocalSites:
                 continue
             site = self._sites[message.site]
             try:
-                given: dict[str, Any] = {"request": message.request, "fence": message.fence}
-                answers.append(site.call(message.method, message.columns, message.options, **given))
+                answers.append(site.receive(message))
             except Exception as error:
                 errors.append(error)
             self.incarnations[message.site] = site.incarnation
@@ -61,24 +56,16 @@ class LocalSites:
             raise errors[0]
         return answers
 
-    @contextmanager
-    def lease(self, record: Record | None = None) -> Iterator[Lease]:
-        """Take a lease, of any length."""
+    def put_in_order(self, make: Callable[[Sites], Orderer]) -> None:
+        """Make the orderer, unless there is one."""
+        if self._orderer is None:
+            self._orderer = make(self)
+
+    def order(self, *request: Any) -> Any:
+        """Call the orderer; other threads wait meanwhile."""
+        assert self._orderer is not None, "the filter of these sites has no orderer"
         with self._lock:
-            self._fence += 1
-            fence, left = self._fence, self._left
-
-            def keep(record: Record, newest: int | None) -> None:
-                if fence != self._fence:
-                    raise SupersededError(f"lease {fence} is over: {self._fence} has started")
-                self._left, self._newest = record, newest
-
-            self._left = record if left is None else left
-            lease = Lease(fence, left, self._newest, False, keep)
-            yield lease
-            # Not after an error: the next lease then gets the record.
-            if fence == self._fence:
-                self._left, self._newest = None, lease.newest
+            return self._orderer.do(*request)
 
     def status(self) -> list[dict[str, Any] | Failed]:
         """Return the state of each site."""

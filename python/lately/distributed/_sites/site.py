@@ -12,10 +12,11 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lately.distributed._sites.checkpoints import Checkpoints, group, pack, record, records, unpack
+from lately.distributed._sites.checkpoints import Checkpoints, group, pack, records, saved, unpack
 from lately.distributed._sites.errors import CheckpointError, SupersededError
+from lately.distributed._sites.interface import Message, Record
 from lately.distributed._sites.results import UNKNOWN, RequestId, ResultCache, State
-from lately.distributed._sites.store import Store
+from lately.distributed._sites.store import Hold, Store
 
 # A log is replaced by a checkpoint when it has both this many bytes and as many as the checkpoint.
 LOG = 2**22
@@ -68,14 +69,23 @@ class Site:
     given when the key was written. So a batch that comes again, because its producer did not get the answer, gets it.
 
     While checkpoints cannot be written, no keys are accepted, because a crash would lose them silently. The same holds
-    if another site has started from these checkpoints.
+    if another site has started from these checkpoints. `hold` is released when the site is closed.
     """
 
     def __init__(
-        self, contents: Contents, *, name: str, manifest: str = "", store: Store | None = None, interval: float = 30
+        self,
+        contents: Contents,
+        *,
+        name: str,
+        manifest: str = "",
+        store: Store | None = None,
+        interval: float = 30,
+        hold: Hold | None = None,
     ) -> None:
         self._contents, self._name, self._manifest, self._interval = contents, name, manifest, interval
-        self._results, self._fence = ResultCache(), 0
+        self._results, self._hold = ResultCache(), hold
+        # The number of the latest orderer, and the record of the batch that it last wrote here first.
+        self._fence, self._record = 0, None
         # `_saving` is taken before `_lock`, so that no checkpoint is replaced by an earlier one.
         self._lock, self._saving = threading.Lock(), threading.Lock()
         self._ended = threading.Event()
@@ -92,12 +102,18 @@ class Site:
         if self._kept is not None and self._kept.data is not None:
             try:
                 state = unpack(self._kept.data)
+                if (of := state["name"]) != name:
+                    raise ValueError(f"the checkpoint is that of {of}: its file was renamed")
                 if (of := state["manifest"]) != manifest:
                     raise ValueError(f"the checkpoint holds another filter, or another part of it: {of}")
                 contents.load(state["contents"])
                 self._results = ResultCache.from_state(state["results"])
+                self._fence, self._record = state["order"]
                 for log in self._kept.logs(state["log"]):
-                    for each in records(log):
+                    whole = records(log)
+                    if (of := next(whole, [name])) != [name]:
+                        raise ValueError(f"the log is that of {of}: its file was renamed")
+                    for each in whole:
                         self._repeat(*each)
             except (AttributeError, LookupError, TypeError, ValueError) as error:
                 # A checkpoint may hold any JSON, even if its checksums are right.
@@ -121,6 +137,11 @@ class Site:
         if self._kept is None:
             self._contents.lost()
 
+    def receive(self, message: Message) -> Any:
+        """Do what a message requests; see `call`."""
+        given: dict[str, Any] = {"request": message.request, "fence": message.fence, "record": message.record}
+        return self.call(message.method, message.columns, message.options, **given)
+
     def call(
         self,
         method: str,
@@ -129,16 +150,18 @@ class Site:
         *,
         request: RequestId | None = None,
         fence: int = 0,
+        record: Record | None = None,
     ) -> Any:
         """Call a method of the contents, as a message requests; columns have one row per key.
 
         What is written under a request is written once. A method that only reads adds the known answers of this batch
-        to its own (`ResultCache.known`). `fence` is the number of the producer's lease, 0 without a lease.
+        to its own (`ResultCache.known`). `fence` is the number of an orderer: messages of earlier ones are rejected
+        then. The method "order" announces it, and returns the number before, and the latest `record` of a batch.
 
         Raises
         ------
         SupersededError
-            If a later lease has started.
+            If a later orderer has started.
         ValueError, ForgottenError, TooManyProducersError
             If the request's batch was another one, or is forgotten; or if another producer would make the site forget
             one.
@@ -147,7 +170,9 @@ class Site:
         RuntimeError
             If the site is closed.
         """
-        writes = method in self._contents.writes
+        writes = method in self._contents.writes or method == "order"
+        if not writes and self._interval == 0 and self._kept is not None:
+            self._kept.check_successor()
         if writes and self._failure is not None:
             if self._interval > 0:
                 raise CheckpointError(f"{self._name} cannot be saved: {self._failure}")
@@ -155,18 +180,22 @@ class Site:
         with self._lock:
             if self._ended.is_set():
                 raise RuntimeError(f"{self._name} is closed")
-            if fence:
-                if fence < self._fence:
-                    raise SupersededError(f"lease {fence} is over: {self._fence} has started")
-                self._fence = fence
-            if not writes:
+            before = self._fence, self._record
+            if method != "order" and 0 < fence < self._fence:
+                raise SupersededError(f"orderer {fence} of {self._name} was replaced by {self._fence}")
+            if writes and (fence > self._fence or record is not None):
+                self._note_order(fence, record)
+            if method == "order":
+                answer: Any = before
+            elif not writes:
                 answer = getattr(self._contents, method)(*columns, **options)
                 if request is None:
                     return answer
                 whole, results = request.index is None, self._results
                 known = results.share(request) is not None if whole else results.known(request, *columns[:1])
                 return (*answer, known) if isinstance(answer, tuple) else (answer, known)
-            answer = self._once(request, method, columns, options)
+            else:
+                answer = self._once(request, method, columns, options)
             mine = self._written
         if self._interval == 0:
             self._commit(mine)
@@ -181,7 +210,7 @@ class Site:
                 return
             with self._lock:
                 unsaved, self._records, number = self._records, [], self._written
-            data = b"" if unsaved is None else group(unsaved)
+            data = b"" if unsaved is None else group([saved(self._name)] * (self._log_bytes == 0) + unsaved)
             try:
                 logged = unsaved is not None and self._log_bytes < self._log_most and self._kept.append(data)
             except Exception as error:
@@ -207,7 +236,8 @@ class Site:
         log = self._kept.log + 1
         with self._lock:
             self._changed, self._records, number = False, [], self._written
-            state: State = {"manifest": self._manifest, "log": log}
+            state: State = {"name": self._name, "manifest": self._manifest, "log": log}
+            state["order"] = self._fence, self._record
             state |= {"contents": self._contents.state(), "results": self._results.state()}
         try:
             data = pack(state)
@@ -263,6 +293,8 @@ class Site:
             if self._keeper is not None:
                 # A checkpoint that is still being written must not replace those of this site's successor.
                 self._keeper.join()
+            if self._hold is not None:
+                self._hold.release()
 
     def _keep(self) -> None:
         while not self._ended.wait(self._interval):
@@ -296,14 +328,24 @@ class Site:
         heard = time.time()
         if request is not None:
             self._results.keep(request, written, columns[0], heard)
-        self._changed = True
         self._keys += len(columns[0])
-        self._written += 1
         if repeatable is None:
             self._records = None
-        elif self._records is not None and self._interval == 0:
-            self._records.append(record(method, columns, options, request and request.plain, heard, written))
+        self._log(method, columns, options, request and request.plain, heard, written)
         return written
+
+    def _note_order(self, fence: int, record: Record | None) -> None:
+        """Note the number of an orderer, and the record of a batch that it writes here first."""
+        self._fence = max(self._fence, fence)
+        self._record = self._record if record is None else record
+        self._log("order", (), {"fence": self._fence, "record": self._record}, None, 0.0, None)
+
+    def _log(self, *values: Any) -> None:
+        """Log what has changed."""
+        self._changed = True
+        self._written += 1
+        if self._records is not None and self._interval == 0:
+            self._records.append(saved(*values))
 
     def _repeat(
         self,
@@ -314,12 +356,15 @@ class Site:
         heard: float,
         answers: Any,
     ) -> None:
-        """Repeat the write of a record."""
+        """Repeat what was logged."""
+        # The next checkpoint has it.
+        self._changed = True
+        if method == "order":
+            self._fence, self._record = options["fence"], options["record"]
+            return
         getattr(self._contents, method)(*columns, **options)
         if request is not None:
             self._results.keep(RequestId(*request), answers, columns[0], heard)
-        # The next checkpoint has it.
-        self._changed = True
 
 
 # Makes a site where it will run: when it starts, and each time it restarts.

@@ -2,16 +2,18 @@
 
 import json
 import os
+import secrets
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from lately.distributed._sites.errors import CheckpointError
-from lately.distributed._sites.interface import PROTOCOL, Failed, Sites
+from lately.distributed._sites.interface import PROTOCOL, Failed, Orderer, Sites
 from lately.distributed._sites.local import LocalSites
 from lately.distributed._sites.ray_sites import RaySites
 from lately.distributed._sites.site import Contents, Maker, Site
-from lately.distributed._sites.store import Store, store
+from lately.distributed._sites.store import Hold, Store, store
 
 # Where sites run: in this process, as actors of Ray, or as a function starts them from their makers.
 Where: TypeAlias = Literal["local", "ray"] | Callable[[Sequence[Maker]], Sites]
@@ -19,21 +21,30 @@ Where: TypeAlias = Literal["local", "ray"] | Callable[[Sequence[Maker]], Sites]
 VERSION: Mapping[str, Any] = {"format": "lately sites", "protocol": PROTOCOL}
 # Seconds that a site on Ray has to answer.
 DEADLINE = 10.0
+# Files beside the checkpoints: what filter they are of, and whose processes write them.
+MANIFEST, HELD = "sites.json", "sites.lock"
+# Seconds within which the actors of a driver that has ended end too.
+ENDING = 10.0
 
 
 def make_site(
     contents: Callable[[], Contents],
-    prefix: str,
     name: str,
     manifest: str,
     checkpoint: str | os.PathLike[str] | None,
     interval: float,
+    owner: str,
 ) -> Site:
     """Make a site where this is called, from its checkpoint if there is one."""
-    kept = None if checkpoint is None else store(checkpoint)
-    if kept is not None and kept.read(beside := f"{prefix}.json") is None:
-        raise CheckpointError(f"{name} finds no {beside} in {checkpoint}: mount the folder, or restore it")
-    return Site(contents(), name=name, manifest=manifest, store=kept, interval=interval)
+    kept, hold = None if checkpoint is None else store(checkpoint), None
+    if kept is not None:
+        if kept.read(MANIFEST) is None:
+            raise CheckpointError(f"{name} finds no {MANIFEST} in {checkpoint}: mount the folder, or restore it")
+        try:
+            hold = kept.hold(HELD, owner, new=False)
+        except BlockingIOError:
+            raise CheckpointError(f"{name} finds its checkpoints in {checkpoint} held by another program") from None
+    return Site(contents(), name=name, manifest=manifest, store=kept, interval=interval, hold=hold)
 
 
 def start(
@@ -45,12 +56,13 @@ def start(
     interval: float,
     deadline: float | None,
     name: str | None,
+    orderer: Callable[[Sites], Orderer] | None,
     actors: int | None = None,
 ) -> Sites:
     """Start a site for each of the contents, in this process, on Ray or by a function that is passed their makers.
 
     `manifest` describes the filter, in JSON's types. It is stored beside the checkpoints, and a producer that connects
-    compares it. The other parameters are those of `SlicedFilter`.
+    compares it. The `orderer` is started too. The other parameters are those of `SlicedFilter`.
     """
     if not interval >= 0:
         raise ValueError(f"interval must be at least 0 s, got {interval}")
@@ -66,13 +78,36 @@ def start(
     elif sites not in ("local", "ray"):
         raise ValueError(f"sites must be 'local', 'ray' or a function that starts them, got {sites!r}")
     prefix, versioned = name or "site", {**VERSION, **manifest}
-    text = json.dumps(versioned)
+    text, owner = json.dumps(versioned), secrets.token_hex(8)
     makers = [
-        partial(make_site, content, prefix, f"{prefix}-{i}-of-{len(contents)}", text, checkpoint, interval)
+        partial(make_site, content, f"{prefix}-{i}-of-{len(contents)}", text, checkpoint, interval, owner)
         for i, content in enumerate(contents)
     ]
+    hold = None
     if checkpoint is not None:
-        _agree(store(checkpoint), f"{prefix}.json", versioned)
+        kept = store(checkpoint)
+        _agree(kept, {"name": prefix, **versioned})
+        hold = _hold(kept, owner, f"the sites named {prefix!r} in {checkpoint}", 0 if sites == "local" else ENDING)
+    try:
+        started = _started(makers, manifest, sites, deadline=deadline, name=name, actors=actors)
+    finally:
+        # From now on the sites hold it.
+        if hold is not None:
+            hold.release()
+    if orderer is not None:
+        started.put_in_order(orderer)
+    return started
+
+
+def _started(
+    makers: Sequence[Maker],
+    manifest: Mapping[str, Any],
+    sites: Where,
+    *,
+    deadline: float | None,
+    name: str | None,
+    actors: int | None,
+) -> Sites:
     if callable(sites):
         made = sites(makers)
         if len(made) != len(makers):
@@ -107,14 +142,29 @@ def compare(there: Mapping[str, Any], here: Mapping[str, Any], what: str) -> Non
         raise ValueError(f"{what} another filter: {', '.join(other)}")
 
 
-def _agree(kept: Store, name: str, manifest: Mapping[str, Any]) -> None:
+def _agree(kept: Store, manifest: Mapping[str, Any]) -> None:
     """Compare the manifest with the one beside the checkpoints, or store it there."""
-    data = kept.read(name)
+    data = kept.read(MANIFEST)
     if data is None:
-        kept.write(name, json.dumps(manifest, indent=2).encode())
+        kept.write(MANIFEST, json.dumps(manifest, indent=2).encode())
         return
     try:
         there = json.loads(data)
     except ValueError as error:
-        raise ValueError(f"{name} beside the checkpoints is damaged: {error}") from None
-    compare(there, manifest, f"{name} beside the checkpoints is of")
+        raise ValueError(f"{MANIFEST} beside the checkpoints is damaged: {error}") from None
+    compare(there, manifest, f"{MANIFEST} beside the checkpoints is of")
+
+
+def _hold(kept: Store, owner: str, what: str, patience: float) -> Hold | None:
+    """Hold checkpoints for a new owner; raise `ValueError` if processes of another one still hold them."""
+    end = time.monotonic() + patience
+    while True:
+        try:
+            return kept.hold(HELD, owner, new=True)
+        except BlockingIOError:
+            if time.monotonic() >= end:
+                raise ValueError(
+                    f"checkpoint: another program, or an open filter of this one, has {what}: connect to its sites, "
+                    "close it, or take another folder"
+                ) from None
+            time.sleep(0.1)

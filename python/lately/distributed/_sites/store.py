@@ -2,8 +2,34 @@
 
 import os
 import secrets
+import weakref
 from contextlib import suppress
 from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:
+    # Another system has no locks that end with their process.
+    fcntl = None  # type: ignore[assignment]
+
+
+class Hold:
+    """A file that a process holds for an owner, until it is released or the process ends."""
+
+    def __init__(self, path: Path, owner: str, *, new: bool) -> None:
+        file = os.open(path, os.O_RDWR | os.O_CREAT)
+        self.release = weakref.finalize(self, os.close, file)
+        try:
+            if new:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.ftruncate(file, 0)
+                os.pwrite(file, owner.encode(), 0)
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            if os.pread(file, len(owner) + 1, 0) != owner.encode():
+                raise BlockingIOError
+        except BaseException:
+            self.release()
+            raise
 
 
 class Folder:
@@ -32,6 +58,18 @@ class Folder:
         if new:
             self._sync()
         return True
+
+    def hold(self, name: str, owner: str, *, new: bool) -> Hold | None:
+        """Hold a file; raise `BlockingIOError` if processes of another owner do.
+
+        An owner begins with ``new=True``. Later processes of that owner join it. None where a file system has no locks.
+        """
+        try:
+            return None if fcntl is None else Hold(self.path / name, owner, new=new)
+        except BlockingIOError:
+            raise
+        except OSError:
+            return None
 
     def _sync(self) -> None:
         if os.name == "posix":
@@ -82,6 +120,10 @@ class Remote:
         except FileNotFoundError:
             return None
         return data
+
+    def hold(self, name: str, owner: str, *, new: bool) -> Hold | None:
+        """Do nothing: object stores have no locks that end with a process."""
+        return None
 
     def append(self, name: str, data: bytes) -> bool:
         """Do nothing: object stores write only whole objects."""

@@ -155,6 +155,7 @@ class SlicedFilter(DistributedFilter):
             interval=interval,
             deadline=deadline,
             name=name,
+            orderer=slicing.orderer(),
             actors=actors,
         )
         self._connect(slicing, started, producer, made=not started.connected)

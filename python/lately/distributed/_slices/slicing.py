@@ -15,10 +15,12 @@ from lately.distributed._contents.cells import Part
 from lately.distributed._contents.empty_filter import EmptyFilter
 from lately.distributed._contents.whole_filter import WholeFilter
 from lately.distributed._producer.exchange import Exchange
+from lately.distributed._producer.orderer import OrderedExchange, SitesOrderer
 from lately.distributed._producer.producer import Batch, Verdicts
-from lately.distributed._sites.interface import Failed, Message
+from lately.distributed._sites.interface import Failed, Message, Orderer, Sites
+from lately.distributed._sites.results import UNKNOWN
 from lately.distributed._sites.site import Contents
-from lately.distributed._slices.cells import Cells
+from lately.distributed._slices.cells import Cells, CellWriter
 
 # Written as unions, which stubtest accepts for an alias of several literals.
 Kind = Literal["horizontal"] | Literal["vertical"] | Literal["diced"]
@@ -56,14 +58,42 @@ class Horizontal:
 
     def insert(self, batch: Batch) -> Verdicts:
         """Insert keys; the verdicts have no meaning."""
-        return self._call("insert", batch)
+        return self._write("insert", batch)
 
     def duplicated(self, batch: Batch, *, refresh: bool) -> Verdicts:
         """Return for each key whether it was there, then insert it; each site does both at once."""
-        return self._call("duplicated", batch, refresh=refresh)
+        return self._write("duplicated", batch, refresh=refresh)
+
+    def _write(self, method: str, batch: Batch, **options: Any) -> Verdicts:
+        """Write a batch. One site rejects a late batch by itself; several are read before one of them is written to."""
+        groups = self._groups(batch)
+        checked = batch.moments is not None and len(groups) > 1
+        if checked:
+            self._reject_late(batch, groups)
+        return self._call(method, batch, checked=checked, **options)
+
+    def _reject_late(self, batch: Batch, groups: list[tuple[int, NDArray[np.int64]]]) -> None:
+        """Reject a key that is too late for its site, unless it is known from when the batch was sent before."""
+        assert batch.moments is not None
+        late: list[int] = []
+        answers = self._exchange.call([Message(site, "earliest", ()) for site, _ in groups])
+        for (site, rows), earliest in zip(groups, answers, strict=True):
+            if not isinstance(earliest, Failed) and len(rows := rows[batch.moments[rows] < earliest]):
+                known = self._exchange.call(
+                    [Message(site, "earliest", (batch.hashes[rows],), {}, batch.request(rows))]
+                )[0]
+                late += [] if isinstance(known, Failed) else rows[known[1] == UNKNOWN].tolist()
+        if late:
+            raise ValueError(
+                f"at[{min(late)}] lies more than the lateness before what other producers have brought: construct the "
+                "filter with a larger lateness"
+            )
+
+    def _groups(self, batch: Batch) -> list[tuple[int, NDArray[np.int64]]]:
+        return shares(part_of(batch.hashes, len(self._exchange.sites)))
 
     def _call(self, method: str, batch: Batch, **options: Any) -> Verdicts:
-        groups = shares(part_of(batch.hashes, len(self._exchange.sites)))
+        groups = self._groups(batch)
         columns = (batch.hashes,) if batch.moments is None else (batch.hashes, batch.moments)
         messages = [
             Message(site, method, tuple(column[index] for column in columns), options, batch.request(index))
@@ -174,8 +204,18 @@ class Slicing:
         """Return the routing for a producer; `like` is one of the filters."""
         if self.kind == "horizontal":
             return Horizontal(exchange, self.least)
-        ranges = Ranges(like, self.parts, self.replicas, each=self.dice == "v-h")
-        return Cells(exchange, like, ranges, least=self.least, pipelined=self.pipelined)
+        return Cells(exchange, like, self._ranges(like), least=self.least, pipelined=self.pipelined)
+
+    def orderer(self) -> Callable[[Sites], Orderer] | None:
+        """Return what makes the orderer; None for a horizontal filter, whose slices are independent filters."""
+        return None if self.kind == "horizontal" else partial(SitesOrderer, make=self._writer)
+
+    def _writer(self, exchange: OrderedExchange) -> CellWriter:
+        like = self.empty.spec()
+        return CellWriter(exchange, like, self._ranges(like))
+
+    def _ranges(self, like: FilterSpec) -> Ranges:
+        return Ranges(like, self.parts, self.replicas, each=self.dice == "v-h")
 
 
 def _counts(slices: int | Sequence[int], kind: Kind) -> tuple[int, ...]:

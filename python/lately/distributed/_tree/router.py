@@ -2,20 +2,18 @@
 
 import threading
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lately._core import FilterSpec
-from lately.distributed._contents.cells import NEVER
-from lately.distributed._contents.empty_filter import EmptyFilter
-from lately.distributed._producer.exchange import Exchange, FailedSitesError, until_done
+from lately.distributed._contents.empty_filter import NEVER, EmptyFilter
+from lately.distributed._producer.exchange import Exchange, FailedSitesError
+from lately.distributed._producer.orderer import OrderedExchange
 from lately.distributed._producer.producer import Batch
-from lately.distributed._sites.interface import Failed, Message
+from lately.distributed._sites.interface import Failed, Message, Record
 from lately.distributed._sites.results import UNKNOWN
 from lately.distributed._tree.topology import Topology
 
@@ -39,6 +37,10 @@ class TreeSpec:
     unanswered: bool
     strict: bool
 
+    def writer(self, exchange: OrderedExchange) -> "TreeWriter":
+        """Return what decides, for the orderer, about keys that no node up to the threshold has seen."""
+        return TreeWriter(self, exchange)
+
 
 class Counters:
     """Counts of the keys that were tested or set at the nodes of each level, and of those found there.
@@ -46,7 +48,7 @@ class Counters:
     `failures` counts keys that were decided without an answer; if the counters are `strict`, such a key is an error.
     """
 
-    def __init__(self, topology: Topology, exchange: Exchange, *, strict: bool) -> None:
+    def __init__(self, topology: Topology, exchange: Exchange | OrderedExchange, *, strict: bool) -> None:
         self._topology, self._exchange, self._strict = topology, exchange, strict
         self.accesses = np.zeros(topology.depth, dtype=np.int64)
         self.hits = np.zeros(topology.depth, dtype=np.int64)
@@ -67,9 +69,16 @@ class Counters:
         if keys and self._strict:
             raise FailedSitesError(tuple(self._exchange.failed.values()))
 
+    def add(self, accesses: NDArray[np.int64], hits: NDArray[np.int64], failures: int) -> None:
+        """Add the counts of another."""
+        with self._lock:
+            self.accesses += accesses
+            self.hits += hits
+            self.failures += failures
+
 
 class _Found:
-    """A batch on its way through a tree, under a lease if `fence` is not 0, and the results for its n keys.
+    """A batch on its way through a tree, and the results for its n keys.
 
     `verdicts` are 0 for new, 1 for seen, or `UNKNOWN`. `steps` has the step of the path at which a key was found,
     `oldest` the generation in which the oldest of its cells was set there, or `NEVER`.
@@ -77,7 +86,7 @@ class _Found:
 
     def __init__(self, batch: Batch, like: FilterSpec) -> None:
         n = len(batch)
-        self.batch, self.generations, self.fence = batch, like.generations(batch.moments, n), 0
+        self.batch, self.generations = batch, like.generations(batch.moments, n)
         self.verdicts = np.full(n, UNKNOWN, dtype=np.int8)
         self.steps = np.zeros(n, dtype=np.int64)
         self.oldest = np.full(n, NEVER)
@@ -99,7 +108,7 @@ class _Found:
     def message(self, node: int, method: str, rows: _Rows, *columns: NDArray[Any]) -> Message:
         """Make a message to a node about some keys: their hashes, and other columns."""
         request = None if method == "test" else self.batch.request(rows)
-        return Message(node, method, (self.batch.hashes[rows], *columns), request=request, fence=self.fence)
+        return Message(node, method, (self.batch.hashes[rows], *columns), request=request)
 
 
 class TreeRouter:
@@ -122,10 +131,18 @@ class TreeRouter:
     new if all miss. But the key may have come from further off, while the match was false. So testing goes on at the
     next node up, and the key is new only if no match is confirmed, up to the root. A true duplicate is in all nodes
     from some leaf to the root, so the first node on both paths confirms it. The confirming nodes are not tested in one
-    act, so a producer does this in its lease. The deciding node is then the one on the path at the threshold.
+    act, so the orderer does this. The deciding node is then the one on the path at the threshold.
     """
 
-    def __init__(self, spec: TreeSpec, like: FilterSpec, leaf: int, exchange: Exchange, counters: Counters) -> None:
+    def __init__(
+        self,
+        spec: TreeSpec,
+        like: FilterSpec,
+        leaf: int,
+        exchange: Exchange | OrderedExchange,
+        counters: Counters,
+    ) -> None:
+        self._leaf = leaf
         self._spec, self._topology, self._like = spec, spec.topology, like
         self._exchange, self._counters = exchange, counters
         self._path = spec.topology.path(leaf)
@@ -147,13 +164,12 @@ class TreeRouter:
         If the batch may have been sent before, the earlier answers of the nodes are read first. They stay valid,
         because another producer may have got the answer "seen" because of them.
         """
-        act = self._test_and_set if self._spec.test_and_set else self._first_test_then_set
-        return until_done(partial(act, batch), again=batch.again)
+        return (self._test_and_set if self._spec.test_and_set else self._first_test_then_set)(batch)
 
-    def _test_and_set(self, batch: Batch, again: bool) -> NDArray[np.bool_]:
+    def _test_and_set(self, batch: Batch) -> NDArray[np.bool_]:
         """Algorithm 1, level by level."""
         found = _Found(batch, self._like)
-        if again:
+        if batch.again:
             self._recall(found)
         for step, node in enumerate(self._path):
             if not len(rows := found.open()):
@@ -166,30 +182,35 @@ class TreeRouter:
         self._undecided(found)
         return found.answer
 
-    def _first_test_then_set(self, batch: Batch, again: bool) -> NDArray[np.bool_]:
+    def _first_test_then_set(self, batch: Batch) -> NDArray[np.bool_]:
         """Algorithm 2: test upwards, decide, set downwards."""
         found = _Found(batch, self._like)
-        if again:
+        if batch.again:
             self._recall(found)
             # Keys answered as new may not be set everywhere yet; they come before their repeats in the batch.
             self._set(found, np.flatnonzero(found.verdicts == 0), None)
         decider = self._ascend(found)
-        rows = found.open()
-        # Above the deciding node there is something to test, under the lease.
-        above = len(rows) > 0 and decider is not None and decider < len(self._path) - 1
-        with self._exchange.lease() if above else nullcontext() as lease:
-            found.fence = 0 if lease is None else lease.fence
-            if decider is not None:
-                self._confirm_from_below(found, decider)
-            rows = found.open()
-            if decider is not None and len(rows):
-                answer = self._duplicated(found, self._path[decider], rows)
-                if not isinstance(answer, Failed):
-                    found.verdicts[rows] = answer
-            self._undecided(found)
-            new = rows[found.verdicts[rows] == 0]
-            self._set(found, new, len(self._path) - 1 if decider is None else decider)
+        if len(found.open()) and decider is not None and decider < len(self._path) - 1:
+            # There is something to test above the deciding node.
+            assert isinstance(self._exchange, Exchange)
+            found.verdicts, counts = self._exchange.order(self._leaf, found, decider)
+            self._counters.add(*counts)
+            return found.answer
+        self.finish(found, decider)
         return found.answer
+
+    def finish(self, found: _Found, decider: int | None) -> None:
+        """Decide about the keys that no node has seen up to the one at step `decider`, and set them."""
+        if decider is not None:
+            self._confirm_from_below(found, decider)
+        rows = found.open()
+        if decider is not None and len(rows):
+            answer = self._duplicated(found, self._path[decider], rows)
+            if not isinstance(answer, Failed):
+                found.verdicts[rows] = answer
+        self._undecided(found)
+        new = rows[found.verdicts[rows] == 0]
+        self._set(found, new, len(self._path) - 1 if decider is None else decider)
 
     def _test(self, found: _Found, tests: Sequence[tuple[int, _Rows]]) -> list[Any]:
         """Read at some nodes when the oldest cell of some keys was set, or `NEVER` if a key is new there."""
@@ -303,3 +324,19 @@ class TreeRouter:
         rows = found.open()
         self._counters.fail(len(rows))
         found.verdicts[rows] = self._spec.unanswered
+
+
+class TreeWriter:
+    """Decides for the orderer of a tree. A batch that is cut off has no record (`BloomTree`)."""
+
+    def __init__(self, spec: TreeSpec, exchange: OrderedExchange) -> None:
+        self._spec, self._like, self._exchange = spec, spec.empty.spec(), exchange
+
+    def write(self, leaf: int, found: _Found, decider: int) -> tuple[NDArray[np.int8], tuple[Any, ...]]:
+        """Finish a batch of a leaf; return its verdicts, and the counts."""
+        counters = Counters(self._spec.topology, self._exchange, strict=self._spec.strict)
+        TreeRouter(self._spec, self._like, leaf, self._exchange, counters).finish(found, decider)
+        return found.verdicts, (counters.accesses, counters.hits, counters.failures)
+
+    def complete(self, record: Record) -> None:
+        """Do nothing: no site has a record."""

@@ -15,6 +15,7 @@ from lately.distributed._contents.cells import TreeNode
 from lately.distributed._contents.empty_filter import EmptyFilter
 from lately.distributed._producer.distributed_filter import DistributedFilter
 from lately.distributed._producer.exchange import Exchange
+from lately.distributed._producer.orderer import SitesOrderer
 from lately.distributed._producer.producer import Producer
 from lately.distributed._sites.interface import Sites
 from lately.distributed._sites.start import Where, start
@@ -135,6 +136,7 @@ class BloomTree(DistributedFilter):
             interval=interval,
             deadline=deadline,
             name=name,
+            orderer=partial(SitesOrderer, make=spec.writer) if top_down else None,
         )
         self._begin(spec, started, made=not started.connected)
 
