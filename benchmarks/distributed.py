@@ -37,8 +37,6 @@ from speed.race import ratio
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("lately", "ray", "redis", "numpy")
 KINDS = ("horizontal", "vertical")
-# How messages travel: by the ports of sites, or by calls of Ray.
-TRANSPORTS = ("sockets", "ray")
 # Seconds between checkpoints, as is the default.
 INTERVAL = 30
 WINDOW, SECONDS, FPR = "10min", 600, 0.01
@@ -62,11 +60,6 @@ def sliced(kind: str, slices: int, options: argparse.Namespace, sites: Any = "lo
     return SlicedFilter(kind, slices, whole(kind, keys), sites=sites, **more)
 
 
-def named(kind: str, transport: str) -> str:
-    """Name what is raced."""
-    return kind if transport == "sockets" else f"{kind} by calls of Ray"
-
-
 class Server(Redis):
     """Redis as its users find duplicates: set a key unless it exists, with a time to live."""
 
@@ -84,8 +77,8 @@ class Race:
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
         self.times: dict[tuple[int, str, int], list[float]] = defaultdict(list)
-        # Seconds per empty message, by transport.
-        self.messages: dict[str, list[float]] = defaultdict(list)
+        # Seconds per empty message.
+        self.messages: list[float] = []
         self.random = np.random.default_rng(0)
 
     def draw(self, batch: int) -> np.ndarray:
@@ -100,13 +93,13 @@ class Race:
         seconds = perf_counter() - start
         self.times[batch, name, sites].append(seconds / sum(len(answer) for answer in answers))
 
-    def time_messages(self, transport: str, made: SlicedFilter) -> None:
+    def time_messages(self, made: SlicedFilter) -> None:
         """Time messages with the least work for each site."""
         messages = [Message(site, "fill", ()) for site in range(len(made.sites))]
         for _ in range(20):
             start = perf_counter()
             made.sites.call(messages)
-            self.messages[transport].append((perf_counter() - start) / len(messages))
+            self.messages.append((perf_counter() - start) / len(messages))
 
     def run(self, redis: Server | None) -> None:
         """Race over all batches and numbers of sites."""
@@ -120,15 +113,9 @@ class Race:
         rounds = len(options.sites) * len(options.batches) * options.rounds
         with tqdm(total=rounds, unit="round") as bar:
             for slices in options.sites:
-                filters = {
-                    (kind, transport): sliced(
-                        kind, slices, options, partial(RaySites, transport=transport, deadline=120)
-                    )
-                    for kind in KINDS
-                    for transport in TRANSPORTS
-                }
+                filters = {kind: sliced(kind, slices, options, partial(RaySites, deadline=120)) for kind in KINDS}
                 turns = [*((name, 0, each) for name, each in alone.items())]
-                turns += [(named(*which), slices, each.duplicated) for which, each in filters.items()]
+                turns += [(kind, slices, each.duplicated) for kind, each in filters.items()]
                 for batch in options.batches:
                     for _ in range(WARM):
                         for each in filters.values():
@@ -137,8 +124,8 @@ class Race:
                         for name, sites, duplicated in turns[number % len(turns) :] + turns[: number % len(turns)]:
                             self.time(name, sites, batch, duplicated)
                         bar.update()
-                for (_, transport), each in filters.items():
-                    self.time_messages(transport, each)
+                for each in filters.values():
+                    self.time_messages(each)
                     each.close()
 
     def speed(self, batch: int, name: str, sites: int = 0) -> str:
@@ -165,9 +152,7 @@ def speeds(race: Race, redis: bool) -> str:
     rows = []
     for batch in options.batches:
         names = [(name, 0) for name in ("age-partitioned, in this process", "timing, in this process")]
-        names += [
-            (named(kind, transport), slices) for kind in KINDS for slices in options.sites for transport in TRANSPORTS
-        ]
+        names += [(kind, slices) for kind in KINDS for slices in options.sites]
         for name, slices in [*names, *([("Redis", 0)] if redis else [])]:
             over = race.over(batch, "Redis", name, slices) if redis else ""
             sites = f", {slices} site{'s' * (slices > 1)}" if slices else ""
@@ -216,7 +201,7 @@ def measure(options: argparse.Namespace) -> str:
         ray.shutdown()
         if redis:
             redis.close()
-    message = {transport: median(times) for transport, times in race.messages.items()}
+    message = median(race.messages)
     packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     machine = f"{os.cpu_count()} cores, {platform.system()}; Python {platform.python_version()}, {packages}"
     return f"""# Sliced filters on Ray
@@ -229,22 +214,20 @@ greatest in brackets; a ratio is taken within a round.
 
 ## Speed of `duplicated`
 
-One producer, integers. Messages travel by the ports of the sites, or by calls of Ray. Horizontal slices are
-age-partitioned; a vertical filter is a timing filter that is cut, which a producer reads and then writes in its lease.
-Redis: `SET key 1 NX EX {SECONDS}`, in pipelines of 10,000, of
-{options.redis:,} keys at most.
+One producer, integers. Horizontal slices are age-partitioned; a vertical filter is a timing filter that is cut, whose
+batches an orderer writes. Redis: `SET key 1 NX EX {SECONDS}`, in pipelines of 10,000, of {options.redis:,} keys at
+most.
 
 {speeds(race, redis is not None)}
 
 ## A thousand sites
 
 A batch of {max(options.batches):,} keys, sent to {options.many:,} sites in this process: messages and bytes are
-counted. A message costs its producer {message["sockets"] * 1e3:.2f} ms, as measured above by the ports of sites, and
-{message["ray"] * 1e3:.2f} ms by a call of Ray. The paper's k log2 m is what
-the places of a key take: of a timing filter, in the slice or in the whole. A checkpoint has the cells and the answers
-to the last batch; all are saved every {INTERVAL} s.
+counted. A message costs its sender {message * 1e3:.2f} ms, as measured above. The paper's k log2 m is what the places
+of a key take: of a timing filter, in the slice or in the whole. A checkpoint has the cells and the answers to the last
+batch; all are saved every {INTERVAL} s.
 
-{thousand(options, message["sockets"])}
+{thousand(options, message)}
 """
 
 

@@ -5,6 +5,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,15 +14,13 @@ import numpy as np
 import pytest
 
 import lately
-from lately.distributed import RaySites, SlicedFilter
+from lately.distributed import FailedSitesError, FailedSitesWarning, RaySites, SlicedFilter
 from lately.distributed._contents.whole_filter import WholeFilter
-from lately.distributed._sites.actors import LEASE_ACTOR
-from lately.distributed._sites.errors import SupersededError
 from lately.distributed._sites.interface import Failed, Message
 from lately.distributed._sites.results import RequestId
 from lately.distributed._sites.site import Site
 from lately.distributed._sites.store import Folder
-from support.site import fences
+from support.stopped import stopped
 
 ROOT = Path(__file__).parent.parent
 INTERVAL = 0.25
@@ -156,44 +155,6 @@ def test_a_crash_between_write_and_answer(pair, tmp_path):
     sites.close()
 
 
-def test_leases_exclude_each_other_and_end(pair):
-    hasty = pickle.loads(pickle.dumps(pair))
-    hasty._deadline = 1.0
-    hashes = lately.hash_keys(["turn"])
-    found = fences(hasty, producers=3, leases=10)
-    assert len(set(found)) == 30
-    with hasty.lease() as early:
-        # Three deadlines later it is another's.
-        with hasty.lease() as late:
-            hasty.call([Message(0, "insert", (hashes,), fence=late.fence)])
-        with pytest.raises(SupersededError):
-            hasty.call([Message(0, "insert", (hashes,), fence=early.fence)])
-    assert max(found) < early.fence < late.fence
-
-
-def test_a_producer_that_dies_with_the_lease_delays_others_briefly(pair, ray_cluster):
-    @ray_cluster.remote(max_retries=0)
-    def dies(sites):
-        with sites.lease():
-            os._exit(1)
-
-    with pytest.raises(ray_cluster.exceptions.WorkerCrashedError):
-        ray_cluster.get(dies.remote(pair), timeout=300)
-    began = time.monotonic()
-    with pair.lease():
-        # Its deadline is 60 seconds; who lives holds it for as long as he needs: the call ends in vain after the time
-        # of a lease, which this one outlasts.
-        assert time.monotonic() - began < 30
-        assert pair.of_lease(60, "take")[0] == 0
-
-
-def test_fences_ascend_when_the_actor_of_the_lease_dies(pair, ray_cluster):
-    with pair.lease() as before:
-        ray_cluster.kill(pair._handles[LEASE_ACTOR], no_restart=False)
-    with pair.lease() as after:
-        assert after.fence > before.fence
-
-
 def for_ever(call):
     while True:
         call()
@@ -217,11 +178,96 @@ def test_a_consumer_that_leaves_ends_no_site_and_calls_without_sites_raise(pair)
         with pytest.raises(RuntimeError, match=r"is gone, and with it the filter|the sites are closed"):
             call(keys)
     # Ray ends actors with a delay.
-    for call in (found.sites.status, lambda: found.sites.lease().__enter__()):
-        with pytest.raises(RuntimeError, match="is gone, and with it the filter"):
-            for_ever(call)
+    with pytest.raises(RuntimeError, match="is gone, and with it the filter"):
+        for_ever(found.sites.status)
     # Not one of them has waited for a deadline.
     assert time.monotonic() - began < 60
+
+
+@pytest.fixture(scope="module", params=["horizontal", "vertical"])
+def sliced(request, ray_cluster, tmp_path_factory):
+    """Two sites that save every answer."""
+    like, folder = lately.BloomFilter(100_000, 1e-9), tmp_path_factory.mktemp("checkpoints")
+    made = {"filter": like, "sites": "ray", "deadline": 60, "checkpoint": folder, "interval": 0}
+    with SlicedFilter(request.param, 2, **made) as made:
+        yield made
+
+
+@pytest.fixture
+def fresh():
+    """Keys that no other test has."""
+    fresh.start = getattr(fresh, "start", 0) + 10**6
+    return fresh.start + np.arange(2000)
+
+
+def test_a_site_that_dies_during_a_call_is_replaced(sliced, fresh):
+    """Killed again and again by another thread; the keys are new once, and then seen."""
+    over = threading.Event()
+
+    def kill():
+        for site in (0, 1):
+            sliced.sites.kill(site)
+            over.wait(1)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        seen = [sliced.duplicated(batch) for batch in np.split(fresh, 40)]
+    finally:
+        over.set()
+        killer.join()
+    assert not np.concatenate(seen).any()
+    assert sliced.query(fresh).all()
+
+
+def test_a_site_that_hangs_is_an_error_or_a_guess_and_neither_when_it_is_back(sliced, fresh):
+    other = pickle.loads(pickle.dumps(sliced.sites))
+    other.deadline = 1.0
+    strict, guessing = (SlicedFilter.connect(other, on_failure=policy) for policy in ("raise", "duplicate"))
+    old, new = np.split(fresh, 2)
+    sliced.insert(old)
+    with stopped(sliced.status()[1]["process"]):
+        with pytest.raises(FailedSitesError, match=r"site 1 \(no answer within 1 s.\)") as caught:
+            strict.duplicated(new)
+        with pytest.warns(FailedSitesWarning, match=r"site 1 does not answer \(no answer within 1 s.\)"):
+            seen = guessing.query(fresh)
+        # Again they cost no deadline, and there is no second warning.
+        began = time.monotonic()
+        (failed,) = caught.value.failed
+        assert failed == Failed(1, "no answer within 1 s.")
+        assert time.time() - 60 < failed.since < time.time()
+        for _ in range(20):
+            with pytest.raises(FailedSitesError) as again:
+                strict.duplicated(new, number=caught.value.number)
+            assert (guessing.query(fresh) == seen).all()
+            # It is the same outage.
+            assert again.value.failed[0].since == failed.since
+        assert isinstance(other.status()[1], Failed)
+        assert time.monotonic() - began < 20
+        assert seen[: len(old)].all()
+        assert 0 < guessing.unanswered.sum() == guessing.failures / 21
+    until = time.monotonic() + 60
+    while isinstance(other.call([Message(1, "fill", ())])[0], Failed):
+        assert time.monotonic() < until
+    assert not strict.duplicated(new, number=caught.value.number).any()
+    assert not guessing.query(fresh + 10_000).any()
+    assert guessing.query(fresh).all()
+
+
+def test_errors_are_those_of_the_site_once_the_others_have_answered(sliced, fresh):
+    hashes = fresh[:3].astype(np.uint64)
+    wrong, right = {
+        "horizontal": (("query", (hashes, fresh[:5])), ("insert", (hashes,))),
+        "vertical": (
+            ("read", (hashes + 2**60,)),
+            ("touch", ((hashes % 1000).astype(np.uint32),), {"before": 0, "now": 0, "latest": 0}),
+        ),
+    }[sliced.kind]
+    written = sliced.status()[1]["keys"]
+    with pytest.raises(ValueError, match=r"times for 3 keys|cell \d+ is not of this slice") as caught:
+        sliced.sites.call([Message(0, *wrong), Message(1, *right)])
+    assert type(caught.value) is ValueError
+    assert sliced.status()[1]["keys"] == written + 3
 
 
 def test_without_ray_the_error_names_what_to_install(monkeypatch):

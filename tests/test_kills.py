@@ -1,7 +1,7 @@
 """Sites, orderers and producers are killed, at every moment of a batch: no key is lost, and none is new twice.
 
 In one process each fault comes at each call of the sites, by the table `FAULTS`. On Ray processes are killed by
-SIGKILL; ``uv run pytest -m campaign -n0 -s tests/test_kills.py`` kills 40 of each kind of process and prints the counts.
+SIGKILL; ``uv run pytest -m campaign -n0 -s tests/test_kills.py`` kills 40 of each kind of process, and prints counts.
 """
 
 import itertools
@@ -10,7 +10,7 @@ import signal
 import threading
 import time
 import warnings
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 
 import numpy as np
 import pytest
@@ -135,10 +135,8 @@ def test_each_key_is_new_once_wherever_a_fault_comes(name, fault, refresh, deliv
         sites.meanwhile = meanwhile
         sites.calls, sites.at, sites.delivered, sites.fault = 0, at, delivered, FAULTS[fault]
         first = None
-        try:
+        with suppress(DiesError, SupersededError):
             first = send("one")
-        except (DiesError, SupersededError):
-            pass
         over, sites.at = sites.calls <= at, None
         if fault != "the orderer is a zombie":
             meanwhile()

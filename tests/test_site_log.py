@@ -77,7 +77,7 @@ def messages(kind, batches=12, size=200):
                     rng.random(size) < 0.3,
                     (generations.max() - generations).astype(np.uint8),
                 ),
-                {"refresh": i % 2 == 0, "newest": int(generations.max())},
+                {"refresh": i % 2 == 0, "newest": int(generations.max()), "latest": int(times.max())},
             ),
             "node": ("duplicated", (keys, generations), {}),
         }[kind]
@@ -295,7 +295,7 @@ def test_a_site_that_was_replaced_adds_nothing_to_a_log(tmp_path):
 
 
 def test_records_are_read_as_they_were_written():
-    record = _log.record("set", (np.arange(3),), {"refresh": True}, ("p", 7, np.arange(3, dtype=np.int32), False), 1.5)
+    record = _log.saved("set", (np.arange(3),), {"refresh": True}, ("p", 7, np.arange(3, dtype=np.int32), False), 1.5)
     method, columns, options, request, heard = next(_log.records(_log.group([record, record])))
     assert (method, options, request[:2], heard) == ("set", {"refresh": True}, ["p", 7], 1.5)
     assert columns[0].tolist() == request[2].tolist() == [0, 1, 2]

@@ -1,6 +1,9 @@
 """Sites without a network: batches that are sent again are answered as before."""
 
+import subprocess
+import sys
 import threading
+import time
 from collections import Counter
 from functools import partial
 
@@ -12,6 +15,8 @@ from hypothesis import strategies as st
 from lately.distributed._sites import results as _results
 from lately.distributed._sites.checkpoints import pack, unpack
 from lately.distributed._sites.errors import ForgottenError, SupersededError, TooManyProducersError
+from lately.distributed._sites.interface import Failed, Message, Traffic
+from lately.distributed._sites.local import LocalSites
 from lately.distributed._sites.results import UNKNOWN, RequestId, ResultCache
 from lately.distributed._sites.site import Site
 from support.site import HASHES, Counted, Slow, bloom, duplicated
@@ -187,12 +192,31 @@ def test_a_query_with_a_request_number_gets_what_that_request_wrote():
     assert known.tolist() == [0] * 2 + [UNKNOWN] * 3
 
 
-def test_a_message_of_an_earlier_lease_is_rejected_and_one_without_a_lease_is_not():
-    site = Site(bloom(), name="site")
-    duplicated(site, HASHES[:5], fence=7)
-    with pytest.raises(SupersededError, match="lease 6 is over: 7 has started"):
-        duplicated(site, HASHES[5:9], fence=6)
-    assert site.call("query", (HASHES[:9],), {}).tolist() == [True] * 5 + [False] * 4
+def test_an_orderer_that_was_replaced_is_rejected_also_after_a_crash_and_a_producer_is_not():
+    kept = Slow()
+    site = Site(bloom(), name="site", store=kept, interval=0)
+    assert site.call("order", (), {}, fence=6) == (0, None)
+    duplicated(site, HASHES[:5], fence=6, record=(6, 1, "batch"))
+    number, record = site.call("order", (), {}, fence=7)
+    assert (number, tuple(record)) == (6, (6, 1, "batch"))
+    for _ in range(2):
+        with pytest.raises(SupersededError, match="orderer 6 of site was replaced by 7"):
+            duplicated(site, HASHES[5:9], fence=6)
+        assert site.call("query", (HASHES[:9],), {}).tolist() == [True] * 5 + [False] * 4
+        site.close(save=False)
+        site = Site(bloom(), name="site", store=kept, interval=0)
+    number, record = site.call("order", (), {}, fence=1)
+    assert (number, tuple(record)) == (7, (6, 1, "batch"))
+
+
+def test_a_site_that_was_replaced_answers_no_question():
+    """Its successor may have keys that it lacks."""
+    kept = Slow()
+    old = Site(bloom(), name="site", store=kept, interval=0)
+    assert not old.call("query", (HASHES,), {}).any()
+    duplicated(Site(bloom(), name="site", store=kept, interval=0), HASHES)
+    with pytest.raises(RuntimeError, match="another site of this name has started since"):
+        old.call("query", (HASHES,), {})
 
 
 def test_many_threads_lose_nothing():
@@ -211,3 +235,40 @@ def test_many_threads_lose_nothing():
         thread.join(60)
     assert np.sum(new) == len(HASHES)
     assert Site(bloom(), name="site", store=kept).call("query", (HASHES,), {}).all()
+
+
+def test_local_sites_answer_fail_and_come_back():
+    kept = Slow()
+    sites = LocalSites([partial(lambda i: Site(bloom(), name=str(i), store=kept, interval=0), i) for i in range(3)])
+    messages = [Message(i, "duplicated", (HASHES[i::3],), {"refresh": True}) for i in range(3)]
+    traffic = Traffic(0, 0, 0, 0, np.zeros(3, dtype=int))
+    answers = sites.call(messages)
+    traffic.count(messages, answers)
+    assert not np.concatenate(answers).any()
+    sites.kill(1)
+    answers = sites.call(messages)
+    traffic.count(messages, answers)
+    assert [isinstance(answer, Failed) for answer in answers] == [False, True, False]
+    assert answers[1] == Failed(1, "killed")
+    assert time.time() - 60 < answers[1].since == sites.status()[1].since
+    assert (traffic.messages, traffic.failures, traffic.sent) == (6, 1, 2 * HASHES.nbytes)
+    assert traffic.received == len(HASHES) + len(HASHES[::3]) + len(HASHES[2::3])
+    assert traffic.keys.tolist() == [2 * len(HASHES[i::3]) for i in range(3)]
+    sites.restart(1)
+    assert sites.status()[1]["restored"]
+    assert np.concatenate(sites.call(messages)).all()
+    sites.close()
+
+
+def test_an_error_is_raised_once_all_sites_have_answered():
+    sites = LocalSites([partial(Site, bloom(), name=str(i)) for i in range(2)])
+    bad = Message(0, "duplicated", (HASHES, np.arange(3)), {"refresh": True})
+    with pytest.raises(ValueError, match="3 times for 1000 keys"):
+        sites.call([bad, Message(1, "insert", (HASHES,))])
+    assert sites.call([Message(1, "query", (HASHES,))])[0].all()
+
+
+def test_the_distributed_part_is_not_imported_until_it_is_used_and_needs_no_ray_then():
+    code = "import sys, lately; assert 'lately.distributed' not in sys.modules; import lately.distributed; "
+    code += "assert not {'ray', 'fsspec'} & set(sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0

@@ -32,8 +32,8 @@ def test_a_key_takes_as_many_messages_and_bytes_as_are_computed(name):
     with SlicedFilter(**KINDS[name], filter=timers) as sliced:
         assert len(sliced.sites) == 12
         sliced.duplicated(np.arange(1000), at=np.zeros(1000))
-        # A hash, its place and its moment; or the numbers of its cells.
-        assert sliced.traffic.sent == 1000 * (8 + 4 + 8 if name == "horizontal" else 4 * k)
+        # A hash, its place and its moment; or the numbers of its cells, and its hash in the record.
+        assert sliced.traffic.sent == 1000 * (8 + 4 + 8 if name == "horizontal" else 4 * k + 8)
         before, alone = sliced.traffic.messages, 300
         for key in range(alone):
             sliced.duplicated([key], at=0)
@@ -74,7 +74,7 @@ def test_a_filter_larger_than_a_machine_is_planned_cut_and_routed_without_its_ce
     assert len(mine) > 0
     assert mine.dtype == np.uint32
     now = int(like.generations(None, 1)[0])
-    assert last.set(mine, np.zeros(len(mine), bool), refresh=False, newest=now).shape == mine.shape
+    assert last.set(mine, np.zeros(len(mine), bool), refresh=False, newest=now, latest=0).shape == mine.shape
     ages, read = last.read(mine)
     assert not ages.any()
     assert read[0] == now

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lately.distributed import SlicedFilter
+from lately.distributed import LocalSites, SlicedFilter
 from support.sliced import cells_of_keys, every_kind, state, timers
 
 
@@ -81,16 +81,47 @@ def test_times_that_step_back_too_far_are_rejected_before_any_effect(shape):
         assert sliced.duplicated([3, "x"], at=[910, 1000]).tolist() == [True, False]
 
 
-@cells_of_keys
-def test_keys_too_late_for_other_producers_are_rejected_before_any_effect(shape):
-    with SlicedFilter(**shape, filter=timers(lateness="90s")) as sliced:
+@every_kind
+@pytest.mark.parametrize("options", [{}, {"refresh": False}, {"offsets": True}], ids=["refresh", "once", "offsets"])
+def test_a_batch_that_is_late_for_other_producers_is_rejected_before_any_effect(shape, options):
+    """At the start and in the middle of a generation, also on sites that lack the latest keys."""
+    for phase in (0, 25):
+        with SlicedFilter(**shape, filter=timers(lateness="60s")) as sliced:
+            other, start = sliced.handle(), 10_000 + phase
+            sliced.insert(np.arange(200), at=start - 1)
+            other.insert([*range(500, 540)] if shape["kind"] == "horizontal" else ["new"], at=start)
+            sliced = sliced.handle()
+            before = state(sliced)
+            # One of them is late; "early" is not.
+            late = {"keys": [*range(40), "early"], "at": [start - 61] * 40 + [start - 60]}
+            where = {"offsets": np.arange(41)} if "offsets" in options else options
+            for number in (None, 1):
+                with pytest.raises(ValueError, match=r"at\[\d+\] lies more than .*before what other"):
+                    sliced.duplicated(**late, **where, number=number)
+            if shape["kind"] != "horizontal":
+                with pytest.raises(ValueError, match="before what other"):
+                    sliced.query(**late)
+            assert state(sliced) == before
+            where = {"offsets": np.arange(40)} if "offsets" in options else options
+            assert sliced.duplicated(range(40), at=start - 60, **where, number=1).all()
+
+
+def test_a_batch_that_becomes_late_while_it_is_sent_to_some_sites_is_inserted_whole():
+    class Overtaken(LocalSites):
+        meanwhile = None
+
+        def call(self, messages):
+            if self.meanwhile and messages[0].method == "duplicated":
+                meanwhile, self.meanwhile = self.meanwhile, None
+                meanwhile()
+            return super().call(messages)
+
+    with SlicedFilter("horizontal", 6, timers(lateness="60s"), sites=Overtaken) as sliced:
         other = sliced.handle()
-        other.insert(np.arange(500), at=10_000)
-        before = state(sliced)
-        for call in (sliced.duplicated, sliced.query):
-            with pytest.raises(ValueError, match=r"at\[1\] lies more than 90 s, the lateness, before what other"):
-                call(["x", "y"], at=[9940, 9852])
-        assert state(sliced) == before
+        sliced.insert(np.arange(200), at=10_000)
+        sliced.sites.meanwhile = lambda: other.insert(np.arange(500, 700), at=10_300)
+        assert not sliced.duplicated(np.arange(1000, 1040), at=10_000)[:5].any()
+        assert sliced.query(np.arange(1000, 1040), at=10_600).all()
 
 
 @every_kind

@@ -98,7 +98,7 @@ def test_a_folder_that_vanishes_is_named_and_nothing_is_written_in_its_place(sha
     assert not list(folder.iterdir())
     # A site that restarts now must not begin empty.
     f.sites.kill(0)
-    with pytest.raises(CheckpointError, match=r"finds no site.json in .*mounted: mount the folder, or restore it"):
+    with pytest.raises(CheckpointError, match=r"finds no sites.json in .*mounted: mount the folder, or restore it"):
         f.sites.restart(0)
     folder.rmdir()
     away.rename(folder)

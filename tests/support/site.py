@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import threading
 from collections import Counter
 
@@ -85,34 +84,8 @@ def holding(data):
     """A store that has this checkpoint of a site."""
     kept = Slow()
     kept.kept["site.1"] = data
-    kept.kept["site"] = json.dumps({"run": 1, "older": [], "incarnation": 1, "whole": True}).encode()
+    kept.kept["site"] = json.dumps({"name": "site", "run": 1, "older": [], "incarnation": 1, "whole": True}).encode()
     return kept
-
-
-def fences(sites, producers, leases):
-    """Return the fences of `leases` leases of each producer, of which no two are held at the same time."""
-    inside, found = [], []
-
-    def produce():
-        for _ in range(leases):
-            with sites.lease() as lease:
-                inside.append(1)
-                assert len(inside) == 1
-                found.append(lease.fence)
-                inside.pop()
-
-    threads = [threading.Thread(target=produce) for _ in range(producers)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    return found
-
-
-def close(listener):
-    """Close a port, as when its process ends; a shutdown wakes the thread that waits for the next connection."""
-    listener._socket.shutdown(socket.SHUT_RDWR)
-    listener._socket.close()
 
 
 @pytest.fixture(autouse=True)

@@ -81,11 +81,15 @@ class SiteActor:
 class OrdererActor:
     """An actor that holds the orderer of a filter. Its queue is the order of the batches."""
 
-    def __init__(self, sites: Sites, make: Callable[[Sites], Orderer]) -> None:
-        self._orderer = make(sites)
+    def __init__(self, sites: Any, make: Callable[[Sites], Orderer]) -> None:
+        self._sites, self._orderer = sites, make(sites)
 
-    def do(self, *request: Any) -> tuple[Any, Any, Exception | None]:
-        """Call the orderer. If another one has replaced it, this process ends, and Ray calls the other."""
+    def do(self, deadline: float, *request: Any) -> tuple[Any, Any, Exception | None]:
+        """Call the orderer for a producer whose sites have `deadline` seconds to answer.
+
+        If another one has replaced the orderer, this process ends, and Ray calls the other.
+        """
+        self._sites.deadline = deadline
         try:
             answer, report, error = self._orderer.do(*request)
         except SupersededError:

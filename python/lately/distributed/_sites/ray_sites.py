@@ -139,7 +139,7 @@ class RaySites:
 
     def _setup(self, shares: Sequence[Sequence[int]], handles: Sequence[Any], deadline: float) -> None:
         self.connected, self._name, self._options = True, None, dict[str, Any]()
-        self._shares, self._handles, self._deadline = shares, handles, deadline
+        self._shares, self._handles, self.deadline = shares, handles, deadline
         self._actor_of = {site: actor for actor, share in enumerate(shares) for site in share}
         self._orderer: Any = None
         # Actors that have not answered in time, each with a probe. Calls fail at once until the probe is answered.
@@ -164,7 +164,7 @@ class RaySites:
             of_actor[self._actor_of[message.site]].append(message)
         found: dict[int, list[Any]] = {}
         errors = []
-        for actor, its in self._gather("call", of_actor, self._deadline).items():
+        for actor, its in self._gather("call", of_actor, self.deadline).items():
             for site in {message.site for message in of_actor[actor]}:
                 if isinstance(its, Failed):
                     found[site] = [replace(its, site=site)] * len(of_actor[actor])
@@ -191,8 +191,8 @@ class RaySites:
     def order(self, *request: Any) -> Any:
         """Call the orderer. Ray sends the request again if it has to restart the actor."""
         self._check()
-        ray, patience = imported(), PATIENCE * self._deadline
-        answer = self._orderer.do.remote(*request)
+        ray, patience = imported(), PATIENCE * self.deadline
+        answer = self._orderer.do.remote(self.deadline, *request)
         if not ray.wait([answer], timeout=patience)[0]:
             raise TimeoutError(f"the orderer has not answered within {patience:g} s")
         try:
@@ -202,7 +202,7 @@ class RaySites:
 
     def status(self) -> list[dict[str, Any] | Failed]:
         """Return the state of each site (`Site.status`), and the ``node`` of its actor."""
-        return self._status(self._deadline)
+        return self._status(self.deadline)
 
     def _status(self, patience: float) -> list[dict[str, Any] | Failed]:
         self._check()

@@ -59,14 +59,15 @@ class SlicedFilter(DistributedFilter):
         Where the sites run: in this process, as actors of Ray, or started by a function that is passed their makers.
         `connect` starts none, and joins existing ones.
     checkpoint : path or address, optional
-        Where sites keep checkpoints, from which they restart; a folder, or an address that fsspec opens.
+        Where sites keep checkpoints, from which they restart; a folder, or an address that fsspec opens. Each filter
+        needs a folder of its own, which one program has at a time.
     interval : float, default 30
         Greatest number of seconds from a change to its checkpoint.
     deadline : float, optional
         Seconds that a site has to answer, on Ray: 10 by default. Sites that a function gives have their own.
     name : str, optional
         Name of the filter. The names of its sites begin with it, by which `connect` finds them on Ray, and so do those
-        of their checkpoints. Filters with checkpoints in one place need different names.
+        of their checkpoints, which are opened under this name only.
     producer : str, optional
         Name under which batches are numbered. By default each handle has a unique name, and numbers its batches itself.
         With a name each writing call needs its `number`: then a restarted producer can send its last batch again.
@@ -101,20 +102,17 @@ class SlicedFilter(DistributedFilter):
     - *Sites remember* the answers to the latest batch of each producer: for a week after its last message if it has a
       name, otherwise for an hour, and for 8 million keys or cells in all. A batch that comes again after its answers
       were dropped for lack of room is rejected, not guessed.
-    - *Two producers* with the same new key at once: exactly one is answered that it is new. In a vertical or diced
-      filter that also holds if one of them dies or is cut off half-way: its batch is recorded, and the next one
-      completes it. On Ray the record is with the producer and with the actor of the lease. If both die, keys of this
-      batch may be new once more, and the next producer is warned.
+    - *Two producers* with the same new key at once: exactly one is answered that it is new. Several sites decide about
+      a key of a vertical or diced filter, so an orderer writes its batches one after the other: on Ray an actor more,
+      elsewhere a lock. If it dies half-way, the next one completes the batch from a record on one of the sites.
     - *A site that fails* misses what is written meanwhile, if `on_failure` allows a guess; `failures` counts the
       keys. When it answers again, a horizontal filter takes the keys it lacks for new. A vertical or diced one counts
       the cells that it shows unset as not answered, until what this producer wrote meanwhile is out of the window.
     - *A site that is made again* lacks what it had not saved: without `checkpoint` all, with ``interval=0`` nothing.
       Each producer warns once, and counts it (`restarts`). Keys that it lacks are new once more. In a vertical or diced
       filter `unanswered` marks for a window those that no other cell decides, and "duplicate" takes them for seen.
-    - *Times* may step back by the filter's `lateness`, among all producers. A batch later than that is rejected before
-      anything is sent, if this producer has sent later times. If only others have, a vertical or diced filter still
-      answers all of it or nothing. In a horizontal one, other sites may have taken their keys: give the keys that are
-      too late a later time, and send the batch again with its number.
+    - *Times* may step back by the filter's `lateness`, among all producers. A batch later than that is rejected, and
+      nothing of it is inserted.
     - A handle that is pickled becomes another producer over the same sites. Sites of this process cannot be pickled.
     - *In a Ray task*, or a method of an actor, a handle without a name is named after the task, and its batches after
       the count of the task's calls. When Ray runs the task again, each of its calls sends its batch again, and gets the

@@ -334,6 +334,8 @@ class TreeWriter:
 
     def write(self, leaf: int, found: _Found, decider: int) -> tuple[NDArray[np.int8], tuple[Any, ...]]:
         """Finish a batch of a leaf; return its verdicts, and the counts."""
+        # What comes from another process lies in memory that is shared.
+        found.verdicts, found.steps, found.oldest = found.verdicts.copy(), found.steps.copy(), found.oldest.copy()
         counters = Counters(self._spec.topology, self._exchange, strict=self._spec.strict)
         TreeRouter(self._spec, self._like, leaf, self._exchange, counters).finish(found, decider)
         return found.verdicts, (counters.accesses, counters.hits, counters.failures)

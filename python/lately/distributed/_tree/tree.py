@@ -43,7 +43,7 @@ class BloomTree(DistributedFilter):
     top_down : int, optional
         A level d, from 1 on; the root is level 0. A match at a node of a level below d counts only if a node of level d
         confirms it, which gives fewer false positives. But each batch with keys that no node up to level d has seen
-        then waits for its producer's lease: one at a time in the whole tree. The default is none.
+        is then written by an orderer: one at a time in the whole tree. The default is none.
     on_failure : {"raise", "duplicate", "distinct"}, default "raise"
         The verdict about a key that no node below has seen, if the root does not answer; `failures` counts these keys.
         "raise": there is none, but a `FailedSitesError` with the number by which the batch is sent again. A node below
