@@ -210,7 +210,7 @@ def test_an_orderer_that_was_replaced_is_rejected_also_after_a_crash_and_a_produ
 
 
 def test_a_site_that_was_replaced_answers_no_question():
-    """Its successor may have keys that it lacks."""
+    """A producer would miss keys that only its successor has."""
     kept = Slow()
     old = Site(bloom(), name="site", store=kept, interval=0)
     assert not old.call("query", (HASHES,), {}).any()
