@@ -10,8 +10,8 @@ assert lately.duplicated(["a", "b", "a", "c", "b"], window=2).tolist() == [False
 assert lately.duplicated(["a", "a", "a"], window="10min", at=[0, 599, 2000]).tolist() == [False, True, False]
 assert list(lately.unique(["a", "b", "a"], window=10)) == ["a", "b"]
 
-for layout in ("line", "sliced"):
-    f = lately.AgePartitionedBloomFilter(window=10_000, fpr=0.001, layout=layout)
+for kind in (lately.AgePartitionedBloomFilter, lately.TimingBloomFilter):
+    f = kind(window=10_000, fpr=0.001)
     keys = list(range(25_000))
     assert f.duplicated(keys).mean() < 0.01
     assert f.query(keys[-10_000:], threads=2).all()

@@ -56,8 +56,8 @@ def memory(window: int, trials: int) -> None:
         for f in (
             lately.AgedQuotientFilter(window, fpr, slack=slack),
             lately.AgedQuotientFilter(window, fpr, slack=window // 12),
-            lately.GuardedEpochBloomFilter(window, fpr, slack=slack, layout="transposed"),
-            lately.AgePartitionedBloomFilter(window, fpr, layout="line"),
+            lately.GuardedEpochBloomFilter(window, fpr, slack=slack),
+            lately.AgePartitionedBloomFilter(window, fpr),
         ):
             last = filled(f, 2 * window + window // 3)
             name = type(f).__name__.removesuffix("Filter").removesuffix("Bloom")
@@ -128,9 +128,9 @@ def speed(window: int, rounds: int) -> None:
     print("|--:|---|--:|--:|--:|--:|")
     for fpr in (1e-2, 1e-3):
         filters = {
-            "guarded epochs, transposed": lately.GuardedEpochBloomFilter(window, fpr, layout="transposed"),
+            "guarded epochs, transposed": lately.GuardedEpochBloomFilter(window, fpr),
             "aged quotient": lately.AgedQuotientFilter(window, fpr),
-            "age-partitioned, line": lately.AgePartitionedBloomFilter(window, fpr, layout="line"),
+            "age-partitioned, line": lately.AgePartitionedBloomFilter(window, fpr),
         }
         last = 0
         for f in filters.values():

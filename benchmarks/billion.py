@@ -36,7 +36,7 @@ def batches(start: int, end: int) -> list[tuple[int, int]]:
 def row(window: int) -> str:
     """Fill a filter, and query it."""
     before = faults()
-    made = lately.AgePartitionedBloomFilter(window, FPR, layout="line")
+    made = lately.AgePartitionedBloomFilter(window, FPR)
     # Enough keys to measure a small window by.
     last = max(window * 11 // 10, 5 * BATCH)
     inserting = 0.0

@@ -51,7 +51,7 @@ Duplicated = Callable[[np.ndarray], np.ndarray]
 def whole(kind: str, keys: int) -> lately.Filter:
     """Make the filter of a kind for this many keys: with a window of time, or one that can be cut."""
     family = lately.AgePartitionedBloomFilter if kind == "horizontal" else lately.TimingBloomFilter
-    return family(WINDOW, FPR, capacity=keys, layout="sliced")
+    return family(WINDOW, FPR, capacity=keys)
 
 
 def sliced(kind: str, slices: int, options: argparse.Namespace, sites: Any = "local", **more: Any) -> SlicedFilter:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
-from speed import core, growth, ours, paper2, peers, plot, small
+from speed import core, growth, ours, paper2, peers, small
 from speed.race import Figures, race
 from speed.streams import Stream
 

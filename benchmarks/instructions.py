@@ -30,7 +30,7 @@ TOLERANCE = 1.03
 def paths() -> dict[str, tuple[Callable[[], object], int]]:
     """What is counted: a call and the keys of one call. The first is empty, and is taken from all others."""
     window, keys = 100_000, 20_000
-    lines = lately.AgePartitionedBloomFilter(window, 0.01, layout="line")
+    lines = lately.AgePartitionedBloomFilter(window, 0.01)
     timed = lately.TimingBloomFilter("10min", 0.01, capacity=window)
     entries = lately.AgedQuotientFilter(window, 0.01)
     one, ten = np.array([1]), [f"https://example.org/{i}" for i in range(10)]

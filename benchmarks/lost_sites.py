@@ -36,7 +36,7 @@ def main() -> None:
     print("|---|---|--:|--:|--:|--:|")
     for kind, answer in WAYS:
         share = 1 if kind == "vertical" else SITES
-        like = lately.BloomFilter.from_parameters(KEYS // share, K, bits=BITS // share)
+        like = lately.BloomFilter.from_parameters(capacity=KEYS // share, k=K, bits=BITS // share)
         f = SlicedFilter(kind, SITES, like, on_failure=answer, sites="ray", deadline=3)
         f.insert(np.arange(KEYS))
         density = float(np.mean(f.fill))

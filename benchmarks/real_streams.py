@@ -23,10 +23,10 @@ def main() -> None:
     for case in cases(folder):
         keys, times = case.load(folder)
         exact = run_exact(keys, times)
-        for block_bits in (None, 512):
+        for name in ("age-partitioned", "age-partitioned-512"):
             for refresh in (True, False):
-                found = compare(keys, times, block_bits, refresh)
-                kind = f"{'blocked' if block_bits else 'plain'} | {'yes' if refresh else 'no'}"
+                found = compare(keys, times, name, refresh)
+                kind = f"{'blocked' if name.endswith('512') else 'plain'} | {'yes' if refresh else 'no'}"
                 print(
                     f"| {case} | {kind} | {found.window} | {found.slack} | {found.fresh} ({found.bound}) "
                     f"| {found.again} | {found.nbytes:,} | {exact.nbytes:,} |"

@@ -1,7 +1,6 @@
 """Complete what mkdocstrings reads of the package, for the pages of the reference.
 
 - The compiled module has its docstrings when it is imported; its stub, which is what is read, has none.
-- A docstring that refers to another has the whole text when it is imported.
 - A class shows what its ``__new__`` takes.
 - NumPy's way to write a list of links and a power becomes Markdown's.
 - A choice, ``{"a", "b"}``, is a type. The reader of docstrings would take its first value for the default.
@@ -10,7 +9,6 @@
 import inspect
 import re
 from collections.abc import Iterator
-from pydoc import locate
 from typing import Any
 
 import griffe
@@ -37,8 +35,6 @@ class Docstrings(griffe.Extension):
                 made = member.members.pop("__new__")
                 made.name = "__init__"
                 member.members["__init__"] = made
-            if member.docstring is not None and "As in `" in member.docstring.value:
-                member.docstring.value = inspect.getdoc(locate(member.path)) or ""
             if member.docstring is not None:
                 member.docstring.value = in_markdown(member.docstring.value)
 

@@ -34,7 +34,7 @@ def queried(f: lately.Filter, clicks: pd.DataFrame) -> pd.DataFrame:
 
 def draw() -> None:
     """Measure and draw."""
-    f = lately.AgePartitionedBloomFilter(10_000, FPR, layout="line")
+    f = lately.AgePartitionedBloomFilter(10_000, FPR)
     found = queried(f, pd.read_json(CLICKS, lines=True, dtype=False))
     share = found.groupby(found["age"] // STEP * STEP + STEP / 2)["reported"].mean()
     end = f.window + f.slack

@@ -3,8 +3,8 @@
 - Pages that lie outside `docs/` are part of the site, and notebooks as they are stored.
 - The pictures of pages are drawn.
 - Links that hold in the repository hold in the site.
-- ``{{ text of FILE }}`` stands for the documentation of a Rust module, ``{{ help of COMMAND }}`` for a help text: each
-  has one source.
+- ``{{ text of FILE }}`` stands for the documentation of a Rust module, ``{{ help of COMMAND }}`` for a help text, and
+  ``{{ parameters of CLASS }}`` for the table of what `from_parameters` takes: each has one source.
 """
 
 import os
@@ -22,6 +22,8 @@ os.environ.setdefault("NO_MKDOCS_2_WARNING", "1")
 from mkdocs.structure.files import File, Files
 from nbconvert import MarkdownExporter
 
+from lately import _core
+
 ROOT = Path(__file__).parents[1]
 # Pages of the repository that are part of the site, at the same paths.
 OUTSIDE = [
@@ -34,7 +36,7 @@ OUTSIDE = [
 ]
 # How pandas begins a table; the theme gives its looks to those without a class.
 FRAME = re.compile(r'(<style scoped>.*?</style>\s*)?<table border="1" class="dataframe">', re.DOTALL)
-INSERTED = re.compile(r"^\{\{ (help|text) of (\S+) \}\}$", re.MULTILINE)
+INSERTED = re.compile(r"^\{\{ (help|parameters|text) of (\S+) \}\}$", re.MULTILINE)
 LINK = re.compile(r"(\]\()([^)#\s]+)(?=[)#])")
 
 
@@ -94,6 +96,9 @@ def inserted(found: re.Match[str]) -> str:
         command = [sys.executable, "-m", "lately", found[2], "--help"]
         done = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ | {"COLUMNS": "88"})
         return f"```text\n{done.stdout}```"
+    if found[1] == "parameters":
+        rows = [f"| `{name}` | {meaning} |" for name, meaning in _core.meanings(found[2])]
+        return "\n".join(["| parameter | meaning |", "|---|---|", *rows])
     lines = (ROOT / found[2]).read_text(encoding="utf-8").splitlines()
     text = "\n".join(line[3:].removeprefix(" ") for line in lines if line.startswith("//!"))
     return re.sub(r"\[(`[^`]+`|[^\]]+)\]\(crate::[^)]*\)", r"\1", text)

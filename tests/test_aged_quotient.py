@@ -248,7 +248,9 @@ def test_fine_tags_grow_in_a_burst_and_shrink_again():
 def test_absent_keys_of_a_page_that_rejected_few_keys_have_low_posteriors():
     """Some of 30 pages are too full for good, and a tenth of the absent keys lie in lines that rejected keys."""
     window = 2**16
-    f = lately.AgedQuotientFilter.from_parameters(window, 11, 8, pages=30, lines=63, epochs=255)
+    f = lately.AgedQuotientFilter.from_parameters(
+        window, fingerprint_bits=11, tag_bits=8, pages=30, lines=63, epochs=255
+    )
     stream = np.random.default_rng(5).integers(0, window, 4 * window)
     f.insert(stream)
     keys = np.arange(window)

@@ -11,8 +11,7 @@ import pytest
 
 import lately
 from lately.baselines import CountingBloomFilter, FingerprintBuffer, GeneralizedBloomFilter, StableBloomFilter
-from support.planned import from_parameters, planned
-from support.plans import FAMILIES
+from support.planned import planned
 
 SPANS = {"1s": 1, "90s": 90, "2min": 120, "5min": 300, "10min": 600, "15min": 900, "50min": 3000, "1h": 3600}
 LARGEST = 2**64 - 1
@@ -156,11 +155,22 @@ class Family:
     new: Callable[[Any, dict], None]
     later: Callable[[Any, dict], None]
     slack: float | None = None
+    name: str = ""
+
+    def make(self, **given: Any) -> lately.Filter:
+        return planned(self.name, **given) if self.name else self.cls(**given)
 
 
-RINGS = [Family(cls, rings, rings_later) for cls in FAMILIES]
-EPOCHS = [family for family in RINGS if family.cls is lately.GuardedEpochBloomFilter]
+def in_layout(end: str) -> list[Family]:
+    """Both classes in the layout with this ending."""
+    names = {lately.AgePartitionedBloomFilter: "age-partitioned", lately.GuardedEpochBloomFilter: "guarded-epoch"}
+    return [Family(cls, rings, rings_later, name=f"{name}{end}") for cls, name in names.items()]
+
+
+RINGS, WORDS, BLOCKS, LINES = map(in_layout, ("", "-64", "-512", "-line"))
+EPOCHS = [Family(lately.GuardedEpochBloomFilter, rings, rings_later)]
 TIMERS = [Family(lately.TimingBloomFilter, timers, timers_later)]
+TIMERS_IN_LINES = [Family(lately.TimingBloomFilter, timers, timers_later, name="timing-line")]
 LIMITED = [Family(lately.TimeLimitedBloomFilter, limited, limited_later)]
 FINGERPRINTS = [Family(cls, fingerprints, fingerprints_later, 0) for cls in (FingerprintBuffer, lately.Swamp)]
 COUNTERS = [Family(CountingBloomFilter, counters, counters_later, 0)]
@@ -169,26 +179,25 @@ FADING = [
     Family(GeneralizedBloomFilter, generalized, generalized_later, math.inf),
     Family(StableBloomFilter, stable, stable_later, math.inf),
 ]
-TRANSPOSED, LINE = {"layout": "transposed"}, {"layout": "line"}
 SPAN, SPAN64 = timedelta(minutes=10), np.timedelta64(10, "m")
 GIVEN: list[tuple[list[Family], dict[str, Any]]] = [
     (RINGS + FADING + COUNTERS + FINGERPRINTS, {"window": 1, "fpr": 0.1}),
     (RINGS, {"window": 1000, "fpr": 0.001}),
     (RINGS, {"window": 1000, "fpr": 0.001, "slack": 100}),
-    (RINGS, {"window": 5000, "fpr": 1e-6, "block_bits": 64, "seed": 5}),
-    (RINGS, {"window": np.int32(5000), "fpr": np.float32(0.01), "block_bits": np.int64(512), "seed": LARGEST}),
+    (WORDS, {"window": 5000, "fpr": 1e-6, "seed": 5}),
+    (BLOCKS, {"window": np.int32(5000), "fpr": np.float32(0.01), "seed": LARGEST}),
     (RINGS, {"window": 5000, "nbytes": 10_001}),
-    (RINGS, {"window": 5000, "nbytes": 60_000, "block_bits": 512, "slack": 5000}),
-    (RINGS, LINE | {"window": 20_000, "fpr": 0.01, "seed": 3}),
-    (RINGS, LINE | {"window": 50_000, "nbytes": 131_071, "slack": 9000}),
-    (RINGS, LINE | {"window": "10min", "fpr": 0.01, "capacity": 30_000, "lateness": "90s"}),
+    (BLOCKS, {"window": 5000, "nbytes": 60_000, "slack": 5000}),
+    (LINES, {"window": 20_000, "fpr": 0.01, "seed": 3}),
+    (LINES, {"window": 50_000, "nbytes": 131_071, "slack": 9000}),
+    (LINES, {"window": "10min", "fpr": 0.01, "capacity": 30_000, "lateness": "90s"}),
     (RINGS, {"window": "10min", "fpr": 0.01, "capacity": 3000}),
     (RINGS, {"window": SPAN, "fpr": 0.01, "capacity": 3000, "lateness": "90s", "slack": "15min"}),
-    (RINGS, {"window": SPAN64, "nbytes": 5000, "capacity": 3000, "lateness": "1h", "block_bits": 64}),
-    (EPOCHS, TRANSPOSED | {"window": 1000, "fpr": 0.001, "slack": 100}),
-    (EPOCHS, TRANSPOSED | {"window": 5000, "nbytes": 10_001, "seed": LARGEST}),
-    (EPOCHS, TRANSPOSED | {"window": "10min", "fpr": 0.01, "capacity": 3000, "lateness": "90s", "slack": "15min"}),
-    (TIMERS, {"window": 1, "fpr": 0.1, "layout": "sliced"}),
+    (WORDS, {"window": SPAN64, "nbytes": 5000, "capacity": 3000, "lateness": "1h"}),
+    (EPOCHS, {"window": 1000, "fpr": 0.001, "slack": 100}),
+    (EPOCHS, {"window": 5000, "nbytes": 10_001, "seed": LARGEST}),
+    (EPOCHS, {"window": "10min", "fpr": 0.01, "capacity": 3000, "lateness": "90s", "slack": "15min"}),
+    (TIMERS, {"window": 1, "fpr": 0.1}),
     (TIMERS, {"window": 1000, "fpr": 0.001}),
     (TIMERS, {"window": 1000, "fpr": 0.001, "slack": 0}),
     (TIMERS, {"window": 5000, "fpr": 1e-6, "slack": 300, "seed": 5}),
@@ -198,11 +207,11 @@ GIVEN: list[tuple[list[Family], dict[str, Any]]] = [
     (TIMERS, {"window": "10min", "fpr": 0.01, "capacity": 3000}),
     (TIMERS, {"window": SPAN, "fpr": 0.01, "capacity": 3000, "lateness": "90s", "slack": "2min"}),
     (TIMERS, {"window": SPAN64, "nbytes": 5000, "capacity": 3000, "lateness": "1h"}),
-    (TIMERS, LINE | {"window": 1, "fpr": 0.1}),
-    (TIMERS, LINE | {"window": 20_000, "fpr": 0.01, "seed": 5}),
-    (TIMERS, LINE | {"window": 20_000, "fpr": 1e-6, "slack": 0}),
-    (TIMERS, LINE | {"window": 20_000, "nbytes": 100_000}),
-    (TIMERS, LINE | {"window": "10min", "fpr": 0.001, "capacity": 9000, "lateness": "90s", "slack": "2min"}),
+    (TIMERS_IN_LINES, {"window": 1, "fpr": 0.1}),
+    (TIMERS_IN_LINES, {"window": 20_000, "fpr": 0.01, "seed": 5}),
+    (TIMERS_IN_LINES, {"window": 20_000, "fpr": 1e-6, "slack": 0}),
+    (TIMERS_IN_LINES, {"window": 20_000, "nbytes": 100_000}),
+    (TIMERS_IN_LINES, {"window": "10min", "fpr": 0.001, "capacity": 9000, "lateness": "90s", "slack": "2min"}),
     (LIMITED, {"window": "10min", "fpr": 0.01}),
     (LIMITED, {"window": "1s", "fpr": 0.3, "capacity": 5, "seed": LARGEST}),
     (LIMITED, {"window": timedelta(hours=1), "fpr": 1e-6, "capacity": 10**6, "slack": "50min"}),
@@ -247,7 +256,7 @@ def seconds(span):
     ids=lambda x: x.cls.__name__ if isinstance(x, Family) else " ".join(f"{k}={v}" for k, v in x.items()),
 )
 def test_attributes_agree_with_the_request_the_parameters_and_the_cells(family, given):
-    f = planned(family.cls, **given) if family.new is rings else family.cls(**given)
+    f = family.make(**given)
     p, window, timed = f.parameters, seconds(given.get("window")), f.lateness is not None
     lateness = seconds(given.get("lateness", 0))
     # What was requested.
@@ -275,7 +284,7 @@ def test_attributes_agree_with_the_request_the_parameters_and_the_cells(family, 
     family.new(f, p)
     # Its parameters make another.
     how = {k: v for k, v in given.items() if k in ("window", "capacity", "lateness", "seed")}
-    again = from_parameters(family.cls, **({"capacity": f.capacity} if timed else {}) | how, **p)
+    again = family.cls.from_parameters(**({"capacity": f.capacity} if timed else {}) | how, **p)
     assert again.to_bytes() == f.to_bytes()
     assert (again.fpr, again.slack, repr(again)) == (f.fpr, f.slack, repr(f))
     # With a key.

@@ -17,7 +17,7 @@ FPR = 0.001
 
 def filled(seed: object) -> lately.Filter:
     """A filter after an attacker, who has read the scheme and assumes seed 0, inserted keys."""
-    f = lately.AgePartitionedBloomFilter(100_000, FPR, layout="line", seed=seed)
+    f = lately.AgePartitionedBloomFilter(100_000, FPR, seed=seed)
     f.insert(integers_with(lately.hash_keys(VICTIMS)))
     return f
 

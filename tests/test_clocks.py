@@ -24,7 +24,7 @@ def filters():
     """A filter of each family and of each kind of window of time."""
     given = {"fpr": 1e-6, "capacity": 1000}
     for name, family in EVERY.items():
-        if family.promise and family.takes("lateness"):
+        if family.promise and family.windows != "insertions":
             made = given if family.windows != "unknown rate" else {"fpr": 1e-6}
             yield name, partial(family.make, WINDOW, **made)
             yield f"{name}, late", partial(family.make, WINDOW, lateness="30s", **made)

@@ -60,15 +60,3 @@ def test_functions_and_classes_show_an_example():
     # These come from calls that show one.
     errors = {"FormatError", "InternalError", "OverfullWarning"}
     assert set(without) == {"Choice", "Plan", "Trial", "Tuned", "_core.Filter"} | errors
-
-
-def test_a_parameter_described_elsewhere_is_described_in_help_too():
-    seed = 'Take "random" where keys come from outside.'
-    for documented in (
-        lately.AgePartitionedBloomFilter,
-        lately.Swamp.from_parameters,
-        lately.baselines.FingerprintBuffer,
-    ):
-        assert seed in documented.__doc__
-    assert lately.Filter.__doc__.count(seed) == 1
-    assert "Which occurrences restart the key's window." in lately.unique.__doc__

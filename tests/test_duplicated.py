@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import lately
-from lately._families import FAMILIES, Family
+from lately._families import FAMILIES
 from support.exact import check
 
 # The same mistakes in every run.
@@ -31,7 +31,7 @@ def stream(n, seed=0):
 def test_insertions(window, fpr, refresh):
     keys = stream(30_000)
     answers = duplicated(keys, window, fpr=fpr, refresh=refresh)
-    f = lately.AgePartitionedBloomFilter(min(window, len(keys)), fpr, layout="line")
+    f = lately.AgePartitionedBloomFilter(min(window, len(keys)), fpr)
     # The key inserted `window` insertions ago is the oldest of the window.
     fresh, _ = check(keys.tolist(), answers, window, f.slack, refresh, fpr)
     assert fresh > 10_000
@@ -94,15 +94,6 @@ def test_times_in_every_family(name):
     at = 1_700_000_000 + np.round(np.cumsum(rng.exponential(0.1, n)), 6)
     answers = duplicated(keys, "1min", fpr=fpr, at=at, filter=choice(name))
     assert check(keys.tolist(), answers, window, window / 2 + 1e-5, True, fpr, at.tolist())[0] > 3000
-
-
-def test_a_family_that_cannot_be_planned_so_is_named():
-    class Without(lately.Filter):
-        def __new__(cls, window, seed=0):
-            raise AssertionError
-
-    with pytest.raises(ValueError, match="Without has no parameter fpr"):
-        Family(Without).make(5, fpr=0.1, seed=0)
 
 
 BURST = 40_000

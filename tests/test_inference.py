@@ -7,12 +7,13 @@ import pytest
 
 import lately
 from lately._families import EVERY
+from support.planned import planned
 
 WINDOW = 1000
 NAMES = ["guarded-epoch", "guarded-epoch-transposed", "guarded-epoch-512", "age-partitioned", "age-partitioned-512"]
 FILTERS = {name: partial(EVERY[name].make, WINDOW, fpr=0.01) for name in [*NAMES, "timing", "timing-line"]} | {
     "timing, B = 1": partial(EVERY["timing"].make, WINDOW, fpr=0.01, slack=0),
-    "timing, two lines, B = 1": lambda: lately.TimingBloomFilter.from_line_parameters(
+    "timing, two lines, B = 1": lambda: lately.TimingBloomFilter.from_parameters(
         WINDOW, k=10, bpt=10, blocks=WINDOW - 1, pages=7, lines=2
     ),
 }
@@ -183,9 +184,9 @@ def test_every_family_computes_posteriors_or_rejects_the_call(name):
     [
         lately.AgePartitionedBloomFilter,
         lately.AgedQuotientFilter,
-        partial(lately.TimingBloomFilter, layout="line"),
-        partial(lately.TimingBloomFilter, layout="line", slack=5),
-        partial(lately.TimingBloomFilter, layout="line", slack=0),
+        partial(planned, "timing-line"),
+        partial(planned, "timing-line", slack=5),
+        partial(planned, "timing-line", slack=0),
     ],
 )
 @pytest.mark.parametrize("window", [300, 200_000])
@@ -301,7 +302,7 @@ def test_threads_answer_as_one(filled, threads):
 @pytest.mark.parametrize("name", ["stable", "generalized", "many bits"])
 def test_the_most_likely_age_is_as_probable_as_any(name, prior):
     if name == "many bits":
-        f = lately.baselines.GeneralizedBloomFilter.from_parameters(300, 6000, k1=12, k0=12)
+        f = lately.baselines.GeneralizedBloomFilter.from_parameters(300, bits=6000, k1=12, k0=12)
     else:
         f = EVERY[name].make(300, fpr=0.05)
     f.insert(np.random.default_rng(1).integers(0, 800, 1200))

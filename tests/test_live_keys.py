@@ -22,7 +22,7 @@ from lately.distributed import SlicedFilter
 Q, T = lately.AgedQuotientFilter, lately.TimingBloomFilter
 # Families that promise to miss no key, and more of their options.
 FAMILIES: dict[str, Callable[..., Any]] = {name: family.make for name, family in EVERY.items() if family.promise} | {
-    "timing, no slack": partial(T, layout="sliced", slack=0),
+    "timing, no slack": partial(T, slack=0),
     "timing, by cardinality": partial(T, grow="cardinality"),
     "aged quotient, fine": lambda window, **more: Q(window, slack=part_of(window, 64), **more),
     "aged quotient, counts": partial(Q, counts=4),

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import lately
+from support.planned import planned
 from support.threads import together
 
 pytestmark = pytest.mark.filterwarnings("error::lately.OverfullWarning")
@@ -29,8 +30,8 @@ def steady(times, seconds=400, first=0):
 
 KINDS = {
     "lines": timed,
-    "blocks": lambda **more: timed(block_bits=512, **more),
-    "slices": lambda **more: timed(layout="sliced", **more),
+    "blocks": lambda **more: timed(partial(planned, "age-partitioned-512"), **more),
+    "slices": lambda **more: timed(partial(planned, "age-partitioned"), **more),
     "transposed": lambda **more: timed(lately.GuardedEpochBloomFilter, **more),
     "timers": lambda **more: timed(lately.TimingBloomFilter, **more),
     "fingerprints": lambda **more: timed(lately.AgedQuotientFilter, **more),

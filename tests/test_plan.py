@@ -42,7 +42,7 @@ def test_a_choice_has_the_figures_it_states(request_, choice):
     assert seen.live >= 5 * seen.keys
     assert (seen.missed == 0) == family.promise
     assert seen.reported <= most(choice, seen, seen.fresh)
-    if rate_known and "grow" not in family.layout:
+    if rate_known and family.windows != "time":
         assert seen.nbytes == choice.nbytes
     # The bits of the one take hundreds of windows to settle; the other's rate is that of a part that is full.
     if rate_known and choice.name not in ("generalized", "timing-growing"):

@@ -79,7 +79,7 @@ def test_a_heartbeat_passes_as_often_as_the_page_states():
 
 def test_the_slack_of_the_picture_and_of_the_default_are_those_stated():
     shown, default = (lately.Filter(10_000, 0.01, prefer=prefer).slack for prefer in ("speed", None))
-    assert lately.AgePartitionedBloomFilter(10_000, 0.01, layout="line").slack == shown, "as docs/forgetting.py draws"
+    assert lately.AgePartitionedBloomFilter(10_000, 0.01).slack == shown, "as docs/forgetting.py draws"
     for page in ("README.md", "docs/index.md", "docs/explanation/window-and-slack.md"):
         text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
         assert re.search(rf"slack (is|of) {shown:,} keys", text), page

@@ -27,7 +27,7 @@ def test_a_key_that_never_stops_comes_through_again_and_again():
     assert (np.diff(passed) == 11).all()
     assert len(passed) == math.ceil(100_000 / 11)
     passed = np.flatnonzero(~lately.duplicated(["a"] * 100_000, window=10, refresh=False))
-    slack = lately.AgePartitionedBloomFilter(10, FPR, layout="line").slack
+    slack = lately.AgePartitionedBloomFilter(10, FPR).slack
     assert ((np.diff(passed) > 10) & (np.diff(passed) <= 10 + slack + 1)).all()
     assert (~lately.duplicated(["a"] * 1000, window=10, refresh="delivered")).sum() == 1
 

@@ -17,24 +17,25 @@ from lately.baselines import CountingBloomFilter, FingerprintBuffer, Generalized
 COUNT, TIME = {"window": 1000, "fpr": 0.01}, {"window": "1min", "fpr": 0.01, "capacity": 100}
 TIMERS = {"window": 100, "k": 3, "bpt": 4, "blocks": 9, "slice_timers": 500}
 A, G, Q = lately.AgePartitionedBloomFilter, lately.GuardedEpochBloomFilter, lately.AgedQuotientFilter
-AGED = {"window": 100, "fingerprint_bits": 9, "tag_bits": 3, "pages": 1}
+AGED = {"window": 100, "fingerprint_bits": 9, "tag_bits": 3, "pages": 1, "lines": 63}
+BLOCKS = {"blocks": 5, "block_bits": 512, "parts": 8}
 # Each constructor with parameters that it accepts.
 MAKERS = {
     "slices": (A, COUNT),
     "slices of time": (A, TIME),
     "slices from": (A.from_parameters, {"window": 100, "k": 3, "l": 5, "slice_bits": 500}),
-    "slices from blocks": (A.from_block_parameters, {"window": 100, "k": 3, "l": 5, "blocks": 5}),
-    "slices from lines": (A.from_line_parameters, {"window": 100, "k": 3, "l": 5, "pages": 5, "lines": 1}),
+    "slices from blocks": (A.from_parameters, {"window": 100, "k": 3, "l": 5} | BLOCKS),
+    "slices from lines": (A.from_parameters, {"window": 100, "k": 3, "l": 5, "pages": 5, "lines": 1}),
     "epochs": (G, COUNT),
     "epochs of time": (G, TIME),
     "epochs from": (G.from_parameters, {"window": 100, "r": 5, "k": 3, "segment_bits": 500}),
-    "epochs from blocks": (G.from_block_parameters, {"window": 100, "r": 5, "blocks": 5}),
-    "epochs from lines": (G.from_line_parameters, {"window": 100, "r": 7, "pages": 5, "lines": 1}),
-    "epochs from positions": (G.from_transposed_parameters, {"window": 100, "r": 7, "k": 3, "positions": 500}),
+    "epochs from blocks": (G.from_parameters, {"window": 100, "r": 5} | BLOCKS),
+    "epochs from lines": (G.from_parameters, {"window": 100, "r": 7, "pages": 5, "lines": 1}),
+    "epochs from positions": (G.from_parameters, {"window": 100, "r": 7, "k": 3, "positions": 500}),
     "bloom": (lately.BloomFilter, {"capacity": 1000, "fpr": 0.01}),
     "bloom from": (lately.BloomFilter.from_parameters, {"capacity": 1000, "k": 3, "bits": 500}),
     "bloom from slices": (
-        lately.BloomFilter.from_partitioned_parameters,
+        lately.BloomFilter.from_parameters,
         {"capacity": 1000, "k": 3, "slice_bits": 500},
     ),
     "swamp": (lately.Swamp, COUNT),
@@ -46,7 +47,7 @@ MAKERS = {
     "timing from": (lately.TimingBloomFilter.from_parameters, TIMERS),
     "timing of time from": (lately.TimingBloomFilter.from_parameters, TIMERS | {"window": "1min", "capacity": 100}),
     "timing from lines": (
-        lately.TimingBloomFilter.from_line_parameters,
+        lately.TimingBloomFilter.from_parameters,
         {"window": 100, "k": 3, "bpt": 4, "blocks": 9, "pages": 5, "lines": 1},
     ),
     "generalized": (GeneralizedBloomFilter, COUNT),
@@ -76,6 +77,8 @@ MAKERS = {
 CALLS = {
     "exact by preference": (partial(lately.Filter, prefer="exact"), {"window": "10min"}),
     "no parameter": (lately.Filter, {}),
+    "no line": (A.from_parameters, {"window": 100, "k": 3, "l": 5, "pages": 1}),
+    "no family": (lately.Filter.from_parameters, {"window": 100, "k": 3}),
     "a query": (A(1000, 0.01).query, {"keys": [1]}),
     "marks": (lately.duplicated, {"keys": [1, 2, 3], "window": 5}),
     "marks of a filter": (lately.duplicated, {"keys": [1, 2, 3], "window": 5, "fpr": 0.01}),
@@ -127,7 +130,7 @@ def grid():
             for parameter in sorted(good.keys() & set(NUMBERS)):
                 yield from ((name, {parameter: x}, ValueError, parameter) for x in (0, -1, 2**64, 2**100))
                 yield from ((name, {parameter: x}, TypeError, parameter) for x in (1.5, "1", None))
-        elif "nbytes" in taken:
+        elif "nbytes" in taken and "time-limited" not in name:
             for x in (-1, 0, 7, 2**64):
                 yield name, {"fpr": None, "nbytes": x, "window": 1000, "capacity": None}, ValueError, "nbytes"
             yield name, {"nbytes": 10_000}, TypeError, "fpr or nbytes"
@@ -159,7 +162,7 @@ MARKS = [
     ({"missing": None}, TypeError, "missing must be 'same' or 'distinct', got None"),
     ({"refresh": "never"}, ValueError, "refresh"),
     ({"threads": 0}, ValueError, "threads must be at least 1"),
-    ({"window": "1s", "at": [1, 2, 3], "filter": lately.Swamp}, ValueError, "Swamp has no windows of time"),
+    ({"window": "1s", "at": [1, 2, 3], "filter": lately.Swamp}, ValueError, "window must be a number"),
     ({"filter": lately.TimeLimitedBloomFilter}, TypeError, "window must be a span of time"),
     ({"filter": lately.Swamp(5, 0.1)}, TypeError, "got a filter: call its own method duplicated"),
     ({"filter": "Swamp"}, ValueError, "^filter must be one of .*, swamp, .*; got 'Swamp'"),
@@ -203,12 +206,12 @@ OWN = [
     ("a plan", {"fpr": 0.1}, TypeError, "fpr or nbytes"),
     ("a plan", {"nbytes": 1}, ValueError, "^.*nbytes must be at least 24 .*; nbytes must be at least 192 "),
     ("a plan", {"window": "1h"}, ValueError, "needs fpr, and no nbytes"),
-    ("a plan at a rate", {"window": "1h", "nbytes": 1 << 20}, ValueError, "needs fpr, and no nbytes"),
+    ("a plan at a rate", {"window": "1h", "nbytes": 1 << 20}, TypeError, "give fpr or nbytes, and not both"),
     ("a plan at a rate", {"window": "1h", "slack": 5}, TypeError, "slack"),
     ("a plan at a rate", {"slack": "1s"}, TypeError, "slack"),
     ("a plan at a rate", {"slack": -1}, ValueError, "slack must lie in 0"),
     ("a plan at a rate", {"fpr": 2}, ValueError, "fpr must lie between 0 and 1"),
-    ("a plan at a rate", {"capacity": 5}, ValueError, "capacity is for windows of time"),
+    ("a plan at a rate", {"capacity": 5}, ValueError, "capacity and lateness are for windows of time"),
     *(("learned", {"half_life": x}, ValueError, "half_life") for x in (0, -5, 10**30)),
     ("learned", {"half_life": 1.5}, TypeError, "half_life"),
     *(("learned", {"nbytes": x}, ValueError, "nbytes") for x in (100, 2**60)),
@@ -235,23 +238,8 @@ OWN = [
     *((name, {"fpr": None, "nbytes": x}, TypeError, "nbytes") for name in RINGS for x in (10_000.5, "1 MiB", None)),
     *((name, {"slack": x}, ValueError, "slack") for name in RINGS for x in (-1, 0, 7, 2**64)),
     *((name, {"slack": x}, TypeError, "slack") for name in RINGS for x in (100.5, "1min", timedelta(1))),
-    *((name, {"layout": "sliced", "block_bits": x}, ValueError, "block_bits") for name in RINGS
-      for x in (0, -1, 1, 63, 128, 513, 2**32, 2**100)),
-    *((name, {"layout": "sliced", "block_bits": x}, TypeError, "block_bits") for name in RINGS for x in ("512", 512.5)),
-    *((name, {"layout": "sliced", "block_bits": 64}, ValueError, "made by from_block_parameters") for name in RINGS),
-    ("epochs", {"layout": "sliced"}, ValueError, "made by from_parameters"),
-    ("epochs", {"block_bits": 512}, ValueError, "block_bits does not apply"),
-    *((name, {"layout": x}, ValueError, "layout") for name in RINGS for x in ("lines", "", "Line")),
-    *((name, {"layout": x}, TypeError, "layout") for name in RINGS for x in (1, b"line")),
-    *((name, {"layout": "line", "block_bits": 512}, ValueError, "block_bits") for name in RINGS),
-    *((name, {"layout": "line", "fpr": None, "nbytes": 4095}, ValueError, "nbytes") for name in RINGS),
-    *((name, {"layout": "line", "slack": 1}, ValueError, "slack") for name in RINGS),
-    *((name, {"layout": "line", "window": 2**45}, ValueError, "fpr") for name in RINGS),
-    *((name, {"layout": "transposed", "block_bits": 512}, ValueError, "block_bits") for name in RINGS),
-    ("slices", {"layout": "transposed", "slack": 1}, ValueError, "layout"),
-    ("epochs", {"layout": "transposed", "slack": 1}, ValueError, "slack"),
-    ("slices", {"layout": "transposed", "fpr": None, "nbytes": 63}, ValueError, "layout"),
-    ("epochs", {"layout": "transposed", "fpr": None, "nbytes": 63}, ValueError, "nbytes"),
+    ("epochs", {"slack": 1}, ValueError, "slack"),
+    ("epochs", {"fpr": None, "nbytes": 63}, ValueError, "nbytes"),
     *((name, {"capacity": 5}, ValueError, "capacity") for name in RINGS),
     *((name, {"lateness": "5s"}, ValueError, "lateness") for name in RINGS),
     *((name, {"window": x}, MemoryError, "^cannot allocate [0-9]{16,17} bytes")
@@ -267,11 +255,17 @@ OWN = [
     *((f"{name} of time", {"window": x}, ValueError, "window") for name in RINGS for x in ("0s", "200000d", "0.1ns")),
     *((f"{name} of time", {"capacity": 2**50}, MemoryError, "bytes") for name in RINGS),
     ("slices from", {"k": 100, "l": 29}, ValueError, "k + l"),
-    *((name, {x: 5}, TypeError, f"unexpected keyword argument '{x}'") for name, x in (
-        ("slices from", "blocks"), ("slices from", "pages"), ("slices from blocks", "slice_bits"),
-        ("epochs from", "blocks"), ("epochs from", "pages"), ("epochs from", "positions"), ("epochs from lines", "k"),
-        ("timing from", "pages"), ("bloom from", "slice_bits"), ("bloom from slices", "bits"),
-        *(("timing from lines", x) for x in ("equal_timers", "part_keys", "part_timers")))),
+    *((name, {x: 5}, TypeError, x) for name, x in (
+        ("slices from", "blocks"), ("slices from blocks", "slice_bits"),
+        ("epochs from", "blocks"), ("epochs from lines", "k"),
+        ("bloom from", "slice_bits"), ("bloom from slices", "bits"))),
+    ("slices from", {"slices": 5}, TypeError,
+     "^AgePartitionedBloomFilter has no parameter .slices.; its parameters are k .consecutive slices"),
+    ("slices from", {"r": 5}, TypeError, "AgePartitionedBloomFilter has no parameter"),
+    ("slices from", {"pages": 5, "lines": 1}, TypeError,
+     "slice_bits=500 does not go with k, l, pages, lines: it is bits of each slice"),
+    ("no line", {}, TypeError, "AgePartitionedBloomFilter needs lines: cache lines of a page"),
+    ("no family", {}, TypeError, "from_parameters needs the class of a family, such as Swamp, got Filter"),
     ("slices from blocks", {"block_bits": 100}, ValueError, "block_bits"),
     *(("slices from blocks", {"parts": x}, ValueError, "parts") for x in (3, 16)),
     ("slices from lines", {"pages": 2**27}, ValueError, "pages must lie in 1..=134217727"),
@@ -343,10 +337,6 @@ OWN = [
     ("timing", {"window": 2**50}, MemoryError, "bytes"),
     ("timing", {"window": 2**62}, ValueError, "fpr"),
     ("timing", {"grow": "density"}, ValueError, "grow is for windows of time"),
-    *(("timing", {"layout": x}, ValueError, "layout") for x in ("lines", "", "transposed")),
-    ("timing", {"layout": 1}, TypeError, "layout"),
-    ("timing", {"fpr": None, "nbytes": 4095, "layout": "line"}, ValueError, "nbytes must be at least 4096"),
-    ("timing", {"window": 2**45, "layout": "line"}, ValueError, "more than 134217727 pages"),
     ("timing of time", {"slack": "1ns"}, ValueError, "slack"),
     ("timing of time", {"slack": 100}, TypeError, "slack"),
     ("timing of time", {"capacity": None}, TypeError, "capacity"),
@@ -354,7 +344,6 @@ OWN = [
     ("timing of time", {"grow": "size"}, ValueError, "grow must be 'cardinality' or 'density', got \"size\""),
     ("timing of time", {"grow": True}, TypeError, "grow"),
     ("timing of time", {"grow": "density", "fpr": None, "nbytes": 1000}, TypeError, "grow goes with fpr"),
-    ("timing of time", {"grow": "density", "layout": "line"}, ValueError, "grow does not apply to layout='line'"),
     ("timing from", {"k": 65}, ValueError, "k must"),
     *(("timing from", {"bpt": x}, ValueError, "bpt") for x in (1, 33)),
     ("timing from", {"blocks": 15}, ValueError, "blocks"),
@@ -371,7 +360,7 @@ OWN = [
     *(("timing of time from", {"part_keys": x}, ValueError, "part_keys") for x in (0, -1, 2**62 + 1, 2**64)),
     *(("timing of time from", {"part_timers": x}, ValueError, "part_timers") for x in (0, 2, 3 * 512 + 1, 2**64)),
     *(("timing of time from", {x: 9.5}, TypeError, x) for x in ("part_keys", "part_timers")),
-    ("timing of time from", {"part_keys": 9, "part_timers": 9}, TypeError, "part_keys or part_timers"),
+    ("timing of time from", {"part_keys": 9, "part_timers": 9}, ValueError, "part_keys or part_timers"),
     ("timing of time from", {"part_keys": 9, "equal_timers": 2}, ValueError, "equal_timers"),
     ("aged", {"window": 100, "distinct": 101}, ValueError, "distinct must lie in 1..=100"),
     ("aged", {"nbytes": 255, "fpr": None}, ValueError, "nbytes must be at least 256"),
@@ -398,8 +387,8 @@ OWN = [
     ("chosen", {"fpr": None}, TypeError, "give fpr or nbytes: "),
     ("chosen", {"nbytes": 5000}, TypeError, "not both"),
     ("chosen", {"prefer": "small"}, ValueError, "prefer must be 'speed', 'memory' or 'exact', got 'small'"),
-    ("chosen", {"capacity": 5}, ValueError, "capacity is for windows of time; this one counts insertions"),
-    ("chosen", {"lateness": "5s"}, ValueError, "lateness is for windows of time"),
+    ("chosen", {"capacity": 5}, ValueError, "capacity and lateness are for windows of time"),
+    ("chosen", {"lateness": "5s"}, ValueError, "capacity and lateness are for windows of time"),
     ("chosen", {"slack": "1s"}, TypeError, "slack must be a whole number"),
     ("chosen", {"fpr": 2}, ValueError, "fpr must lie between 0 and 1"),
     ("chosen", {"fpr": 1e-30}, ValueError, "fpr must be above"),

@@ -32,7 +32,7 @@ objects = [None] * n
 back = np.zeros(n)
 back[5] = -1
 count = lately.AgePartitionedBloomFilter(1000, 0.01)
-line = lately.AgePartitionedBloomFilter(1000, 0.01, layout="line")
+line = lately.AgePartitionedBloomFilter(1000, 0.01)
 time_ = lately.AgePartitionedBloomFilter("1h", 0.01, capacity=1000, lateness="1h")
 timers = lately.TimingBloomFilter("1h", 0.01, capacity=1000)
 prior = lately.Learned(1000)

@@ -113,9 +113,10 @@ def test_answers_of_an_interrupted_batch_come_with_the_exception():
         STOP
         + """
 keys = np.arange(20_000_000) // 2
-for layout in ("line", "sliced"):
+from lately._families import EVERY
+for name in ("age-partitioned-line", "age-partitioned"):
     for threads in (1, 2):
-        f = lately.AgePartitionedBloomFilter(5_000_000, 0.001, layout=layout)
+        f = EVERY[name].make(5_000_000, fpr=0.001)
         whole = f.copy()
         error = stop(lambda: f.duplicated(keys, threads=threads))
         answers = error.answers
@@ -149,7 +150,6 @@ def test_text_that_is_not_valid_unicode_is_an_error_wherever_it_is_passed():
     for call in (
         lambda: lately.Filter(text, 0.01),
         lambda: lately.Filter(100, 0.01, prefer=text),
-        lambda: lately.AgePartitionedBloomFilter(100, 0.01, layout=text),
         lambda: lately.hash_keys(["a"], missing=text),
         lambda: f.duplicated(["a"], refresh=text),
         lambda: f.posterior(["a"], text),

@@ -4,13 +4,18 @@ import numpy as np
 import pytest
 
 import lately
+from support.planned import planned
 
 MAKERS = {
     "quotient": lambda window, **more: lately.AgedQuotientFilter(window, 1e-4, **more),
-    "quotient, long tags": lambda window, **more: lately.AgedQuotientFilter.from_parameters(window, 14, 6, 2, **more),
-    "quotient, overfull": lambda window, **more: lately.AgedQuotientFilter.from_parameters(window, 7, 3, 1, **more),
+    "quotient, long tags": lambda window, **more: lately.AgedQuotientFilter.from_parameters(
+        window, fingerprint_bits=14, tag_bits=6, pages=2, lines=63, **more
+    ),
+    "quotient, overfull": lambda window, **more: lately.AgedQuotientFilter.from_parameters(
+        window, fingerprint_bits=7, tag_bits=3, pages=1, lines=63, **more
+    ),
     "timing": lambda window, **more: lately.TimingBloomFilter(window, 1e-4, **more),
-    "timing, in lines": lambda window, **more: lately.TimingBloomFilter(window, 1e-4, layout="line", **more),
+    "timing, in lines": lambda window, **more: planned("timing-line", window, 1e-4, **more),
 }
 makers = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 

@@ -10,8 +10,6 @@ from lately._core import Ranges, Slice
 
 NEVER = -(2**63)
 timers, bits = lately.TimingBloomFilter.from_parameters, lately.BloomFilter.from_parameters
-timers_in_lines = lately.TimingBloomFilter.from_line_parameters
-bits_in_slices = lately.BloomFilter.from_partitioned_parameters
 
 
 def minutes(**given):
@@ -20,16 +18,16 @@ def minutes(**given):
 
 # A filter, and how many insertions are a generation; none where it counts time.
 ROWS = {
-    "classical": (lambda: bits(500, k=5, bits=3001), None),
-    "partitioned": (lambda: bits_in_slices(500, k=4, slice_bits=611), None),
+    "classical": (lambda: bits(capacity=500, k=5, bits=3001), None),
+    "partitioned": (lambda: bits(capacity=500, k=4, slice_bits=611), None),
     "B=1": (lambda: timers(65, k=4, bpt=7, blocks=64, slice_timers=300), 1),
     "B=7": (lambda: timers(64, k=3, bpt=4, blocks=9, slice_timers=500), 7),
     "no padding": (lambda: timers(61, k=3, bpt=2, blocks=2, slice_timers=300), 30),
     "much padding": (lambda: timers(61, k=3, bpt=10, blocks=3, slice_timers=500), 20),
-    "line, B=1": (lambda: timers_in_lines(65, k=4, bpt=7, blocks=64, pages=1), 1),
-    "two lines": (lambda: timers_in_lines(61, k=9, bpt=5, blocks=20, pages=2, lines=2), 3),
+    "line, B=1": (lambda: timers(65, k=4, bpt=7, blocks=64, pages=1, lines=1), 1),
+    "two lines": (lambda: timers(61, k=9, bpt=5, blocks=20, pages=2, lines=2), 3),
     "time, two lines": (
-        lambda: timers_in_lines("10min", k=9, bpt=4, blocks=10, pages=1, lines=2, capacity=500),
+        lambda: timers("10min", k=9, bpt=4, blocks=10, pages=1, lines=2, capacity=500),
         None,
     ),
     "time": (lambda: minutes(k=4, bpt=4, blocks=10, slice_timers=400), None),
@@ -228,7 +226,7 @@ def test_an_unsliced_filter_decides_keys_as_its_cells_do(name):
 
 def test_a_cell_that_a_key_has_twice_is_requested_once():
     """Otherwise the key would read what it has set itself."""
-    f = bits(10, k=6, bits=8)
+    f = bits(capacity=10, k=6, bits=8)
     scatter = Ranges(f, 1).scatter(lately.hash_keys(np.arange(50), seed=f.seed))
     ((_, cells),) = scatter.shares()
     rows = f.cells(np.arange(50))
@@ -357,7 +355,7 @@ def test_a_batch_is_decided_as_if_key_by_key(seed):
     rng = np.random.default_rng(seed)
     n, k, kept = int(rng.integers(1, 3000)), int(rng.integers(1, 9)), int(rng.integers(0, 12))
     parts, replicas = int(rng.integers(1, 4)), int(rng.integers(1, 4))
-    f = bits(500, k=k, bits=int(rng.integers(200, 4000)), seed=1)
+    f = bits(capacity=500, k=k, bits=int(rng.integers(200, 4000)), seed=1)
     hashes = lately.hash_keys(rng.integers(0, 500, n), seed=1)
     scatter = Ranges(f, parts, replicas, each=bool(seed % 3)).scatter(hashes)
     # A cell has one value, however often it is in the batch, or keys would not share it; sites answer each anew.
@@ -394,7 +392,7 @@ def test_a_batch_is_decided_as_if_key_by_key(seed):
 
 
 def test_a_site_that_failed_is_a_duplicate_or_distinct():
-    f = bits_in_slices(10, k=4, slice_bits=64, seed=1)
+    f = bits(capacity=10, k=4, slice_bits=64, seed=1)
     scatter, now = Ranges(f, 4).scatter(lately.hash_keys(["a"], seed=1)), np.array([9])
     assert [len(cells) for _, cells in scatter.shares()] == [1] * 4
     for answered in range(5):
@@ -453,7 +451,7 @@ def test_generations_count_from_the_epoch_and_need_time():
     assert f.generations([-0.5, 0, 59.9, 60, 6e9], 5).tolist() == [-1, 0, 0, 1, 10**8]
     assert f.generations(np.datetime64("1970-01-01T01:00"), 2).tolist() == [60, 60]
     assert f.generations(None, 1)[0] >= 29_000_000
-    bloom = bits(500, k=5, bits=3001)
+    bloom = bits(capacity=500, k=5, bits=3001)
     assert bloom.generations(None, 2).tolist() == bloom.generations(5, 2).tolist() == [0, 0]
     assert bloom.retained == 2**62
     counting = timers(100, k=3, bpt=4, blocks=9, slice_timers=500)
@@ -488,7 +486,7 @@ CELLS = np.zeros(3, np.uint64)
         (lambda: Slice(F).ages([5]), TypeError, "not list"),
         (lambda: Slice(F).ages(CELLS[None]), ValueError, "cells must have one dimension, got 2"),
         (lambda: Slice(F).touch(CELLS, 0.5), TypeError, "float"),
-        (lambda: Slice(bits(500, k=5, bits=3001)).touch(CELLS, 1), ValueError, "only generation 0, got 1"),
+        (lambda: Slice(bits(capacity=500, k=5, bits=3001)).touch(CELLS, 1), ValueError, "only generation 0, got 1"),
         (lambda: Slice.from_words(F, CELLS, newest=5), ValueError, "100 words, got 3"),
         (lambda: Slice.from_words(F, CELLS[None], newest=5), ValueError, "one dimension"),
         (lambda: Slice.from_words(F, np.ones(100, "u8"), newest=NEVER), ValueError, "newest"),

@@ -11,28 +11,18 @@ import lately
 from lately._core import Slice, part_of
 from lately.distributed import SlicedFilter
 from lately.distributed._slices import sliced as _sliced
-from support.planned import from_parameters, planned
+from support.planned import planned
 from support.sliced import sites_of_cells, timers, timers_in_lines
 
 TIMED = {
-    "epochs": lambda **more: planned(lately.GuardedEpochBloomFilter, "10min", 0.01, capacity=500, **more),
-    "epochs in lines": lambda **more: lately.GuardedEpochBloomFilter(
-        "10min", 0.01, capacity=500, layout="line", **more
-    ),
-    "epochs transposed": lambda **more: lately.GuardedEpochBloomFilter(
-        "10min", 0.01, capacity=500, layout="transposed", **more
-    ),
-    "epochs in blocks": lambda **more: lately.GuardedEpochBloomFilter(
-        "10min", 0.01, capacity=500, layout="sliced", block_bits=512, **more
-    ),
-    "age-partitioned": lambda **more: lately.AgePartitionedBloomFilter(
-        "10min", 0.01, capacity=500, layout="sliced", **more
-    ),
-    "age-partitioned in lines": lambda **more: lately.AgePartitionedBloomFilter(
-        "10min", 0.01, capacity=500, layout="line", **more
-    ),
-    "timing": lambda **more: lately.TimingBloomFilter("10min", 0.01, capacity=500, layout="sliced", **more),
-    "timing in lines": lambda **more: lately.TimingBloomFilter("10min", 0.01, capacity=500, layout="line", **more),
+    "epochs": lambda **more: planned("guarded-epoch", "10min", 0.01, capacity=500, **more),
+    "epochs in lines": lambda **more: planned("guarded-epoch-line", "10min", 0.01, capacity=500, **more),
+    "epochs transposed": lambda **more: lately.GuardedEpochBloomFilter("10min", 0.01, capacity=500, **more),
+    "epochs in blocks": lambda **more: planned("guarded-epoch-512", "10min", 0.01, capacity=500, **more),
+    "age-partitioned": lambda **more: planned("age-partitioned", "10min", 0.01, capacity=500, **more),
+    "age-partitioned in lines": lambda **more: lately.AgePartitionedBloomFilter("10min", 0.01, capacity=500, **more),
+    "timing": lambda **more: lately.TimingBloomFilter("10min", 0.01, capacity=500, **more),
+    "timing in lines": lambda **more: planned("timing-line", "10min", 0.01, capacity=500, **more),
     "timing, growing": lambda **more: lately.TimingBloomFilter("10min", 0.01, capacity=100, grow="cardinality", **more),
     "timing, growing by density": lambda **more: lately.TimingBloomFilter(
         "10min", 0.01, capacity=100, grow="density", **more
@@ -43,9 +33,7 @@ CELLS = {
     "bits": lambda: lately.BloomFilter(3000, 0.01, seed=3),
     "bits in slices": lambda: lately.BloomFilter(3000, 0.01, partitioned=True, seed=3),
     "timers": lambda: timers(),
-    "timers, late": lambda: lately.TimingBloomFilter(
-        "10min", 0.02, capacity=400, lateness="90s", seed=3, layout="sliced"
-    ),
+    "timers, late": lambda: lately.TimingBloomFilter("10min", 0.02, capacity=400, lateness="90s", seed=3),
     "timers, equal": lambda: timers(equal_timers=2),
     "timers in lines": timers_in_lines,
 }
@@ -90,7 +78,7 @@ def test_sites_and_cells_of_a_key_are_independent(partitioned):
     """Slices of equal keys fill as one filter of those keys does; were the bits shared, they would fill in stripes."""
     keys, bits, k, sites = 80_000, 40_000, 4, 8
     sizes = {"slice_bits": bits // k} if partitioned else {"bits": bits}
-    like = from_parameters(lately.BloomFilter, capacity=keys // sites, k=k, seed=1, **sizes)
+    like = lately.BloomFilter.from_parameters(capacity=keys // sites, k=k, seed=1, **sizes)
     with SlicedFilter("horizontal", sites, like) as sliced:
         sliced.insert(np.arange(keys))
         loads = np.bincount(part_of(lately.hash_keys(np.arange(keys), seed=1), sites), minlength=sites)
@@ -100,7 +88,7 @@ def test_sites_and_cells_of_a_key_are_independent(partitioned):
             assert abs(fill - (1 - empty)) < 5 * np.sqrt(empty * (1 - empty) / bits)
     # And so it is bit by bit: of the places in a filter of 64 cells each site gets its share.
     hashes = lately.hash_keys(np.arange(keys), seed=1)
-    small = lately.BloomFilter.from_parameters(64, k=1, bits=64, seed=1)
+    small = lately.BloomFilter.from_parameters(capacity=64, k=1, bits=64, seed=1)
     cells = small.cells(lately.Hashes(hashes, seed=1))[:, 0]
     table = np.bincount(cells * sites + part_of(hashes, sites), minlength=64 * sites)
     expected = keys / table.size
@@ -256,7 +244,7 @@ class Replicas:
 
 
 def test_the_replicas_of_ranges_are_chosen_independently():
-    like = lately.BloomFilter.from_partitioned_parameters(1000, k=2, slice_bits=6400, seed=1)
+    like = lately.BloomFilter.from_parameters(capacity=1000, k=2, slice_bits=6400, seed=1)
     with SlicedFilter("diced", (2, 4), like, dice="v-h") as sliced:
         sites = sites_of_cells(sliced, np.arange(40_000))
     assert (sites % 2 == [0, 1]).all()

@@ -15,7 +15,7 @@ SPAN = {"fpr": 0.001, "capacity": 2000}
 FAMILIES = {
     "age-partitioned": (
         lately.AgePartitionedBloomFilter,
-        {"layout": [None, "line", "sliced"], "slack": [None, "1min"]},
+        {"slack": [None, "1min"]},
     ),
     "aged quotient": (
         lately.AgedQuotientFilter,
@@ -23,10 +23,10 @@ FAMILIES = {
     ),
     "guarded epochs": (
         lately.GuardedEpochBloomFilter,
-        {"layout": ["transposed", "line", "sliced"], "block_bits": [None, 512]},
+        {"slack": [None, "1min"]},
     ),
     "time-limited": (lately.TimeLimitedBloomFilter, {"slack": [None, "3min"]}),
-    "timing": (lately.TimingBloomFilter, {"layout": [None, "line", "sliced"]}),
+    "timing": (lately.TimingBloomFilter, {}),
     "timing that grows": (lately.TimingBloomFilter, {"grow": ["cardinality", "density"]}),
     "stable": (StableBloomFilter, {}),
     "generalized": (GeneralizedBloomFilter, {}),

@@ -24,7 +24,7 @@ SHAPES = {
 
 
 def bloom(filters):
-    return lately.BloomFilter.from_parameters(KEYS // filters, k=K, bits=CELLS // filters, seed=7)
+    return lately.BloomFilter.from_parameters(capacity=KEYS // filters, k=K, bits=CELLS // filters, seed=7)
 
 
 @pytest.mark.parametrize("name", SHAPES)

@@ -42,7 +42,7 @@ def holding():
         ),
         ({"filter": lately.TimeLimitedBloomFilter("1min", 0.01)}, ValueError, "not a TimeLimitedBloomFilter"),
         ({"filter": lately.TimingBloomFilter("1min", 0.1, capacity=9, grow="density")}, ValueError, "grows"),
-        ({"filter": lately.BloomFilter.from_parameters(9, k=2, bits=64)}, ValueError, "parts must lie in 1"),
+        ({"filter": lately.BloomFilter.from_parameters(capacity=9, k=2, bits=64)}, ValueError, "parts must lie in 1"),
     ],
 )
 def test_bad_options(options, error, message):

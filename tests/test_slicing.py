@@ -5,7 +5,6 @@ import pytest
 
 import lately
 from lately._core import SlicedShape, slice_capacity
-from support.planned import from_parameters
 
 ARRANGED = [("horizontal", 12, 1), ("vertical", 12, 1), ("vertical", 3, 1), ("h-v", 4, 3), ("v-h", 3, 4)]
 K, TRIALS = 5, 200_000
@@ -82,7 +81,7 @@ def test_rates_beside_filters(kind, sites, inner, groups, partitioned):
     for i in range(rounds):
         each = cells // groups
         given = {"slice_bits": each // 4} if partitioned else {"bits": each}
-        f = from_parameters(lately.BloomFilter, capacity=keys, k=4, seed=i, **given)
+        f = lately.BloomFilter.from_parameters(capacity=keys, k=4, seed=i, **given)
         f.insert(np.arange(rng.binomial(keys, 1 / groups)))  # the keys in a fresh key's slice
         rates.append(f.query(np.arange(keys, keys + queries)).mean())
     hits = np.mean(rates)

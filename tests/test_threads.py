@@ -161,14 +161,14 @@ def test_threads_that_share_pages_leave_the_filter_that_one_leaves(seed, sizes, 
 def test_threads_go_on_from_chunk_to_chunk():
     random = np.random.default_rng(4)
     sizes = [(1 << 20) + 5, (1 << 20) + 20_000]
-    make = partial(lately.AgePartitionedBloomFilter, 100_000, 0.01, layout="line")
+    make = partial(lately.AgePartitionedBloomFilter, 100_000, 0.01)
     as_alone(make, calls(random, False, sizes), threads=2)
     with pytest.raises(TypeError, match="complex"):
         make().insert([*range(20_000), 1j], threads=2)
 
 
 def test_an_error_comes_before_threads_insert():
-    f = lately.AgePartitionedBloomFilter("1h", 0.01, layout="line", capacity=1000)
+    f = lately.AgePartitionedBloomFilter("1h", 0.01, capacity=1000)
     at = np.arange((1 << 20) + 20_000)
     at[-1] = 0
     for call in (f.insert, f.duplicated):
@@ -194,7 +194,7 @@ def test_a_signal_handler_may_use_the_filter_in_the_middle_of_its_batch():
     run(
         """
         import functools
-        f = lately.AgePartitionedBloomFilter(100_000, 0.01, block_bits=512)
+        f = planned("age-partitioned-512", 100_000, 0.01)
         called = 0
         def handle(*_):
             global called
@@ -219,6 +219,7 @@ def test_a_signal_handler_may_use_the_filter_in_the_middle_of_its_batch():
 
 FIRST_ARRAYS = """
 import datetime, sys, lately
+from support.planned import planned
 
 f, lines, done, errors = lately.AgePartitionedBloomFilter(1000, 0.01), 0, 0, set()
 
@@ -267,7 +268,7 @@ def test_a_signal_handler_may_use_the_first_arrays_of_the_process(before, every,
 def test_ctrl_c_stops_a_long_batch_and_leaves_a_filter():
     (took,) = run(
         """
-        f = lately.AgePartitionedBloomFilter(100_000, 0.01, block_bits=512)
+        f = planned("age-partitioned-512", 100_000, 0.01)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGPROF, lambda *_: os.kill(os.getpid(), signal.SIGINT))
         # Seconds of the processor: some keys have gone in, however busy the machine is.

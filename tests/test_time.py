@@ -327,7 +327,7 @@ def single_calls(request):
     """Times, keys, a new filter, and the answers of single calls with the filter that they leave."""
     times = request.param
     keys = np.random.default_rng(4).integers(0, 2000, len(times))
-    new = lately.AgePartitionedBloomFilter("60s", 0.01, capacity=400, lateness="5s", layout="line")
+    new = lately.AgePartitionedBloomFilter("60s", 0.01, capacity=400, lateness="5s")
     f = new.copy()
     return times, keys, new, [f.duplicated([k], at=int(time))[0] for k, time in zip(keys, times, strict=True)], f
 

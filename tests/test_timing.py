@@ -7,15 +7,16 @@ import numpy as np
 import pytest
 
 import lately
+from support.planned import planned
 from support.plans import bound
 
 timers = lately.TimingBloomFilter.from_parameters
 
 
-@pytest.mark.parametrize("layout", ["sliced", "line"])
-def test_without_slack_the_window_is_exact(layout):
+@pytest.mark.parametrize("name", ["timing", "timing-line"])
+def test_without_slack_the_window_is_exact(name):
     """With hardly a timer set nothing is reported by chance: what is reported is what the filter holds."""
-    f = lately.TimingBloomFilter(100, 1e-9, slack=0, layout=layout)
+    f = planned(name, 100, 1e-9, slack=0)
     assert (f.slack, f.npws, f.parameters["blocks"]) == (0, 0.0, 99)
     for n in range(1000):
         f.add(n)
@@ -50,7 +51,7 @@ GROWING = [
 @pytest.mark.parametrize("grow", ["cardinality", "density"])
 @pytest.mark.parametrize("given_", GROWING, ids=["plain", "late"])
 def test_attributes_of_a_growing_filter_agree(given_, grow):
-    f, fixed = (lately.TimingBloomFilter(**given_, grow=choice, layout="sliced") for choice in (grow, None))
+    f, fixed = (lately.TimingBloomFilter(**given_, grow=choice) for choice in (grow, None))
     p = f.parameters
     limit = {"cardinality": "part_keys", "density": "part_timers"}[grow]
     assert {name: value for name, value in p.items() if name != limit} == fixed.parameters

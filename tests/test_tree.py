@@ -166,7 +166,9 @@ def test_top_down_has_fewer_false_positives_and_loses_nothing(kind, name):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_false_match_on_the_way_does_not_end_the_search(kind):
     # Node 1 matches the key falsely; the true match is at the root, through node 2.
-    tree = BloomTree(kind, [-1, 0, 0, 1, 1, 2], lately.BloomFilter.from_parameters(1000, 2, bits=128), top_down=2)
+    tree = BloomTree(
+        kind, [-1, 0, 0, 1, 1, 2], lately.BloomFilter.from_parameters(capacity=1000, k=2, bits=128), top_down=2
+    )
     tree.at(5).duplicated(["key"])
     contents(tree, 1)._slice.touch(np.arange(128, dtype=np.uint64), 0)
     assert tree.at(3).duplicated(["key"])[0]

@@ -154,7 +154,7 @@ class Mute:
 
     parameters = {}  # noqa: RUF012
 
-    def __init__(self, window, fpr=None, *, nbytes=None, seed=0):
+    def __init__(self, window, fpr=None, **_):
         pass
 
     def posterior(self, keys, prior):

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import lately
-from support.planned import from_parameters
 
 LAYOUTS = {
     "plain": {"slice_bits": 4000},
@@ -18,17 +17,17 @@ LAYOUTS = {
 
 def timed(layout, **change):
     given = {"window": "10min", "k": 3, "l": 5, "capacity": 400, **LAYOUTS[layout], **change}
-    return from_parameters(lately.AgePartitionedBloomFilter, **given)
+    return lately.AgePartitionedBloomFilter.from_parameters(**given)
 
 
 def counted(layout, **change):
     given = {"window": 301, "k": 3, "l": 5, **LAYOUTS[layout], **change}
-    return from_parameters(lately.AgePartitionedBloomFilter, **given)
+    return lately.AgePartitionedBloomFilter.from_parameters(**given)
 
 
 def bloom(**change):
     given = {"capacity": 1000, "k": 6, **change}
-    return from_parameters(lately.BloomFilter, **given)
+    return lately.BloomFilter.from_parameters(**given)
 
 
 FADING = lately.baselines.GeneralizedBloomFilter(1000, 0.01)

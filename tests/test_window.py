@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import lately
 from support.planned import planned
 from support.plans import EVERY_LAYOUT, PLANS, A, assert_rate_is_measured, limited_plan
 
@@ -67,20 +66,16 @@ def test_no_key_of_the_last_while_is_missed(window, lateness, shape, make, refre
 
 
 MAKERS = [
-    *(partial(planned, family, **layout) for family, layout in EVERY_LAYOUT),
-    *(
-        partial(lately.TimingBloomFilter, layout=layout, slack=slack)
-        for layout in ("sliced", "line")
-        for slack in (None, 100, 0)
-    ),
+    *(partial(planned, name) for name in EVERY_LAYOUT),
+    *(partial(planned, name, slack=slack) for name in ("timing", "timing-line") for slack in (None, 100, 0)),
 ]
 
 
-@pytest.mark.parametrize(("make", "size"), [(A.from_parameters, 10**6), (A.from_block_parameters, 20_000)])
-def test_the_window_and_the_slack_are_exact(make, size):
+@pytest.mark.parametrize("size", [{"slice_bits": 10**6}, {"blocks": 20_000, "block_bits": 512, "parts": 8}])
+def test_the_window_and_the_slack_are_exact(size):
     """With hardly a bit set nothing is reported by chance: what is reported is what the filter holds."""
     for k, l in [(1, 1), (1, 6), (4, 6), (5, 2)]:  # noqa: E741
-        f = make(100, k, l, size)
+        f = A.from_parameters(100, k=k, l=l, **size)
         reported = set()
         for n in range(700):
             f.add(n)

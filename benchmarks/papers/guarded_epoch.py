@@ -63,10 +63,10 @@ def structures(window: int, seed: int) -> Iterator[lately.Filter]:
         window, k=2, slice_cells=bits // 8, bits=4, decrements=30, seed=seed
     )
     for r in (4, 8):
-        yield guarded.from_parameters(window, r, k=8, segment_bits=bits // (r + 1), seed=seed)
+        yield guarded.from_parameters(window, r=r, k=8, segment_bits=bits // (r + 1), seed=seed)
     for size, parts in ((64, 4), (512, 8)):
         blocks = bits // 9 // size
-        yield guarded.from_block_parameters(window, 8, blocks, block_bits=size, parts=parts, seed=seed)
+        yield guarded.from_parameters(window, r=8, blocks=blocks, block_bits=size, parts=parts, seed=seed)
 
 
 def workloads(rng: np.random.Generator) -> dict[str, NDArray[np.int64]]:

@@ -99,7 +99,9 @@ def sliced(kind: Kind, slices: int, bits: int, seed: int, *, k: int = HASHES, **
     """Make a sliced Bloom filter of this many bits in all; keys whose sites have failed count as seen."""
     options = {"on_failure": "duplicate", **options}
     each = bits if kind == "vertical" else bits // slices
-    return SlicedFilter(kind, slices, lately.BloomFilter.from_parameters(1, k, bits=each, seed=seed), **options)
+    return SlicedFilter(
+        kind, slices, lately.BloomFilter.from_parameters(capacity=1, k=k, bits=each, seed=seed), **options
+    )
 
 
 @dataclass(frozen=True)
@@ -187,7 +189,7 @@ def diced_failing(stream: Stream, dice: Dice, outer: int, inner: int, failed: in
     """Give the share of fresh keys that a full diced filter reports with this many of its sites killed."""
     # One of S groups, or of the S' sub-slices of each range.
     each = stream.sizes[0] // (outer if dice == "h-v" else inner)
-    blank = lately.BloomFilter.from_parameters(1, HASHES, bits=each, seed=seed)
+    blank = lately.BloomFilter.from_parameters(capacity=1, k=HASHES, bits=each, seed=seed)
     f = SlicedFilter("diced", (outer, inner), blank, dice=dice, on_failure="duplicate")
     f.insert(stream.firsts)
     for site in np.random.default_rng([2, seed]).permutation(len(f.sites))[:failed]:

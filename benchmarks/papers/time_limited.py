@@ -84,7 +84,7 @@ def watch(pair: Pair, capacity: int, probes: int = 0) -> History:
     """Run a filter whose first slices are made for `capacity` keys per window."""
     k, l = pair  # noqa: E741
     slice_bits = max(512, 64 * ceil(k * capacity / l / log(2) / 64))
-    f = lately.TimeLimitedBloomFilter.from_parameters(f"{SPAN}s", k, l, slice_bits=slice_bits)
+    f = lately.TimeLimitedBloomFilter.from_parameters(f"{SPAN}s", k=k, l=l, slice_bits=slice_bits)
     fresh = np.random.default_rng(0).integers(2**62, 2**63, max(probes, 1))
     rows = []
     for start in range(0, WINDOWS * PER_WINDOW, BATCH):

@@ -3,8 +3,8 @@
     uv run benchmarks/papers/timing.py [folder] [--out FILE]
 
 *One is Enough: Distributed Filtering for Duplicate Elimination*, sections 4 and 7: how many of the 8 timers are equal
-if the event is a true duplicate, and what a threshold gains and costs. Draws the figure into `target/figures/`, and prints a
-table beside the paper's. Figures 10 and 11 are in `dynamic_size.py`.
+if the event is a true duplicate, and what a threshold gains and costs. Draws the figure into `target/figures/`, and
+prints a table beside the paper's. Figures 10 and 11 are in `dynamic_size.py`.
 
 The paper's web log is not public. Instead: its synthetic stream, 100,000 events by Zipf's law with exponent 1, about
 6,000 of them distinct, and the URLs of the NASA log in `folder` (by default `examples/`). An event comes in each time

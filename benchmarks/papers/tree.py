@@ -68,7 +68,7 @@ class Stream:
     def filter(self, rate: float) -> lately.BloomFilter:
         """Make the filter of a node: of the size for this many false positives when it holds all the events."""
         bits = round(-HASHES * self.distinct / log(1 - rate ** (1 / HASHES)))
-        return lately.BloomFilter.from_parameters(self.distinct, HASHES, bits=bits)
+        return lately.BloomFilter.from_parameters(capacity=self.distinct, k=HASHES, bits=bits)
 
     def batches(self, stretch: int, *, once: bool) -> Iterator[tuple[NDArray[np.int64], int]]:
         """Rows of one leaf out of each `stretch` events, and the leaf; with `once`, no key comes twice."""

@@ -62,7 +62,7 @@ def grown(figures: dict[str, Figures], first: str) -> str:
 def with_batch(window: int, fpr: float) -> dict[int, float]:
     """Seconds per key of the mask in batches of each size."""
     random = np.random.default_rng(SEED)
-    made = lately.AgePartitionedBloomFilter(window, fpr, layout="line")
+    made = lately.AgePartitionedBloomFilter(window, fpr)
     made.insert(random.integers(0, 2**63, 2 * window))
     seconds = {}
     for size in tqdm(BATCHES, desc="batches"):
@@ -103,7 +103,7 @@ def shared(stream: Stream, fpr: float, threads: int) -> dict[tuple[str, str], st
     """
 
     def filled() -> lately.AgePartitionedBloomFilter:
-        made = lately.AgePartitionedBloomFilter(stream.window, fpr, layout="line")
+        made = lately.AgePartitionedBloomFilter(stream.window, fpr)
         made.insert(stream.filling)
         return made
 

@@ -103,12 +103,10 @@ def others(window: int, fpr: float, length: int) -> dict[str, Make]:
     """Make the other families, windows of time included."""
     span, planned = f"{window}s", {"capacity": window}
     return {
-        "age-partitioned, line, by time": lambda: Timed(
-            lately.AgePartitionedBloomFilter(span, fpr, layout="line", **planned), length
-        ),
+        "age-partitioned, line, by time": lambda: Timed(lately.AgePartitionedBloomFilter(span, fpr, **planned), length),
         "time-limited": lambda: Timed(lately.TimeLimitedBloomFilter(span, fpr, **planned), length),
-        "timing": lambda: Ours(lately.TimingBloomFilter(window, fpr, layout="sliced")),
-        "timing, line": lambda: Ours(lately.TimingBloomFilter(window, fpr, layout="line")),
+        "timing": lambda: Ours(lately.TimingBloomFilter(window, fpr)),
+        "timing, line": lambda: Ours(EVERY["timing-line"].make(window, fpr=fpr)),
         "SWAMP": lambda: Ours(lately.Swamp(window, fpr)),
         "counting": lambda: Ours(lately.baselines.CountingBloomFilter(window, fpr)),
         "fingerprint buffer": lambda: Ours(lately.baselines.FingerprintBuffer(window, fpr), share=10_000),
@@ -122,8 +120,6 @@ def containers(window: int, fpr: float, kind: str) -> dict[str, Make]:
     """Make the fastest filter again, to be given other containers than arrays."""
     forms = {"list": "a list", "object": "an object array"} if kind == "url" else {"list": "a list"}
     return {
-        f"{OURS}, from {spoken}": lambda takes=takes: Ours(
-            lately.AgePartitionedBloomFilter(window, fpr, layout="line"), takes
-        )
+        f"{OURS}, from {spoken}": lambda takes=takes: Ours(lately.AgePartitionedBloomFilter(window, fpr), takes)
         for takes, spoken in forms.items()
     }

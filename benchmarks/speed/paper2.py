@@ -14,6 +14,7 @@ import numpy as np
 from tqdm import tqdm
 
 import lately
+from lately._families import EVERY
 from speed.race import ratio
 from speed.streams import SEED
 
@@ -72,9 +73,9 @@ def measure(window: int, rounds: int, threads: int) -> tuple[str, str]:
     kind, pages = lately.GuardedEpochBloomFilter, BITS * window // (8 * 4096)
     numpy = NumPyEpochs(window)
     in_lines = {
-        "in one line": kind.from_line_parameters(window, EPOCHS - 1, pages, lines=1),
-        "in two lines": kind.from_line_parameters(window, EPOCHS - 1, pages, lines=2),
-        "in lines, as rarely wrong": kind(window, RATE, layout="line"),
+        "in one line": kind.from_parameters(window, r=EPOCHS - 1, pages=pages, lines=1),
+        "in two lines": kind.from_parameters(window, r=EPOCHS - 1, pages=pages, lines=2),
+        "in lines, as rarely wrong": EVERY["guarded-epoch-line"].make(window, fpr=RATE),
     }
     # Nine epochs fill every segment.
     for _ in tqdm(range(0, window + window // EPOCHS, PORTION), desc=f"paper 2, W = {window:,}: fill", unit="portion"):

@@ -54,8 +54,6 @@ if _debug_build:
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from lately import baselines as baselines
     from lately import distributed as distributed
     from lately import integrations as integrations
@@ -68,25 +66,6 @@ if TYPE_CHECKING:
     from lately._tune import Trial, Tuned, tune
     from lately._unique import Counted, unique
     from lately.priors import DistinctCurve, Probabilities, Uniform, Zipf
-
-# The modules that choose a family and explain a filter import all families, which takes as long as the rest of the
-# package. They are imported when first used.
-
-
-def _chosen(*request: "Any", **limits: "Any") -> "tuple[Any, dict[str, Any]]":
-    from lately._families import choose
-
-    return choose(*request, **limits)
-
-
-def _explained(made: Filter, form: str, sample: "Any" = None, at: "Any" = None) -> str:
-    from lately._explain import explained
-
-    return explained(made, form, sample, at)
-
-
-Filter._chosen = staticmethod(_chosen)
-Filter._explained = staticmethod(_explained)
 
 __all__ = [
     "AgePartitionedBloomFilter",

@@ -5,7 +5,6 @@ from importlib import import_module
 from typing import Any, Literal
 
 from lately._core import Filter
-from lately._docstrings import complete
 from lately._duplicated import check_keep, duplicated
 from lately._families import whole
 from lately._frames import columns_by_name, is_lazy, is_stream, loaded, names_of, without
@@ -13,7 +12,6 @@ from lately._plan import Choice
 from lately._unique import remembering
 
 
-@complete
 def drop_duplicates(
     frame: Any,
     window: Any,

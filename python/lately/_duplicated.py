@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lately._core import Hashes, duplicated_exactly, hash_keys, read_moments, read_span
-from lately._docstrings import complete
 from lately._families import generations, whole
 from lately._frames import picked
 from lately._plan import Choice, family_of
@@ -20,7 +19,6 @@ FPR = 0.001
 """Rate of a filter for which the caller gave none."""
 
 
-@complete
 def duplicated(
     keys: Any,
     window: Any,

@@ -11,7 +11,6 @@ import numpy as np
 
 from lately._claims import Owner, claims_of
 from lately._core import ExactFilter, Filter, read_span
-from lately._docstrings import complete
 from lately._moments import moment_of
 
 TYPE_CHECKING = False
@@ -165,7 +164,6 @@ class Claim:
             self._state = "ended"
 
 
-@complete
 def once(
     filter: Filter | ExactFilter,
     key: Callable[..., Any] | None = None,

@@ -5,7 +5,6 @@ from typing import Any, Literal
 
 from lately import _core
 from lately._core import FilterSpec
-from lately._docstrings import complete
 from lately._families import EVERY, FAMILIES, Family, whole, without_none
 from lately._sample_ages import Ages
 from lately._table import Table, assigned
@@ -67,7 +66,7 @@ class Choice:
 
     def spec(self) -> FilterSpec:
         """Return the parameters of this filter as an object without cells, for `lately.distributed`."""
-        return FilterSpec(self._family.family, **self._family.given(**self._given))
+        return FilterSpec(self._family.name, **self._given)
 
 
 class Plan(Table):
@@ -145,7 +144,6 @@ def _span(slack: float) -> str:
     return f"{slack:,} keys" if isinstance(slack, int) else f"{slack:g} s"
 
 
-@complete
 def plan(
     window: Any,
     fpr: float | None = None,
@@ -217,7 +215,7 @@ def plan(
         )
     window, limits = whole(window), {"fpr": fpr, "nbytes": nbytes, "capacity": capacity, "lateness": lateness}
     ages = None if sample is None else Ages(sample, at, timed=not hasattr(window, "__index__"))
-    taken, able, refused = _core.compare(prefer, window=window, slack=slack, **limits)
+    taken, able, refused = _core.compare(prefer=prefer, window=window, slack=slack, **limits)
     choices = [
         _choice(name, window, without_none(limits | {"slack": least}), figures, ages) for name, least, figures in able
     ]

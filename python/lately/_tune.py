@@ -266,7 +266,7 @@ def _shapes(
     """Return a family's distinct filters in these bytes; `ValueError` if there is none, or it has no posteriors."""
     if family.windows in ("time", "unknown rate"):
         raise ValueError("windows of time only")
-    slacks = [{"slack": int(share * window)} for share in _SLACKS] if family.takes("slack") else [{}]
+    slacks = [{"slack": int(share * window)} for share in _SLACKS] if family.windows != "insertions" else [{}]
     found: dict[tuple[Any, ...], Callable[[], Filter]] = {}
     errors: list[ValueError | MemoryError] = []
     for nbytes, slack in product(sizes, slacks):

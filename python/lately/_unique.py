@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lately._core import hash_keys, read_span
-from lately._docstrings import complete
 from lately._duplicated import FPR, hashed
 from lately._families import whole, without_none
 from lately._frames import is_frame
@@ -49,7 +48,6 @@ class Counted(NamedTuple, Generic[Event]):
     last: Any
 
 
-@complete
 def unique(
     events: Iterable[Event],
     window: Any,
@@ -270,7 +268,7 @@ def remembering(
     family = None if filter is None else family_of(filter)
     default = AgePartitionedBloomFilter if counts or "capacity" in request else TimeLimitedBloomFilter
     make: Callable[..., Filter] = default if family is None else family.make
-    if not counts and (family is None or family.takes("max_ahead")):
+    if not counts:
         request["max_ahead"] = None  # the answer does not depend on the system's clock, nor does the exact one
     seed = token_bytes(16) if seed == "random" else seed
     made = make(window, fpr=FPR if fpr is None else fpr, seed=seed, **request)

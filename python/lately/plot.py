@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lately._core import Filter
-from lately._docstrings import complete
 from lately._styles import INK, line_style
 from lately._tune import Tuned
 
@@ -25,7 +24,6 @@ __all__ = ["calibration", "penalty", "posterior"]
 _PROBABILITIES, _AGES = 20, 200
 
 
-@complete
 def calibration(posteriors: ArrayLike, truth: ArrayLike, *, axes: Axes | None = None) -> Axes:
     """Draw how often keys were in the window, over the probability that `Filter.posterior` computed.
 
@@ -77,7 +75,6 @@ def calibration(posteriors: ArrayLike, truth: ArrayLike, *, axes: Axes | None = 
     return drawn
 
 
-@complete
 def penalty(tuned: Tuned | Any, *, axes: Axes | None = None) -> Axes:
     """Draw the cost of mistakes over the bits per key that a filter takes.
 
@@ -132,7 +129,6 @@ def penalty(tuned: Tuned | Any, *, axes: Axes | None = None) -> Axes:
     return drawn
 
 
-@complete
 def posterior(filter: Filter, key: Any, prior: Any, *, at: Any = None, axes: Axes | None = None) -> Axes:
     """Draw the probability of each age of a key, before and after the cells of the filter were read.
 

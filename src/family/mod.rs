@@ -18,6 +18,8 @@ pub mod fill;
 mod filter;
 mod layout;
 pub mod lines;
+#[cfg(not(test))]
+mod meanings;
 mod parameters;
 pub(crate) mod partition;
 #[cfg(not(test))]
@@ -44,6 +46,8 @@ pub use budget::Budget;
 pub use filter::AnyFilter;
 pub use layout::{Layout, Occupancy};
 pub(crate) use layout::{evidence_each, presence_run};
+#[cfg(not(test))]
+pub use meanings::meaning;
 pub use parameters::Parameters;
 #[cfg(not(test))]
 pub use row::{Family, Form, Request, Windows};

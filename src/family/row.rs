@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::timing::growing::Grow;
-use super::variants::Options;
+use super::variants::{LittleSlack, Options};
 use super::{Budget, FAMILIES, Parameters, Shape};
 use crate::Error;
 use crate::clock::{Clock, Window};
@@ -183,6 +183,39 @@ impl Family {
     pub fn has(&self, parameter: &str) -> bool {
         let implied = |form: &Form| form.implied.iter().any(|&(name, _)| name == parameter);
         self.forms.iter().any(|form| form.parameters.contains(&parameter) || implied(form))
+    }
+
+    /// Returns the parameters that a caller may set, in the order of the forms.
+    pub fn parameters(&self) -> Vec<&'static str> {
+        let mut all = Vec::new();
+        for form in self.forms {
+            let implied = form.implied.iter().map(|&(name, _)| name);
+            for name in form.parameters.iter().copied().chain(implied) {
+                if !all.contains(&name) {
+                    all.push(name);
+                }
+            }
+        }
+        all
+    }
+
+    /// Plans the shape for a request by the family's own name: in the first of its layouts that meets the request. These
+    /// are the layouts for speed, or else the one for little slack, or else the first.
+    pub fn plan_itself(&self, window: Window, request: &Request) -> Planned {
+        let own = || self.variants.iter().filter(|options| options.listed && options.grow.is_none());
+        let mut layouts: Vec<&Options> = own().filter(|options| options.speed > 0).collect();
+        layouts.sort_by_key(|options| options.speed);
+        if layouts.is_empty() {
+            let little = own().find(|options| options.little_slack != LittleSlack::Never);
+            layouts.extend(little.or_else(|| own().next()));
+        }
+        let plan = |options: &Options| {
+            let layout = options.layout.unwrap_or(Layout::Sliced);
+            (self.plan)(window, &Request { layout, block_bits: options.block_bits, ..*request })
+        };
+        let mut planned = layouts.into_iter().map(plan);
+        let first = planned.next().unwrap_or_else(|| (self.plan)(window, request));
+        first.or_else(|error| planned.find_map(Result::ok).ok_or(error))
     }
 
     /// Returns whether the family is only compared with.

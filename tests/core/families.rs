@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lately::clock::Window;
 use lately::family::row::Layout;
 use lately::family::timing::growing::Grow;
-use lately::family::{AnyFilter, Budget, FAMILIES, Family, Parameters, Request, Windows};
+use lately::family::{AnyFilter, Budget, FAMILIES, Family, Parameters, Request, Windows, meaning};
 use lately::format;
 
 const COUNT: Window = Window::Count { insertions: 5000 };
@@ -81,5 +81,14 @@ fn an_error_names_a_parameter_that_is_missing_or_too_wide() {
     ] {
         let error = (family.read)(&Parameters(parameters)).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
+    }
+}
+
+#[test]
+fn every_parameter_of_a_row_has_a_meaning() {
+    for family in &FAMILIES {
+        for name in family.parameters() {
+            assert!(!meaning(family.name, name).is_empty(), "{name} of {}", family.name);
+        }
     }
 }

@@ -48,13 +48,13 @@ def plain() -> lately.Filter:
 
 
 def blocks() -> lately.Filter:
-    f = A.from_block_parameters(500, k=2, l=3, blocks=7, block_bits=512, parts=8, seed=2**64 - 1)
+    f = A.from_parameters(500, k=2, l=3, blocks=7, block_bits=512, parts=8, seed=2**64 - 1)
     f.duplicated(np.arange(3000) % 701)
     return f
 
 
 def words() -> lately.Filter:
-    f = A.from_block_parameters(200, k=3, l=5, blocks=37, block_bits=64, parts=4)
+    f = A.from_parameters(200, k=3, l=5, blocks=37, block_bits=64, parts=4)
     f.insert([(i, str(i)) for i in range(555)])
     return f
 
@@ -64,7 +64,7 @@ def timed() -> lately.Filter:
 
 
 def fresh() -> lately.Filter:
-    return A.from_block_parameters("1s", k=1, l=2, blocks=1, parts=1, capacity=1)
+    return A.from_parameters("1s", k=1, l=2, blocks=1, block_bits=512, parts=1, capacity=1)
 
 
 def epochs() -> lately.Filter:
@@ -75,34 +75,32 @@ def epochs() -> lately.Filter:
 
 
 def epochs_in_blocks() -> lately.Filter:
-    f = G.from_block_parameters(500, r=3, blocks=7, block_bits=512, parts=8, seed=2**63)
+    f = G.from_parameters(500, r=3, blocks=7, block_bits=512, parts=8, seed=2**63)
     f.duplicated(np.arange(3000) % 701)
     return f
 
 
 def epochs_timed() -> lately.Filter:
     return some_late(
-        G.from_block_parameters("10min", r=5, blocks=60, block_bits=64, parts=4, capacity=200, lateness="30s", seed=1)
+        G.from_parameters("10min", r=5, blocks=60, block_bits=64, parts=4, capacity=200, lateness="30s", seed=1)
     )
 
 
 def side_by_side() -> lately.Filter:
-    return in_turns(A.from_line_parameters(300, k=2, l=6, pages=1, lines=1, seed=6))
+    return in_turns(A.from_parameters(300, k=2, l=6, pages=1, lines=1, seed=6))
 
 
 def epochs_side_by_side() -> lately.Filter:
-    return some_late(
-        G.from_line_parameters("10min", r=15, pages=1, lines=3, capacity=200, lateness="30s", seed=2**64 - 1)
-    )
+    return some_late(G.from_parameters("10min", r=15, pages=1, lines=3, capacity=200, lateness="30s", seed=2**64 - 1))
 
 
 def transposed() -> lately.Filter:
-    return in_turns(G.from_transposed_parameters(300, r=7, k=6, positions=501, seed=8))
+    return in_turns(G.from_parameters(300, r=7, k=6, positions=501, seed=8))
 
 
 def transposed_timed() -> lately.Filter:
     return some_late(
-        G.from_transposed_parameters("10min", r=15, k=9, positions=1234, capacity=200, lateness="30s", seed=2**64 - 1)
+        G.from_parameters("10min", r=15, k=9, positions=1234, capacity=200, lateness="30s", seed=2**64 - 1)
     )
 
 
@@ -125,24 +123,27 @@ def timed_blocks() -> lately.Filter:
 
 
 def timers_in_lines() -> lately.Filter:
-    return then_text(T.from_line_parameters(300, k=7, bpt=3, blocks=6, pages=1, seed=15))
+    return then_text(T.from_parameters(300, k=7, bpt=3, blocks=6, pages=1, lines=1, seed=15))
 
 
 def timed_in_lines() -> lately.Filter:
     return some_late(
-        T.from_line_parameters(
+        T.from_parameters(
             "10min", k=11, bpt=5, blocks=20, pages=1, lines=2, capacity=200, lateness="30s", seed=2**64 - 1
         )
     )
 
 
 def aged() -> lately.Filter:
-    return in_turns(lately.AgedQuotientFilter.from_parameters(300, 9, 3, pages=1, lines=15, seed=16))
+    return in_turns(
+        lately.AgedQuotientFilter.from_parameters(300, fingerprint_bits=9, tag_bits=3, pages=1, lines=15, seed=16)
+    )
 
 
 def aged_full() -> lately.Filter:
     """Twice as many keys as it has slots: second lines, prints in the spare line, and keys turned away."""
-    f = lately.AgedQuotientFilter.from_parameters(700, 12, 5, pages=1, lines=14, distinct=250, seed=17)
+    size = {"fingerprint_bits": 12, "tag_bits": 5, "pages": 1, "lines": 14}
+    f = lately.AgedQuotientFilter.from_parameters(700, **size, distinct=250, seed=17)
     f.insert(np.arange(2000) % 1301)
     return f
 
@@ -156,7 +157,7 @@ def aged_timed() -> lately.Filter:
 
 def aged_grown() -> lately.Filter:
     """Four times as many keys as planned for: as many pages."""
-    size = {"fingerprint_bits": 9, "tag_bits": 3, "pages": 1, "lines": 5, "grow": True}
+    size = {"fingerprint_bits": 9, "tag_bits": 3, "pages": 1, "lines": 5, "grow": 1}
     return some_late(lately.AgedQuotientFilter.from_parameters("10min", **size, capacity=40, lateness="30s", seed=18))
 
 
@@ -171,7 +172,8 @@ def aged_counted() -> lately.Filter:
 
 def aged_fine() -> lately.Filter:
     """Tags that are finer than turns, half of them not needed; lines that are full."""
-    f = lately.AgedQuotientFilter.from_parameters(700, 14, 9, pages=1, lines=20, epochs=350, distinct=600, seed=20)
+    size = {"fingerprint_bits": 14, "tag_bits": 9, "pages": 1, "lines": 20, "epochs": 350}
+    f = lately.AgedQuotientFilter.from_parameters(700, **size, distinct=600, seed=20)
     f.insert(np.arange(3000) % 901)
     return f
 
@@ -180,7 +182,7 @@ def aged_fine_grown() -> lately.Filter:
     """Tags of twelve bits, counts, and twice as many keys as planned for."""
     size = {"fingerprint_bits": 13, "tag_bits": 12, "pages": 1, "lines": 7, "epochs": 3840, "count_bits": 3}
     return some_late(
-        lately.AgedQuotientFilter.from_parameters("10min", **size, capacity=50, grow=True, lateness="30s", seed=21)
+        lately.AgedQuotientFilter.from_parameters("10min", **size, capacity=50, grow=1, lateness="30s", seed=21)
     )
 
 
@@ -238,14 +240,14 @@ def stable() -> lately.Filter:
 
 
 def bloom() -> lately.Filter:
-    f = lately.BloomFilter.from_parameters(700, k=5, bits=7001, seed=12)
+    f = lately.BloomFilter.from_parameters(capacity=700, k=5, bits=7001, seed=12)
     f.insert(np.arange(650))
     f.duplicated([f"key {i}" for i in range(60)])
     return f
 
 
 def bloom_in_slices() -> lately.Filter:
-    f = lately.BloomFilter.from_partitioned_parameters(500, k=7, slice_bits=777, seed=13)
+    f = lately.BloomFilter.from_parameters(capacity=500, k=7, slice_bits=777, seed=13)
     f.insert([(i, str(i)) for i in range(300)])
     f.duplicated(np.arange(900) % 401)
     return f

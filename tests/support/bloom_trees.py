@@ -25,8 +25,8 @@ def timing(window="10min", *, blocks=4, bpt=4, slice_timers=300, k=4):
 
 F = lately.BloomFilter(1000, 0.01)
 FILTERS = {
-    "bits": lambda: lately.BloomFilter.from_parameters(1000, 4, bits=6_000),
-    "bits in slices": lambda: lately.BloomFilter.from_partitioned_parameters(1000, 4, slice_bits=1_500),
+    "bits": lambda: lately.BloomFilter.from_parameters(capacity=1000, k=4, bits=6_000),
+    "bits in slices": lambda: lately.BloomFilter.from_parameters(capacity=1000, k=4, slice_bits=1_500),
     "few blocks": lambda: timing(blocks=3),
     "many blocks": lambda: timing(blocks=100, bpt=8),
     "a window of a day": lambda: timing("1d", blocks=6, slice_timers=2_000),

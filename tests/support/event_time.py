@@ -29,11 +29,11 @@ BATCH = 500
 BURST = 100
 
 FAMILIES: dict[str, Callable[..., lately.Filter]] = {
-    "age-partitioned": partial(lately.AgePartitionedBloomFilter, layout="sliced"),
-    "age-partitioned, blocked": partial(lately.AgePartitionedBloomFilter, block_bits=512),
-    "guarded epoch": partial(planned, lately.GuardedEpochBloomFilter),
-    "guarded epoch, blocked": partial(lately.GuardedEpochBloomFilter, layout="sliced", block_bits=512),
-    "timing": partial(lately.TimingBloomFilter, layout="sliced"),
+    "age-partitioned": partial(planned, "age-partitioned"),
+    "age-partitioned, blocked": partial(planned, "age-partitioned-512"),
+    "guarded epoch": partial(planned, "guarded-epoch"),
+    "guarded epoch, blocked": partial(planned, "guarded-epoch-512"),
+    "timing": lately.TimingBloomFilter,
     "timing, growing": partial(lately.TimingBloomFilter, grow="density"),
     "time-limited": lately.TimeLimitedBloomFilter,
 }

@@ -35,7 +35,7 @@ class Case:
 def half_filled_slices(window: int, k: int, l: int, seed: int) -> lately.Filter:  # noqa: E741
     """Paper 1's own sizes: slices that are half full after k generations."""
     bits = math.ceil(k * math.ceil((window - 1) / l) / math.log(2))
-    return lately.AgePartitionedBloomFilter.from_parameters(window, k, l, slice_bits=bits, seed=seed)
+    return lately.AgePartitionedBloomFilter.from_parameters(window, k=k, l=l, slice_bits=bits, seed=seed)
 
 
 def equal_timers(window: int, seed: int) -> lately.Filter:
@@ -61,19 +61,19 @@ def in_a_burst(
     return lately.TimingBloomFilter(span, FPR, capacity=capacity // 5, grow=grow, seed=seed)
 
 
-AGED = partial(planned, lately.AgePartitionedBloomFilter, fpr=FPR)
-EPOCHS = partial(planned, lately.GuardedEpochBloomFilter, fpr=FPR)
+AGED = partial(planned, "age-partitioned", fpr=FPR)
+EPOCHS = partial(planned, "guarded-epoch", fpr=FPR)
 QUOTIENTS = partial(lately.AgedQuotientFilter, fpr=FPR)
-TIMERS = partial(lately.TimingBloomFilter, fpr=FPR, layout="sliced")
+TIMERS = partial(lately.TimingBloomFilter, fpr=FPR)
 CASES = {
     "age-partitioned": Case(AGED, formulas.age_partitioned),
     "age-partitioned (10, 7)": Case(partial(half_filled_slices, k=10, l=7), formulas.age_partitioned),
-    "age-partitioned, blocks of 64": Case(partial(AGED, block_bits=64), formulas.age_partitioned),
-    "age-partitioned, blocks of 512": Case(partial(AGED, block_bits=512), formulas.age_partitioned),
+    "age-partitioned, blocks of 64": Case(partial(planned, "age-partitioned-64", fpr=FPR), formulas.age_partitioned),
+    "age-partitioned, blocks of 512": Case(partial(planned, "age-partitioned-512", fpr=FPR), formulas.age_partitioned),
     "age-partitioned, time": Case(AGED, formulas.age_partitioned, timed=True),
     "guarded epochs": Case(EPOCHS, formulas.guarded_epoch),
-    "guarded epochs, blocks of 64": Case(partial(EPOCHS, block_bits=64), formulas.guarded_epoch),
-    "guarded epochs, blocks of 512": Case(partial(EPOCHS, block_bits=512), formulas.guarded_epoch),
+    "guarded epochs, blocks of 64": Case(partial(planned, "guarded-epoch-64", fpr=FPR), formulas.guarded_epoch),
+    "guarded epochs, blocks of 512": Case(partial(planned, "guarded-epoch-512", fpr=FPR), formulas.guarded_epoch),
     "guarded epochs, time": Case(EPOCHS, formulas.guarded_epoch, timed=True),
     "aged quotient": Case(QUOTIENTS, formulas.aged_quotient, bounds=True),
     "aged quotient, 0.1 %": Case(partial(QUOTIENTS, fpr=FPR / 10), formulas.aged_quotient, bounds=True),

@@ -3,12 +3,12 @@
 from functools import partial
 
 import lately
+from support.planned import planned
 
-A, G = lately.AgePartitionedBloomFilter, lately.GuardedEpochBloomFilter
 LAYOUTS = {
-    "lines": A,
-    "sliced": partial(A, layout="sliced"),
-    "transposed": G,
-    "epochs in lines": partial(G, layout="line"),
-    "epochs in blocks": partial(G, layout="sliced", block_bits=512),
+    "lines": lately.AgePartitionedBloomFilter,
+    "sliced": partial(planned, "age-partitioned"),
+    "transposed": lately.GuardedEpochBloomFilter,
+    "epochs in lines": partial(planned, "guarded-epoch-line"),
+    "epochs in blocks": partial(planned, "guarded-epoch-512"),
 }

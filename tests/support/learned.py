@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lately
+from support.planned import planned
 from support.real_streams import VISITOR, Case, read_clicks, read_nasa, read_zeek
 
 CASES = [
@@ -83,7 +84,7 @@ def present(keys: NDArray[np.int64], window: int, batch: int) -> NDArray[np.bool
 
 def run(keys: NDArray[np.int64], window: int, bits: float, prior: Prior, batch: int) -> Result:
     """Send a stream through a filter; compare the answers after the first quarter, when filter and prior are warm."""
-    made = lately.AgePartitionedBloomFilter(window, nbytes=round(bits * window / 8), layout="sliced")
+    made = planned("age-partitioned", window, nbytes=round(bits * window / 8))
     rng = np.random.default_rng(1)
     false_positive, false_negative = rng.uniform(1, 10, (2, len(keys)))
     learns = isinstance(prior, lately.Learned)

@@ -1,6 +1,5 @@
 """Filters in every layout, by numbers small enough to try many; and streams that go through their windows."""
 
-import itertools
 import math
 from functools import partial
 
@@ -9,11 +8,9 @@ import numpy as np
 import lately
 
 A, G = lately.AgePartitionedBloomFilter, lately.GuardedEpochBloomFilter
-FAMILIES = [A, G]
-SLICED, TRANSPOSED = {"layout": "sliced"}, {"layout": "transposed"}
 EVERY_LAYOUT = [
-    *itertools.product(FAMILIES, [{}, {"block_bits": 64}, {"block_bits": 512}, {"layout": "line"}]),
-    (G, TRANSPOSED),
+    *(f"{kind}{end}" for kind in ("age-partitioned", "guarded-epoch") for end in ("", "-64", "-512", "-line")),
+    "guarded-epoch-transposed",
 ]
 BLOCKS = {
     "blocks of 512": {"blocks": 5, "block_bits": 512, "parts": 4},
@@ -23,52 +20,57 @@ BLOCKS = {
 
 def epochs(window, _, r, **others):
     """A guarded-epoch filter of r epochs."""
-    return G.from_parameters(window, r, k=7, segment_bits=1500, **others)
+    return G.from_parameters(window, r=r, k=7, segment_bits=1500, **others)
 
 
 def epochs_in_blocks(window, _, r, **others):
-    return G.from_block_parameters(window, r, **others)
+    return G.from_parameters(window, r=r, **others)
 
 
 def lines(window, k, l, **others):  # noqa: E741
     """A filter in lines of 8, 16 or 32 lanes, of as many pages as l, and one to four lines per key."""
     k = min(k, 4)
     lanes = 8 << l % 3
-    return A.from_line_parameters(window, k, lanes - k, pages=l, lines=1 + (k + l) % 4, **others)
+    return A.from_parameters(window, k=k, l=lanes - k, pages=l, lines=1 + (k + l) % 4, **others)
 
 
 def epochs_in_lines(window, k, l, **others):  # noqa: E741
-    return G.from_line_parameters(window, [7, 15, 31][k % 3], pages=l, lines=1 + l % 4, **others)
+    return G.from_parameters(window, r=[7, 15, 31][k % 3], pages=l, lines=1 + l % 4, **others)
 
 
 def transposed(window, k, l, **others):  # noqa: E741
-    return G.from_transposed_parameters(window, [7, 15, 31, 63][k % 4], k=7, positions=1500 + l, **others)
+    return G.from_parameters(window, r=[7, 15, 31, 63][k % 4], k=7, positions=1500 + l, **others)
 
 
 def timers(window, k, l, **others):  # noqa: E741
     """A timing filter of l blocks, with timers as narrow as these allow."""
     bpt = (l + 1).bit_length()
-    return lately.TimingBloomFilter.from_parameters(window, k, bpt, blocks=l, slice_timers=1500, **others)
+    return lately.TimingBloomFilter.from_parameters(window, k=k, bpt=bpt, blocks=l, slice_timers=1500, **others)
 
 
 def timers_in_lines(window, k, l, **others):  # noqa: E741
     """A timing filter in one line or two of a few pages."""
     lines, bpt = 1 + l % 2, (l + 1).bit_length()
     k = max(lines, min(k, 8 * lines))
-    return lately.TimingBloomFilter.from_line_parameters(
-        window, k, bpt, blocks=l, pages=1 + l % 3, lines=lines, **others
+    return lately.TimingBloomFilter.from_parameters(
+        window, k=k, bpt=bpt, blocks=l, pages=1 + l % 3, lines=lines, **others
     )
 
 
 def aged(window, k, l, **others):  # noqa: E741
     """Fingerprints with tags of three bits or more, in a small page or two whole ones."""
-    size = {"pages": 2} if l % 2 else {"pages": 1, "lines": 9 + l}
-    return lately.AgedQuotientFilter.from_parameters(window, 5 + k, 3 + l % 4, **size, **others)
+    size = {"pages": 2, "lines": 63} if l % 2 else {"pages": 1, "lines": 9 + l}
+    size |= {"fingerprint_bits": 5 + k, "tag_bits": 3 + l % 4}
+    return lately.AgedQuotientFilter.from_parameters(window, **size, **others)
+
+
+def slices(window, k, l, **others):  # noqa: E741
+    return A.from_parameters(window, k=k, l=l, **others)
 
 
 # From a window, with k and l (or r, or blocks) from a pair of small numbers.
-PLANS = {"plain": partial(A.from_parameters, slice_bits=1500), "epochs": epochs}
-PLANS |= {name: partial(A.from_block_parameters, **size) for name, size in BLOCKS.items()}
+PLANS = {"plain": partial(slices, slice_bits=1500), "epochs": epochs}
+PLANS |= {name: partial(slices, **size) for name, size in BLOCKS.items()}
 PLANS |= {f"epochs in {name}": partial(epochs_in_blocks, **size) for name, size in BLOCKS.items()}
 PLANS |= {"lines": lines, "epochs in lines": epochs_in_lines, "transposed": transposed}
 PLANS |= {"timers": timers, "timers in lines": timers_in_lines, "aged": aged}
@@ -80,12 +82,17 @@ COUNTED["counting"] = lambda: lately.baselines.CountingBloomFilter.from_paramete
 COUNTED["stable"] = lambda: lately.baselines.StableBloomFilter.from_parameters(
     300, k=2, slice_cells=1500, bits=2, decrements=20
 )
-COUNTED["bloom"] = lambda: lately.BloomFilter.from_parameters(5000, k=4, bits=30_000)
-COUNTED["bloom in slices"] = lambda: lately.BloomFilter.from_partitioned_parameters(5000, k=4, slice_bits=7500)
+COUNTED["bloom"] = lambda: lately.BloomFilter.from_parameters(capacity=5000, k=4, bits=30_000)
+COUNTED["bloom in slices"] = lambda: lately.BloomFilter.from_parameters(capacity=5000, k=4, slice_bits=7500)
 COUNTED["generalized"] = lambda: lately.baselines.GeneralizedBloomFilter.from_parameters(300, bits=2000, k1=2, k0=3)
 COUNTED["swamp"] = lambda: lately.Swamp.from_parameters(300, slots=320, remainder_bits=4)
 TIMED = {name: lambda make=make: make("60s", 3, 5, capacity=300, lateness="7s") for name, make in PLANS.items()}
-limited_plan = partial(lately.TimeLimitedBloomFilter.from_parameters, slice_bits=512)
+
+
+def limited_plan(window, k, l, **others):  # noqa: E741
+    return lately.TimeLimitedBloomFilter.from_parameters(window, k=k, l=l, slice_bits=512, **others)
+
+
 TIMED["timers growing by keys"] = lambda: timers("60s", 3, 5, capacity=300, lateness="7s", part_keys=100)
 TIMED["timers growing by density"] = lambda: timers("60s", 3, 5, capacity=300, lateness="7s", part_timers=600)
 TIMED["time-limited"] = lambda: limited_plan("60s", 3, 5, lateness="7s")

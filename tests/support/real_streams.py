@@ -11,6 +11,7 @@ from pathlib import Path
 
 import lately
 from support.exact import ExactWindow
+from support.planned import planned
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FPR = 0.001
@@ -104,19 +105,12 @@ def run_exact(keys: Sequence[Key], times: Sequence[int] | None) -> Exact:
     return Exact(mask, nbytes)
 
 
-def new_filter(times: Sequence[int] | None, block_bits: int | None) -> lately.Filter:
+def new_filter(times: Sequence[int] | None, name: str) -> lately.Filter:
     """Make the filter: of the last `EVENTS` keys, or of `SECONDS` in which the busiest minute never ends."""
     if times is None:
-        return lately.AgePartitionedBloomFilter(EVENTS, FPR, layout="sliced", block_bits=block_bits)
+        return planned(name, EVENTS, FPR)
     busiest = max(Counter(latest // 60 for latest in accumulate(times, max)).values())
-    return lately.AgePartitionedBloomFilter(
-        f"{SECONDS}s",
-        FPR,
-        capacity=busiest * SECONDS // 60,
-        lateness=f"{LATENESS}s",
-        layout="sliced",
-        block_bits=block_bits,
-    )
+    return planned(name, f"{SECONDS}s", FPR, capacity=busiest * SECONDS // 60, lateness=f"{LATENESS}s")
 
 
 @dataclass
@@ -154,9 +148,9 @@ class Comparison:
         return binomial_bound(self.fresh.queried, FPR, RISK)
 
 
-def compare(keys: Sequence[Key], times: Sequence[int] | None, block_bits: int | None, refresh: bool) -> Comparison:
+def compare(keys: Sequence[Key], times: Sequence[int] | None, name: str, refresh: bool) -> Comparison:
     """Run the filter over the stream; compare each answer with the keys queried, and let through, until then."""
-    made = new_filter(times, block_bits)
+    made = new_filter(times, name)
     mask = made.duplicated(keys, at=times, refresh=refresh).tolist()
     latest = accumulate(times, max) if times else None
     result = Comparison(Counts(), Counts(), Counts(), Counts(), made.nbytes, mask)

@@ -24,7 +24,7 @@ def timers(**more):
 
 
 def timers_in_lines():
-    return lately.TimingBloomFilter.from_line_parameters(**TIMERS, pages=2, lines=2)
+    return lately.TimingBloomFilter.from_parameters(**TIMERS, pages=2, lines=2)
 
 
 def wide():

@@ -1,7 +1,5 @@
-//! Builds and plans filters: reads the keyword arguments of their classes, by the
-//! [table of families](lately::family::FAMILIES).
+//! Builds and plans filters: reads the request of a caller, by the [table of families](lately::family::FAMILIES).
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pyo3::conversion::FromPyObjectOwned;
@@ -11,41 +9,41 @@ use pyo3::types::{PyDict, PyString};
 
 use super::arguments::SeedArgument;
 use super::calls::detached;
+use super::choose::preference;
 use super::figures::{accesses, cache_lines, parameters, slack};
 use super::filter::state::FilterState;
 use super::time::window::{self, read_max_ahead};
 use super::whole::WholeNumber;
 use crate::errors::raise;
 use lately::clock::Window;
-use lately::family::row::Layout;
 use lately::family::timing::growing::Grow;
-use lately::family::{AnyFilter, Budget, Family, Parameters, Request, Shape, Variant, Windows};
-
-/// The option `grow`: a flag if the family has a parameter of this name, otherwise the name of a rule.
-const GROW: &str = "grow";
+use lately::family::{
+    self, AnyFilter, Budget, FAMILIES, Family, Parameters, Prefer, Request, Shape, Variant, Windows, meaning,
+};
 
 /// Capacity for which a filter that grows is planned if a window of time has none: a few dozen KiB.
 const DEFAULT_CAPACITY: i128 = 10_000;
 
-/// Build a filter of a family: by a request, which contains `fpr`, or by the parameters of the paper.
+/// Build a filter.
 ///
 /// Parameters
 /// ----------
-/// family : str
-///     Name of the family, without a layout.
+/// of : str or None
+///     Path of the class of a family within the package, or name of a variant. None chooses.
 /// **given
-///     Arguments of the class.
+///     The request, by the names of the parameters of `lately.Filter` and of the classes; or `parameters`, a dict of
+///     the parameters of the family, instead of `fpr`, `nbytes` and what only plans. The defaults are those of
+///     `lately.Filter`.
 ///
 /// Returns
 /// -------
 /// FilterState
 ///     The argument of `Filter.__new__`.
 #[pyfunction]
-#[pyo3(signature = (family, /, **given))]
-pub fn build(py: Python<'_>, family: &str, given: Option<&Bound<'_, PyDict>>) -> PyResult<FilterState> {
-    let given = Keywords::of(py, given);
-    let SeedArgument(seed) = given.needed("seed")?;
-    let ((shape, window), ahead) = (given.shape(family)?, given.max_ahead()?);
+#[pyo3(signature = (of, /, **given))]
+pub fn build(py: Python<'_>, of: Option<&str>, given: Option<&Bound<'_, PyDict>>) -> PyResult<FilterState> {
+    let given = Given::of(py, given);
+    let ((shape, window), seed, ahead) = (given.shape(of)?, given.seed()?, given.max_ahead()?);
     // Detached from the interpreter, because memory may take long to allocate.
     let built = detached(py, || AnyFilter::of(shape, window, seed))?.map_err(raise)?;
     let built = match ahead {
@@ -59,7 +57,7 @@ pub fn build(py: Python<'_>, family: &str, given: Option<&Bound<'_, PyDict>>) ->
 ///
 /// Parameters
 /// ----------
-/// family : str
+/// of : str or None
 /// **given
 ///     As in `build`.
 ///
@@ -68,10 +66,31 @@ pub fn build(py: Python<'_>, family: &str, given: Option<&Bound<'_, PyDict>>) ->
 /// dict
 ///     The figures of the filter, by the names of its attributes.
 #[pyfunction]
-#[pyo3(signature = (family, /, **given))]
-pub fn plan<'py>(py: Python<'py>, family: &str, given: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyDict>> {
-    let (shape, window) = Keywords::of(py, given).shape(family)?;
+#[pyo3(signature = (of, /, **given))]
+pub fn plan<'py>(
+    py: Python<'py>,
+    of: Option<&str>,
+    given: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let (shape, window) = Given::of(py, given).shape(of)?;
     figures(py, &*shape, window)
+}
+
+/// Describe the parameters of a family.
+///
+/// Parameters
+/// ----------
+/// of : str
+///     Path of the class within the package.
+///
+/// Returns
+/// -------
+/// list of tuple
+///     The name of each parameter, as `Filter.parameters` has it, and what it means.
+#[pyfunction]
+pub fn meanings(of: &str) -> PyResult<Vec<(&'static str, &'static str)>> {
+    let (family, _) = row(of)?;
+    Ok(family.parameters().into_iter().map(|name| (name, meaning(family.name, name))).collect())
 }
 
 /// Returns the figures of a shape, by the names of a filter's attributes.
@@ -91,33 +110,86 @@ pub(super) fn figures<'py>(py: Python<'py>, shape: &dyn Shape, window: Window) -
     Ok(figures)
 }
 
-/// The keyword arguments of a class.
-pub(super) struct Keywords<'py>(Bound<'py, PyDict>);
+/// What a caller asks for, by name.
+pub(super) struct Given<'py>(Bound<'py, PyDict>);
 
-impl<'py> Keywords<'py> {
+impl<'py> Given<'py> {
     pub(super) fn of(py: Python<'py>, given: Option<&Bound<'py, PyDict>>) -> Self {
         Self(given.cloned().unwrap_or_else(|| PyDict::new(py)))
     }
 
     /// Plans the shape for a request, or reads it from parameters, and reads the window. The search for a shape runs
     /// detached from the interpreter.
-    pub(super) fn shape(&self, family: &str) -> PyResult<(Arc<dyn Shape>, Window)> {
-        let (family, fine) = row(family)?;
-        let (py, window) = (self.0.py(), self.window(family)?);
-        let shape = if self.0.contains("fpr")? {
-            let request = self.request(window, family)?;
-            let request = Request { layout: self.layout(family, &request)?, fine, ..request };
-            detached(py, || (family.plan)(window, &request))?.map_err(raise)?
-        } else {
-            let parameters = self.parameters(family)?;
-            detached(py, || (family.read)(&Parameters(&parameters)))?.map_err(raise)?
+    pub(super) fn shape(&self, of: Option<&str>) -> PyResult<(Arc<dyn Shape>, Window)> {
+        let py = self.0.py();
+        let Some(of) = of else {
+            let (window, request, prefer) = self.choice()?;
+            let choice = detached(py, || family::choose(window, &request, prefer))?.map_err(raise)?;
+            return Ok((choice.shape, window));
         };
+        let (family, variant) = row(of)?;
+        if let Some(parameters) = self.optional::<Bound<'py, PyDict>>("parameters")? {
+            let made = (shape_of(py, family, &parameters)?, self.window(Some(family))?);
+            self.check(family)?;
+            return Ok(made);
+        }
+        let window = self.window(Some(family))?;
+        let request = self.request(window, Some(family))?;
+        let plan = || match variant {
+            Some(variant) => variant.plan(window, &request),
+            None => family.plan_itself(window, &request),
+        };
+        let shape = detached(py, plan)?.map_err(raise)?;
+        self.check(family)?;
         Ok((shape, window))
     }
 
+    /// Reads the window, the request and the preference of a filter whose family is to be chosen.
+    pub(super) fn choice(&self) -> PyResult<(Window, Request, Option<Prefer>)> {
+        let window = self.window(None)?;
+        let unknown_rate = matches!(window, Window::Time { .. }) && !self.has("capacity")?;
+        let request = Request { unknown_rate, ..self.request(window, None)? };
+        Ok((window, request, preference(self.optional::<String>("prefer")?.as_deref())?))
+    }
+
+    pub(super) fn seed(&self) -> PyResult<lately::key::Seed> {
+        let seed = if self.0.contains("seed")? { self.needed("seed")? } else { SeedArgument::public() };
+        Ok(seed.0)
+    }
+
+    /// Reads `max_ahead`, if it is given: how far event times may lie ahead of the system's clock, or `None` without a
+    /// limit.
+    pub(super) fn max_ahead(&self) -> PyResult<Option<Option<u64>>> {
+        let Some(ahead) = self.0.get_item("max_ahead")? else { return Ok(None) };
+        read_max_ahead(Some(&ahead))
+    }
+
+    /// Rejects what does not apply to a family.
+    fn check(&self, family: &Family) -> PyResult<()> {
+        let (timed, endless) =
+            (!matches!(family.windows, Windows::Insertions | Windows::Endless), family.windows == Windows::Endless);
+        for (name, applies) in [
+            ("nbytes", family.windows != Windows::Time),
+            ("slack", timed),
+            ("capacity", timed || endless),
+            ("lateness", timed),
+            ("distinct", family.has("distinct")),
+            ("counts", family.has("count_bits")),
+            ("grow", family.has("grow") || family.has("part_keys")),
+            ("prefer", false),
+        ] {
+            if !applies && let Some(given) = self.optional::<Bound<'py, PyAny>>(name)? {
+                let class = family.class;
+                return Err(PyTypeError::new_err(format!("{name} does not apply to {class}, got {}", given.repr()?)));
+            }
+        }
+        Ok(())
+    }
+
     /// Reads a required argument. An error names it, as errors of PyO3 do.
-    pub(super) fn needed<T: FromPyObjectOwned<'py>>(&self, name: &str) -> PyResult<T> {
-        self.object(name)?.extract().map_err(Into::into).map_err(|error: PyErr| {
+    fn needed<T: FromPyObjectOwned<'py>>(&self, name: &str) -> PyResult<T> {
+        let value = self.0.get_item(name)?.ok_or_else(|| PyTypeError::new_err(format!("{name} is missing")))?;
+        value.extract().map_err(Into::into).map_err(|error: PyErr| {
             let note = format!("while processing '{name}'");
             error.value(self.0.py()).call_method1("add_note", (note,)).map_or_else(|error| error, |_| error)
         })
@@ -133,50 +205,79 @@ impl<'py> Keywords<'py> {
         Ok(self.0.get_item(name)?.is_some_and(|value| !value.is_none()))
     }
 
-    fn object(&self, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        self.0.get_item(name)?.ok_or_else(|| PyTypeError::new_err(format!("{name} is missing")))
-    }
-
-    /// Reads a required whole number.
-    fn number<T: TryFrom<i128>>(&self, name: &str) -> PyResult<T> {
-        self.needed::<WholeNumber>(name)?.within(name)
-    }
-
-    /// Reads a flag: a bool, or the number that `parameters` contain.
-    fn flag(&self, name: &str) -> PyResult<bool> {
-        self.needed(name).or_else(|error| match self.number::<u8>(name) {
-            Ok(number @ 0..=1) => Ok(number == 1),
-            _ => Err(error),
-        })
-    }
-
     /// Reads a whole number that may be missing or None.
-    fn optional_number<T: TryFrom<i128>>(&self, name: &str) -> PyResult<Option<T>> {
+    fn number<T: TryFrom<i128>>(&self, name: &str) -> PyResult<Option<T>> {
         self.optional::<WholeNumber>(name)?.map(|value| value.within(name)).transpose()
     }
 
-    /// Reads the window, in a unit that the family supports.
-    fn window(&self, family: &Family) -> PyResult<Window> {
-        let windows = family.windows;
+    /// Reads the window, in a unit that the family supports. A filter that forgets nothing has a capacity instead.
+    fn window(&self, family: Option<&Family>) -> PyResult<Window> {
+        let windows = family.map_or(Windows::Either, |family| family.windows);
         if windows == Windows::Endless {
-            return Ok(Window::Count { insertions: self.number("capacity")? });
+            if self.has("window")? {
+                return Err(PyTypeError::new_err("window does not apply to BloomFilter, which forgets nothing"));
+            }
+            let insertions = self.number("capacity")?;
+            let insertions =
+                insertions.ok_or_else(|| PyTypeError::new_err("capacity must be a whole number, got None"))?;
+            return Ok(Window::Count { insertions });
         }
-        let window = self.object("window")?;
+        let window = self.needed::<Bound<'py, PyAny>>("window")?;
         if windows == Windows::Insertions {
             return window::insertions(&window);
         }
-        let (capacity, lateness) = (self.optional("capacity")?, self.optional::<Bound<'py, PyAny>>("lateness")?);
+        let (mut capacity, lateness) = (self.optional("capacity")?, self.optional::<Bound<'py, PyAny>>("lateness")?);
+        let guesses = match windows {
+            Windows::Time => true,
+            Windows::Any => !self.has("nbytes")?,
+            _ => family.is_none(),
+        };
+        if capacity.is_none() && guesses && !window::is_count(&window)? {
+            capacity = Some(WholeNumber::new(DEFAULT_CAPACITY));
+        }
         let window = match windows {
-            Windows::Time => {
-                let capacity = capacity.or(Some(WholeNumber::new(DEFAULT_CAPACITY)));
-                window::of_time(&window, capacity, lateness.as_ref())
-            }
-            Windows::Any if capacity.is_none() && !window::is_count(&window)? && !self.has("nbytes")? => {
-                window::of_time(&window, Some(WholeNumber::new(DEFAULT_CAPACITY)), lateness.as_ref())
-            }
+            Windows::Time => window::of_time(&window, capacity, lateness.as_ref()),
             _ => window::read(&window, capacity, lateness.as_ref()),
         };
         window?.check().map_err(raise)
+    }
+
+    /// Reads the request for a filter of this family, or of one that is to be chosen.
+    fn request(&self, window: Window, family: Option<&Family>) -> PyResult<Request> {
+        let slack = self.optional::<Bound<'py, PyAny>>("slack")?;
+        let budget = self.budget(family)?;
+        Ok(Request {
+            slack: slack.map(|slack| window::length("slack", &slack, window)).transpose()?,
+            grow: self.grow(family, budget)?,
+            partitioned: self.optional("partitioned")?.unwrap_or(false),
+            distinct: self.number("distinct")?,
+            counts: self.number("counts")?,
+            ..Request::from(budget)
+        })
+    }
+
+    /// Reads the option `grow`: a flag if the family has a parameter of this name, otherwise the name of a rule.
+    fn grow(&self, family: Option<&Family>, budget: Budget) -> PyResult<Option<Grow>> {
+        let grow = match family {
+            Some(family) if family.has("grow") => {
+                self.optional::<bool>("grow")?.filter(|&grows| grows).map(|_| Grow::Cardinality)
+            }
+            _ => match self.optional::<String>("grow")?.as_deref() {
+                None => None,
+                Some("cardinality") => Some(Grow::Cardinality),
+                Some("density") => Some(Grow::Density),
+                Some(other) => {
+                    let message = format!("grow must be 'cardinality' or 'density', got {other:?}");
+                    return Err(PyValueError::new_err(message));
+                }
+            },
+        };
+        match (grow, budget) {
+            (Some(_), Budget::Bytes(_)) => Err(PyTypeError::new_err(
+                "grow goes with fpr, not with nbytes: the memory of a filter that grows has no bound",
+            )),
+            _ => Ok(grow),
+        }
     }
 
     /// Reads `fpr`, if it is given.
@@ -188,71 +289,12 @@ impl<'py> Keywords<'py> {
         number.map(Some).ok_or_else(error)
     }
 
-    /// Reads `max_ahead`, if the class has it: how far event times may lie ahead of the system's clock, or `None`
-    /// without a limit.
-    pub(super) fn max_ahead(&self) -> PyResult<Option<Option<u64>>> {
-        let Some(ahead) = self.0.get_item("max_ahead")? else { return Ok(None) };
-        read_max_ahead(Some(&ahead))
-    }
-
-    /// Reads the request for a filter of this family.
-    fn request(&self, window: Window, family: &Family) -> PyResult<Request> {
-        let (slack, budget) = (self.slack(window)?, self.budget()?);
-        let grow = match family.has(GROW) {
-            true if self.flag(GROW)? => check_grow(budget).map(|()| Some(Grow::Cardinality))?,
-            true => None,
-            false => self.optional::<String>(GROW)?.map(|grow| growth(&grow, budget)).transpose()?,
-        };
-        Ok(Request {
-            slack,
-            block_bits: self.optional_number("block_bits")?,
-            grow,
-            partitioned: self.0.contains("partitioned")? && self.needed("partitioned")?,
-            distinct: self.optional_number("distinct")?,
-            counts: self.optional_number("counts")?,
-            ..Request::from(budget)
-        })
-    }
-
-    /// Reads the window and the request of a filter whose family is to be chosen.
-    pub(super) fn free_request(&self) -> PyResult<(Window, Request)> {
-        let given = self.object("window")?;
-        let (capacity, lateness) = (self.optional("capacity")?, self.optional::<Bound<'py, PyAny>>("lateness")?);
-        let unknown_rate = capacity.is_none() && !window::is_count(&given)?;
-        if window::is_count(&given)? {
-            for (name, is_given) in [("capacity", capacity.is_some()), ("lateness", lateness.is_some())] {
-                if is_given {
-                    let message = format!("{name} is for windows of time; this one counts insertions");
-                    return Err(PyValueError::new_err(message));
-                }
-            }
-        }
-        if unknown_rate && (!self.has("fpr")? || self.has("nbytes")?) {
-            return Err(PyValueError::new_err(
-                "a window of time without capacity needs fpr, and no nbytes: its memory follows the rate of keys",
-            ));
-        }
-        let capacity = if unknown_rate { Some(WholeNumber::new(DEFAULT_CAPACITY)) } else { capacity };
-        let window = window::read(&given, capacity, lateness.as_ref())?.check().map_err(raise)?;
-        let (slack, budget) = (self.slack(window)?, self.budget()?);
-        Ok((
-            window,
-            Request { slack, distinct: self.optional_number("distinct")?, unknown_rate, ..Request::from(budget) },
-        ))
-    }
-
-    fn slack(&self, window: Window) -> PyResult<Option<u64>> {
-        let slack = self.optional::<Bound<'py, PyAny>>("slack")?;
-        slack.map(|slack| window::length("slack", &slack, window)).transpose()
-    }
-
     /// Reads `fpr` or `nbytes`.
-    fn budget(&self) -> PyResult<Budget> {
-        match (self.rate()?, self.optional::<WholeNumber>("nbytes")?) {
+    fn budget(&self, family: Option<&Family>) -> PyResult<Budget> {
+        match (self.rate()?, self.number("nbytes")?) {
             (Some(fpr), None) => Ok(Budget::Rate(fpr)),
-            (None, Some(nbytes)) => Ok(Budget::Bytes(nbytes.within("nbytes")?)),
-            // A class without `nbytes` needs `fpr`.
-            _ if !self.0.contains("nbytes")? => {
+            (None, Some(nbytes)) => Ok(Budget::Bytes(nbytes)),
+            (None, None) if family.is_some_and(|family| family.windows == Windows::Time) => {
                 Err(PyTypeError::new_err("fpr must be a number between 0 and 1, got None"))
             }
             (None, None) => Err(PyTypeError::new_err(
@@ -261,70 +303,44 @@ impl<'py> Keywords<'py> {
             (Some(_), Some(_)) => Err(PyTypeError::new_err("give fpr or nbytes, and not both")),
         }
     }
+}
 
-    /// Reads the layout. Only the sliced layout has blocks and can grow.
-    fn layout(&self, family: &Family, request: &Request) -> PyResult<Layout> {
-        if !self.0.contains("layout")? {
-            return Ok(Layout::Sliced);
-        }
-        let given: String = self.needed("layout")?;
-        let Some(layout) = Layout::ALL.into_iter().find(|layout| layout.name() == given) else {
-            let message = format!("layout must be 'sliced', 'line' or 'transposed', got {given:?}");
-            return Err(PyValueError::new_err(message));
+/// Reads a shape from parameters, by the names that `Filter.parameters` has.
+fn shape_of(py: Python<'_>, family: &'static Family, given: &Bound<'_, PyDict>) -> PyResult<Arc<dyn Shape>> {
+    let described = |name| format!("{name} ({})", meaning(family.name, name));
+    let mut values = Vec::new();
+    for (name, value) in given {
+        let name = name.extract::<String>()?;
+        let Some(name) = family.parameters().into_iter().find(|&known| known == name) else {
+            let known: Vec<String> = family.parameters().into_iter().map(described).collect();
+            let (class, known) = (family.class, known.join(", "));
+            return Err(PyTypeError::new_err(format!("{class} has no parameter {name:?}; its parameters are {known}")));
         };
-        if layout == Layout::Sliced {
-            return Ok(layout);
-        }
-        for (name, given) in [("block_bits", request.block_bits.is_some()), (GROW, request.grow.is_some())] {
-            if given {
-                return Err(PyValueError::new_err(format!("{name} does not apply to layout='{}'", layout.name())));
-            }
-        }
-        let has = family.forms.iter().any(|form| form.layout == layout);
-        let error = || PyValueError::new_err(format!("layout='{given}' is not a layout of this family"));
-        if has { Ok(layout) } else { Err(error()) }
+        values.push((name, value.extract::<WholeNumber>()?.within(name)?));
     }
-
-    /// Reads the parameters that a constructor passes. Optional ones may be None.
-    fn parameters(&self, family: &Family) -> PyResult<Vec<(&'static str, u64)>> {
-        let mut parameters = Vec::new();
-        if family.has(GROW) && self.flag(GROW)? {
-            parameters.push((GROW, 1));
+    let shape = detached(py, || (family.read)(&Parameters(&values)))?.map_err(|error| {
+        let text = error.to_string();
+        let Some(name) = text.strip_suffix(" is missing") else { return raise(error) };
+        PyTypeError::new_err(format!("{} needs {name}: {}", family.class, meaning(family.name, name)))
+    })?;
+    let set = shape.parameters();
+    let is_set = |name, given| set.iter().any(|&(other, value)| other == name && (value != 0 || given == 0));
+    match values.iter().find(|&&(name, given)| !is_set(name, given)) {
+        Some((name, value)) => {
+            let others: Vec<&str> = values.iter().map(|&(name, _)| name).filter(|other| other != name).collect();
+            Err(PyTypeError::new_err(format!(
+                "{name}={value} does not go with {}: it is {}",
+                others.join(", "),
+                meaning(family.name, name)
+            )))
         }
-        let names: BTreeSet<_> = family.forms.iter().flat_map(|form| form.parameters).copied().collect();
-        for name in names {
-            let given = if family.optional.contains(&name) { self.has(name)? } else { self.0.contains(name)? };
-            if given {
-                parameters.push((name, self.number(name)?));
-            }
-        }
-        Ok(parameters)
+        None => Ok(shape),
     }
 }
 
-/// Returns the family that a name or a variant has, and whether the variant has fine tags.
-fn row(name: &str) -> PyResult<(&'static Family, bool)> {
-    let variant = || Variant::named(name).map(|variant| (variant.family, variant.options.fine));
-    let row = Family::named(name).map(|family| (family, false)).or_else(variant);
-    row.ok_or_else(|| PyValueError::new_err(format!("family must be one that lately.plan lists, got {name:?}")))
-}
-
-/// Rejects `grow` with `nbytes`, because memory that grows with the keys has no bound.
-fn check_grow(budget: Budget) -> PyResult<()> {
-    match budget {
-        Budget::Rate(_) => Ok(()),
-        Budget::Bytes(_) => Err(PyTypeError::new_err(
-            "grow goes with fpr, not with nbytes: the memory of a filter that grows has no bound",
-        )),
-    }
-}
-
-/// Parses the name of the rule by which a part is full.
-fn growth(grow: &str, budget: Budget) -> PyResult<Grow> {
-    check_grow(budget)?;
-    match grow {
-        "cardinality" => Ok(Grow::Cardinality),
-        "density" => Ok(Grow::Density),
-        _ => Err(PyValueError::new_err(format!("grow must be 'cardinality' or 'density', got {grow:?}"))),
-    }
+/// Returns the family that the path of a class or the name of a variant means, and the variant.
+fn row(of: &str) -> PyResult<(&'static Family, Option<&'static Variant>)> {
+    let class = FAMILIES.iter().find(|family| family.class == of).map(|family| (family, None));
+    let row = class.or_else(|| Variant::named(of).map(|variant| (variant.family, Some(variant))));
+    row.ok_or_else(|| PyValueError::new_err(format!("family must be one that lately.plan lists, got {of:?}")))
 }

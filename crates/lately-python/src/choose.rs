@@ -4,11 +4,10 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::build::{Keywords, figures};
+use super::build::{Given, figures};
 use super::calls::detached;
 use crate::errors::raise;
 use lately::clock::Window;
-use lately::family::timing::growing::Grow;
 use lately::family::{self, Choice, Prefer, VARIANTS, Variant, Windows};
 
 /// List the variants of all families: those that the planner compares, in its order, then the others.
@@ -16,27 +15,15 @@ use lately::family::{self, Choice, Prefer, VARIANTS, Variant, Windows};
 /// Returns
 /// -------
 /// list of dict
-///     The keys are `name`, `kind` (path of the class within the package), `family`, `layout` (arguments of the class
-///     beside the request), `windows`, `promise`, `baseline`, `note` and `listed`.
+///     The keys are `name`, `kind` (path of the class within the package), `windows`, `promise`, `baseline`, `note` and
+///     `listed`.
 #[pyfunction]
 pub fn variants(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     VARIANTS.iter().map(|variant| description(py, variant)).collect()
 }
 
 fn description<'py>(py: Python<'py>, variant: &Variant) -> PyResult<Bound<'py, PyDict>> {
-    let (row, options, entry, layout) = (variant.family, variant.options, PyDict::new(py), PyDict::new(py));
-    if let Some(name) = options.layout {
-        layout.set_item("layout", name.name())?;
-    }
-    if let Some(bits) = options.block_bits {
-        layout.set_item("block_bits", bits)?;
-    }
-    match options.grow {
-        Some(_) if row.has("grow") => layout.set_item("grow", true)?,
-        Some(Grow::Cardinality) => layout.set_item("grow", "cardinality")?,
-        Some(Grow::Density) => layout.set_item("grow", "density")?,
-        None => {}
-    }
+    let (row, options, entry) = (variant.family, variant.options, PyDict::new(py));
     let windows = match row.windows {
         Windows::Time => "unknown rate",
         Windows::Insertions => "insertions",
@@ -44,11 +31,8 @@ fn description<'py>(py: Python<'py>, variant: &Variant) -> PyResult<Bound<'py, P
         Windows::Either if options.grow.is_some() => "time",
         Windows::Any | Windows::Either => "any",
     };
-    let name = variant.name();
-    entry.set_item("family", if options.fine { &name } else { row.name })?;
-    entry.set_item("name", &name)?;
+    entry.set_item("name", variant.name())?;
     entry.set_item("kind", row.class)?;
-    entry.set_item("layout", layout)?;
     entry.set_item("windows", windows)?;
     entry.set_item("promise", row.promises)?;
     entry.set_item("baseline", row.is_baseline())?;
@@ -60,45 +44,25 @@ fn description<'py>(py: Python<'py>, variant: &Variant) -> PyResult<Bound<'py, P
 /// Name of a variant, the slack to request (None for its default), and its figures.
 type Planned<'py> = (String, Option<Bound<'py, PyAny>>, Bound<'py, PyDict>);
 
-/// Choose the variant that meets a request best. No cells are allocated.
+/// Plan every listed variant for a request, and choose among them. No cells are allocated.
 ///
 /// Parameters
 /// ----------
-/// prefer : {"speed", "memory"} or None
 /// **given
-///     `window`, `fpr`, `nbytes`, `slack`, `capacity`, `lateness` and `distinct`, as for `lately.Filter`.
+///     `window`, `fpr`, `nbytes`, `slack`, `capacity`, `lateness`, `distinct` and `prefer`, as for `lately.Filter`.
 ///
 /// Returns
 /// -------
 /// tuple
-///     Name of the variant, slack to request or None, and figures as `plan` returns them.
+///     Name of the best variant; for each variant that can meet the request its name, the slack to request of it (None
+///     for its own default) and its figures; and a dict from the names of the others to the reasons why they cannot.
 #[pyfunction]
-#[pyo3(signature = (prefer, /, **given))]
-pub fn choose<'py>(
-    py: Python<'py>,
-    prefer: Option<&str>,
-    given: Option<&Bound<'py, PyDict>>,
-) -> PyResult<Planned<'py>> {
-    let (prefer, (window, request)) = (preference(prefer)?, Keywords::of(py, given).free_request()?);
-    let choice = detached(py, || family::choose(window, &request, prefer))?.map_err(raise)?;
-    planned(py, window, &choice)
-}
-
-/// Plan every listed variant for a request, as `choose` describes it. No cells are allocated.
-///
-/// Returns
-/// -------
-/// tuple
-///     Name of the best variant; a list of what `choose` returns, for each variant that can meet the request; and a
-///     dict from the names of the others to the reasons why they cannot.
-#[pyfunction]
-#[pyo3(signature = (prefer, /, **given))]
+#[pyo3(signature = (**given))]
 pub fn compare<'py>(
     py: Python<'py>,
-    prefer: Option<&str>,
     given: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<(String, Vec<Planned<'py>>, Bound<'py, PyDict>)> {
-    let (prefer, (window, request)) = (preference(prefer)?, Keywords::of(py, given).free_request()?);
+    let (window, request, prefer) = Given::of(py, given).choice()?;
     let comparison = detached(py, || family::compare(window, &request, prefer))?.map_err(raise)?;
     let (mut able, rejected) = (Vec::new(), PyDict::new(py));
     for (variant, choice) in comparison.rows {
@@ -110,7 +74,8 @@ pub fn compare<'py>(
     Ok((comparison.best.variant.name(), able, rejected))
 }
 
-fn preference(prefer: Option<&str>) -> PyResult<Option<Prefer>> {
+/// Parses `prefer`.
+pub(super) fn preference(prefer: Option<&str>) -> PyResult<Option<Prefer>> {
     match prefer {
         None => Ok(None),
         Some("speed") => Ok(Some(Prefer::Speed)),

@@ -6,9 +6,9 @@ use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::arguments::{SeedArgument, public_seed};
+use super::arguments::public_seed;
 use super::arrays::{Values, array_of};
-use super::build::Keywords;
+use super::build::Given;
 use super::calls::detached;
 use super::figures::{self, ReprFields};
 use super::time::moments::OwnedMoments;
@@ -23,10 +23,9 @@ use lately::shard::Row;
 ///
 /// Parameters
 /// ----------
-/// family : str
-///     Name of the family, without a layout.
+/// of : str
 /// **given
-///     Arguments of the class: a request, or the parameters of the paper.
+///     As in `build`.
 ///
 /// Raises
 /// ------
@@ -35,7 +34,7 @@ use lately::shard::Row;
 ///
 /// Examples
 /// --------
-/// >>> spec = lately._core.FilterSpec("bloom", capacity=10**13, fpr=0.01, nbytes=None, partitioned=False, seed=0)
+/// >>> spec = lately._core.FilterSpec("BloomFilter", capacity=10**13, fpr=0.01)
 /// >>> spec.nbytes
 /// 11981322380944
 #[pyclass(frozen, module = "lately._core")]
@@ -55,11 +54,10 @@ impl FilterSpec {
 #[pymethods]
 impl FilterSpec {
     #[new]
-    #[pyo3(signature = (family, /, **given))]
-    fn new(py: Python<'_>, family: &str, given: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        let given = Keywords::of(py, given);
-        let SeedArgument(seed) = given.needed("seed")?;
-        let ((shape, window), ahead) = (given.shape(family)?, given.max_ahead()?);
+    #[pyo3(signature = (of, /, **given))]
+    fn new(py: Python<'_>, of: &str, given: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let given = Given::of(py, given);
+        let ((shape, window), seed, ahead) = (given.shape(Some(of))?, given.seed()?, given.max_ahead()?);
         shape.check(window).map_err(raise)?;
         let clock = Clock::new(window, shape.retained());
         let clock = ahead.map_or(clock, |ahead| clock.with_max_ahead(ahead));
@@ -72,7 +70,7 @@ impl FilterSpec {
         Family::of(&*self.shape).class
     }
 
-    /// dict of str to int: the parameters of the paper, by the names of a constructor such as `from_parameters`.
+    /// dict of str to int: the parameters of the paper, by the names that `from_parameters` takes.
     #[getter]
     fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         figures::parameters(py, self.shape.parameters())

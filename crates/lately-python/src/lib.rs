@@ -38,11 +38,11 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::build::{build, plan};
+    use super::build::{build, meanings, plan};
     #[pymodule_export]
     use super::calls::InternalError;
     #[pymodule_export]
-    use super::choose::{choose, compare, variants};
+    use super::choose::{compare, variants};
     #[pymodule_export]
     use super::errors::FormatError;
     #[pymodule_export]

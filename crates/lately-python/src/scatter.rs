@@ -65,7 +65,7 @@ impl Ranges {
 /// --------
 /// A filter on two sites. Each site reads its cells and sets them:
 ///
-/// >>> f = lately.BloomFilter.from_parameters(1000, k=4, bits=6400, seed=1)
+/// >>> f = lately.BloomFilter.from_parameters(capacity=1000, k=4, bits=6400, seed=1)
 /// >>> slices = [lately._core.Slice(f, part=part, parts=2) for part in (0, 1)]
 /// >>> scattered = lately._core.Ranges(f, 2).scatter(lately.hash_keys(["a", "b", "a"], seed=1))
 /// >>> answers = [(*slices[site].touch(cells, 0), -(2**63)) for site, cells in scattered.shares()]

@@ -130,7 +130,7 @@ impl Slice {
     ///
     /// Examples
     /// --------
-    /// >>> lately._core.Slice.bounds(lately.BloomFilter.from_parameters(1000, k=4, bits=1000), 3)
+    /// >>> lately._core.Slice.bounds(lately.BloomFilter.from_parameters(capacity=1000, k=4, bits=1000), 3)
     /// array([   0,  384,  704, 1000], dtype=uint64)
     #[staticmethod]
     #[pyo3(signature = (like, parts), text_signature = "(like, parts)")]

@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from lately._docstrings import complete
 from lately.filters.base import Filter
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Self
 
-    from lately._core import _Seed
-
-
-@complete
 class FingerprintBuffer(Filter):
     """Fingerprint buffer: a list of the fingerprints of the last keys, which every query searches. A baseline.
 
@@ -25,11 +17,6 @@ class FingerprintBuffer(Filter):
     window
         As in `Swamp`.
     fpr, nbytes, seed
-        As in `Filter`.
-
-    Raises
-    ------
-    ValueError, TypeError, MemoryError
         As in `Filter`.
 
     Notes
@@ -50,32 +37,4 @@ class FingerprintBuffer(Filter):
 
     __module__ = "lately.baselines"
     __slots__ = ()
-
-    def __new__(cls, window: int, fpr: float | None = None, *, nbytes: int | None = None, seed: _Seed = 0) -> Self:
-        return cls._of("fingerprint-buffer", **locals())
-
-    @classmethod
-    def from_parameters(cls, window: int, fingerprint_bits: int, *, seed: _Seed = 0) -> Self:
-        """Make a filter with the parameters of the paper.
-
-        Parameters
-        ----------
-        window
-            As in `Swamp`.
-        fingerprint_bits : int
-            bph: bits of a fingerprint, 1 to 64.
-        seed
-            As in `Filter`.
-
-        Raises
-        ------
-        ValueError, TypeError, MemoryError
-            As in `Filter`.
-
-        Examples
-        --------
-        >>> f = lately.baselines.FingerprintBuffer.from_parameters(1000, fingerprint_bits=16)
-        >>> f.nbytes, round(f.fpr, 4)
-        (2048, 0.0151)
-        """
-        return cls._of("fingerprint-buffer", **locals())
+    _family = "baselines.FingerprintBuffer"

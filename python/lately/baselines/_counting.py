@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import lately._core as _core
-from lately._docstrings import complete
 from lately.filters.base import Filter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Self
+    from typing import Any
 
     import numpy as np
     from numpy.typing import NDArray
 
-    from lately._core import _Seed
 
-
-@complete
 class CountingBloomFilter(Filter):
     """Counting Bloom filter with a deletion queue: its window is exact to one insertion. A baseline.
 
@@ -34,11 +30,6 @@ class CountingBloomFilter(Filter):
     nbytes : int
         Greatest number of bytes, with the queue's 8 per key. The filter then has nearly the lowest rate that fits.
     seed
-        As in `Filter`.
-
-    Raises
-    ------
-    ValueError, TypeError, MemoryError
         As in `Filter`.
 
     Notes
@@ -63,37 +54,7 @@ class CountingBloomFilter(Filter):
 
     __module__ = "lately.baselines"
     __slots__ = ()
-
-    def __new__(cls, window: int, fpr: float | None = None, *, nbytes: int | None = None, seed: _Seed = 0) -> Self:
-        return cls._of("counting", **locals())
-
-    @classmethod
-    def from_parameters(cls, window: int, k: int, slice_cells: int, *, seed: _Seed = 0) -> Self:
-        """Make a filter of a given size.
-
-        Parameters
-        ----------
-        window
-            As in `CountingBloomFilter`.
-        k : int
-            Slices, and counters of a key, at most 128.
-        slice_cells : int
-            Counters of each slice.
-        seed
-            As in `Filter`.
-
-        Raises
-        ------
-        ValueError, TypeError, MemoryError
-            As in `Filter`.
-
-        Examples
-        --------
-        >>> f = lately.baselines.CountingBloomFilter.from_parameters(1000, k=3, slice_cells=2000)
-        >>> f.nbytes, round(f.fpr, 3)
-        (11000, 0.061)
-        """
-        return cls._of("counting", **locals())
+    _family = "baselines.CountingBloomFilter"
 
     def count(self, keys: Any) -> NDArray[np.uint64]:
         """Return how often each key was inserted within the window, up to 15.

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import lately._core as _core
-from lately._docstrings import complete
 from lately.filters.base import Filter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any, Self
+    from typing import Any
 
     import numpy as np
     from numpy.typing import NDArray
 
-    from lately._core import _Seed
 
-
-@complete
 class GeneralizedBloomFilter(Filter):
     """Generalized Bloom filter: **promises no window.** Keys fade, because later keys overwrite their bits. A baseline.
 
@@ -39,11 +35,6 @@ class GeneralizedBloomFilter(Filter):
         missed. If these bytes are too few for that, it minimises the sum of two chances: of reporting a new key, and of
         missing the oldest key of the window.
     seed
-        As in `Filter`.
-
-    Raises
-    ------
-    ValueError, TypeError, MemoryError
         As in `Filter`.
 
     Notes
@@ -78,39 +69,7 @@ class GeneralizedBloomFilter(Filter):
 
     __module__ = "lately.baselines"
     __slots__ = ()
-
-    def __new__(cls, window: int, fpr: float | None = None, *, nbytes: int | None = None, seed: _Seed = 0) -> Self:
-        return cls._of("generalized", **locals())
-
-    @classmethod
-    def from_parameters(cls, window: int, bits: int, *, k1: int, k0: int, seed: _Seed = 0) -> Self:
-        """Make a filter of a given size.
-
-        Parameters
-        ----------
-        window : int
-            A name only: it changes no size.
-        bits : int
-            m: cells, of one bit each.
-        k1 : int
-            Hashes that set a bit, at most 64.
-        k0 : int
-            Hashes that reset a bit, at most 64.
-        seed
-            As in `Filter`.
-
-        Raises
-        ------
-        ValueError, TypeError, MemoryError
-            As in `Filter`.
-
-        Examples
-        --------
-        >>> f = lately.baselines.GeneralizedBloomFilter.from_parameters(1000, bits=100_000, k1=4, k0=3)
-        >>> f.nbytes, round(f.fpr, 4)
-        (12504, 0.0084)
-        """
-        return cls._of("generalized", **locals())
+    _family = "baselines.GeneralizedBloomFilter"
 
     def false_negative_rates(self, ages: Sequence[int] | NDArray[np.integer[Any]]) -> NDArray[np.float64]:
         """Return the chance that a key is missed, by its age.

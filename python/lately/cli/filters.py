@@ -138,7 +138,7 @@ def _compare(found: lately.Filter, options: Namespace) -> None:
 
 
 def _same_family(one: Family, other: Family) -> bool:
-    return (one.kind, one.layout) == (other.kind, other.layout)
+    return one.name == other.name.replace("-fine", "")
 
 
 def contradiction(state: str, option: str, given: object, has: object) -> CliError:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from lately import _core
-from lately._docstrings import complete
 from lately.filters.base import Filter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Self
-
-    from lately._core import _Seed, _Span
+    from lately._core import _Span
 
 
-@complete
 class AgedCuckooFilter(Filter):
     """Aged cuckoo filter: misses no key of the window, has little slack in few bytes, and stores an age for each key.
 
@@ -41,11 +37,6 @@ class AgedCuckooFilter(Filter):
     lateness, max_ahead, seed
         As in `Filter`.
 
-    Raises
-    ------
-    ValueError, TypeError, MemoryError
-        As in `Filter`.
-
     Notes
     -----
     `docs/aged-cuckoo.md` describes structure, proof and rate. The structure is a cuckoo filter (B. Fan et al., *Cuckoo
@@ -65,69 +56,7 @@ class AgedCuckooFilter(Filter):
 
     __module__ = "lately"
     __slots__ = ()
-
-    def __new__(
-        cls,
-        window: int | _Span,
-        fpr: float | None = None,
-        *,
-        nbytes: int | None = None,
-        slack: int | _Span | None = None,
-        distinct: int | None = None,
-        capacity: int | None = None,
-        lateness: _Span | None = None,
-        max_ahead: _Span | None = "window",
-        seed: _Seed = 0,
-    ) -> Self:
-        return cls._of("aged-cuckoo", **locals())
-
-    @classmethod
-    def from_parameters(
-        cls,
-        window: int | _Span,
-        fingerprint_bits: int,
-        epochs: int,
-        pages: int,
-        lines: int,
-        *,
-        distinct: int | None = None,
-        capacity: int | None = None,
-        chain: int | None = None,
-        lateness: _Span | None = None,
-        max_ahead: _Span | None = "window",
-        seed: _Seed = 0,
-    ) -> Self:
-        """Make a filter with the parameters of the structure.
-
-        Parameters
-        ----------
-        window : int or span of time
-            What "lately" means: a number of insertions, or a span of time such as ``"10min"``.
-        fingerprint_bits : int
-            Bits of a fingerprint: 10, 13, 16, 20, 25, 28, 32 or 37. A line has 28, 24, 21, 18, 15, 14, 12 or 11 slots.
-        epochs : int
-            Number of full epochs that are retained, 1 to 200.
-        pages, lines : int
-            Number of pages, and of lines in each: an even number, 2 to 2,048.
-        chain : {0, 1}, optional
-            For a window of time: 1 if more tables follow when the first is full.
-        distinct, capacity
-            As in `AgedCuckooFilter`.
-        lateness, max_ahead, seed
-            As in `Filter`.
-
-        Raises
-        ------
-        ValueError, TypeError, MemoryError
-            As in `Filter`.
-
-        Examples
-        --------
-        >>> f = lately.AgedCuckooFilter.from_parameters(1000, fingerprint_bits=16, epochs=64, pages=1, lines=54)
-        >>> f.nbytes, round(f.fpr, 5)
-        (3456, 0.00058)
-        """
-        return cls._of("aged-cuckoo", **locals())
+    _family = "AgedCuckooFilter"
 
     def distinct(self, window: int | _Span | None = None) -> float:
         """Estimate how many different keys were inserted within the window.

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 import lately._core as _core
-from lately._docstrings import complete
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
     from typing import Any, ClassVar, Literal, Self
 
     from lately._core import _Moments, _Seed, _Span
@@ -17,7 +13,6 @@ if TYPE_CHECKING:
     from lately.filters.exact import ExactFilter
 
 
-@complete
 class Filter(_core.Filter):
     """Filter over a window: remembers the keys of the window in constant memory. One name for all families.
 
@@ -86,8 +81,7 @@ class Filter(_core.Filter):
     Notes
     -----
     Equal requests make equal filters, on every machine. The planner allocates no memory for the families that it does
-    not choose. `from_parameters` of each class takes the parameters of its paper instead of a request. Further layouts
-    have constructors of their own, such as `from_line_parameters`.
+    not choose. `from_parameters` of the class of a family takes the parameters of its paper instead of a request.
 
     A key is anything that `hash_keys` takes. Keys that compare equal in Python are one key, in any container.
 
@@ -119,9 +113,8 @@ class Filter(_core.Filter):
     __module__ = "lately"
     __slots__ = ("__weakref__",)
 
-    # `lately` sets these two. The modules they come from import all families, so this one cannot import them.
-    _chosen: ClassVar[Callable[..., tuple[Any, dict[str, Any]]]]
-    _explained: ClassVar[Callable[..., str]]
+    _family: ClassVar[str | None] = None
+    """Path of the class of the family within the package; None to choose one."""
 
     def __new__(
         cls,
@@ -137,19 +130,65 @@ class Filter(_core.Filter):
         seed: _Seed = 0,
         prefer: Literal["speed", "memory", "exact"] | None = None,
     ) -> Self:
-        if prefer == "exact":
-            refused = {"fpr": fpr, "nbytes": nbytes, "slack": slack, "capacity": capacity, "distinct": distinct}
-            given = {"lateness": lateness, "max_ahead": max_ahead, "seed": seed}
-            return Filter._exact(cls, refused, window, **given)  # type: ignore[return-value]
-        limits: dict[str, Any] = {"capacity": capacity, "lateness": lateness, "distinct": distinct}
-        limits |= {"slack": slack, "max_ahead": max_ahead, "seed": seed}
-        family, given = Filter._chosen(window, prefer, fpr=fpr, nbytes=nbytes, **limits)
-        kind: Any = family.kind if cls is Filter else cls
-        made: Self = kind._of(family.family, **given)
-        return made
+        refused = {"fpr": fpr, "nbytes": nbytes, "slack": slack, "capacity": capacity, "distinct": distinct}
+        given = {"window": window, "lateness": lateness, "max_ahead": max_ahead, "seed": seed}
+        if prefer == "exact" and cls._family is None:
+            return Filter._exact(cls, refused, **given)  # type: ignore[return-value]
+        return cls._built(cls._family, prefer=prefer, **refused, **given)
+
+    @classmethod
+    def from_parameters(
+        cls,
+        window: int | _Span | None = None,
+        *,
+        capacity: int | None = None,
+        lateness: _Span | None = None,
+        max_ahead: _Span | None = "window",
+        seed: _Seed = 0,
+        **parameters: int,
+    ) -> Self:
+        """Make a filter of this class with the parameters of its paper.
+
+        Parameters
+        ----------
+        window : int or span of time, optional
+            As in `Filter`. A `BloomFilter` has none.
+        capacity : int, optional
+            The keys expected: within a window of time, or in all for a `BloomFilter`.
+        lateness, max_ahead, seed
+            As in `Filter`.
+        **parameters : int
+            By the names that `parameters` has. The page of each class in the reference has a table of them, and so has
+            the error for a name that is unknown. Which are given decides the layout: `pages` and `lines` make lines,
+            `blocks` makes blocks.
+
+        Raises
+        ------
+        TypeError
+            If a parameter is missing, unknown, no whole number, or does not go with the others.
+        ValueError
+            If a parameter is out of range.
+        MemoryError
+            If there is not enough memory.
+
+        Examples
+        --------
+        >>> f = lately.AgePartitionedBloomFilter.from_parameters(1000, k=10, l=7, slice_bits=2064)
+        >>> f.nbytes, round(f.npws, 3)
+        (4488, 0.261)
+        >>> f.parameters
+        {'k': 10, 'l': 7, 'slice_bits': 2064}
+        >>> f = lately.AgePartitionedBloomFilter.from_parameters(1000, k=2, l=6, pages=1, lines=1)
+        >>> f.nbytes, f.slack, round(f.fpr, 4)
+        (4096, 336, 0.0014)
+        """
+        if cls._family is None:
+            raise TypeError(f"from_parameters needs the class of a family, such as Swamp, got {cls.__name__}")
+        given = {"capacity": capacity, "lateness": lateness, "max_ahead": max_ahead, "seed": seed}
+        return cls._built(cls._family, window=window, parameters=parameters, **given)
 
     @staticmethod
-    def _exact(kind: type[Filter], refused: dict[str, Any], window: Any, **given: Any) -> ExactFilter:
+    def _exact(kind: type[Filter], refused: dict[str, Any], **given: Any) -> ExactFilter:
         """Make the exact window; raise if it cannot have one of these limits, or if `kind` is a subclass."""
         from lately.filters.exact import ExactFilter
 
@@ -161,25 +200,14 @@ class Filter(_core.Filter):
                     f'prefer="exact" takes no {name}, got {limit!r}: the exact window has no false positives and no '
                     f"slack, and its memory follows the keys; leave out {name} or prefer"
                 )
-        return ExactFilter(window, **given)
+        return ExactFilter(**given)
 
     @classmethod
-    def _of(cls, family: str, /, **given: Any) -> Self:
-        """Make a filter of this class, which is that of the family. Constructors pass their `locals()`."""
-        given.pop("cls", None)
-        return super().__new__(cls, _core.build(family, **given))
-
-    @classmethod
-    def _in_first(cls, layouts: Sequence[dict[str, Any]], family: str, /, **given: Any) -> Self:
-        """Make a filter in the first layout that meets the request. If none does, raise the error of the first."""
-        first, *others = layouts
-        try:
-            return cls._of(family, **given | first)
-        except ValueError as error:
-            for layout in others:
-                with suppress(ValueError):
-                    return cls._of(family, **given | layout)
-            raise error
+    def _built(cls, of: str | None, /, **given: Any) -> Self:
+        """Make a filter of this class, or of the family's own for `Filter`, from what `_core.build` takes."""
+        built = _core.build(of, **given)
+        kind: Any = built.kind if cls is Filter else cls
+        return _core.Filter.__new__(kind, built)  # type: ignore[no-any-return]
 
     update = _core.Filter.insert
 
@@ -285,7 +313,11 @@ class Filter(_core.Filter):
           seed             0, which is no secret: where keys come from outside, take seed="random"
           sample           of 3 records with a new or older key the slack may drop 0 (0.00%)
         """
-        return Filter._explained(self, "text", sample, at)
+        from lately._explain import explained
+
+        return explained(self, "text", sample, at)
 
     def _repr_html_(self) -> str:
-        return Filter._explained(self, "html")
+        from lately._explain import explained
+
+        return explained(self, "html")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import lately._core as _core
-from lately._docstrings import complete
 from lately.filters.base import Filter
 
 TYPE_CHECKING = False
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from lately._core import _Moments, _Seed
 
 
-@complete
 class BloomFilter(Filter):
     """Bloom filter, classical or partitioned: reports every key that was **ever** inserted.
 
@@ -37,11 +35,6 @@ class BloomFilter(Filter):
         Whether each of the k bits of a key has a slice of its own, which takes slightly more memory. The default is one
         array for all.
     seed
-        As in `Filter`.
-
-    Raises
-    ------
-    ValueError, TypeError, MemoryError
         As in `Filter`.
 
     Notes
@@ -65,6 +58,7 @@ class BloomFilter(Filter):
 
     __module__ = "lately"
     __slots__ = ()
+    _family = "BloomFilter"
 
     def __new__(
         cls,
@@ -75,63 +69,8 @@ class BloomFilter(Filter):
         partitioned: bool = False,
         seed: _Seed = 0,
     ) -> Self:
-        return cls._of("bloom", **locals())
-
-    @classmethod
-    def from_parameters(cls, capacity: int, k: int, bits: int, *, seed: _Seed = 0) -> Self:
-        """Make a classical filter of a given size: the bits of a key lie anywhere in one array.
-
-        Parameters
-        ----------
-        capacity
-            As in `BloomFilter`.
-        k : int
-            Bits of a key, at most 128.
-        bits : int
-            m: bits of the array.
-        seed
-            As in `Filter`.
-
-        Raises
-        ------
-        ValueError, TypeError, MemoryError
-            As in `Filter`.
-
-        Examples
-        --------
-        >>> f = lately.BloomFilter.from_parameters(1000, k=7, bits=9600)
-        >>> f.nbytes, round(f.fpr, 4)
-        (1200, 0.01)
-        """
-        return cls._of("bloom", **locals())
-
-    @classmethod
-    def from_partitioned_parameters(cls, capacity: int, k: int, slice_bits: int, *, seed: _Seed = 0) -> Self:
-        """Make a partitioned filter of a given size: each bit of a key lies in a slice of its own.
-
-        Parameters
-        ----------
-        capacity
-            As in `BloomFilter`.
-        k
-            As in `BloomFilter.from_parameters`.
-        slice_bits : int
-            Bits of each of the k slices.
-        seed
-            As in `Filter`.
-
-        Raises
-        ------
-        ValueError, TypeError, MemoryError
-            As in `Filter`.
-
-        Examples
-        --------
-        >>> f = lately.BloomFilter.from_partitioned_parameters(1000, k=7, slice_bits=1372)
-        >>> f.nbytes, round(f.fpr, 4)
-        (1208, 0.01)
-        """
-        return cls._of("bloom", **locals())
+        given = {"capacity": capacity, "fpr": fpr, "nbytes": nbytes, "partitioned": partitioned, "seed": seed}
+        return cls._built(cls._family, **given)
 
     @property
     def retained(self) -> int:
@@ -158,7 +97,7 @@ class BloomFilter(Filter):
 
         Examples
         --------
-        >>> f = lately.BloomFilter.from_parameters(1000, k=7, bits=9600)
+        >>> f = lately.BloomFilter.from_parameters(capacity=1000, k=7, bits=9600)
         >>> f.cells(["a", "b"]).shape
         (2, 7)
         """

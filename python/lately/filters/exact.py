@@ -5,7 +5,6 @@ from __future__ import annotations
 from copy import deepcopy
 
 import lately._core as _core
-from lately._docstrings import complete
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from lately._once import Claim
 
 
-@complete
 class ExactFilter(_core.ExactFilter):
     """Exact window: no slack and no false positives, in memory that holds every key.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from lately import _core
-from lately._docstrings import complete
 from lately.filters.base import Filter
 
 TYPE_CHECKING = False
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from lately._core import _Moments, _Seed, _Span
 
 
-@complete
 class AgedQuotientFilter(Filter):
     """Aged quotient filter: misses no key of the window, takes the fewest bytes, and stores an age for each key.
 
@@ -52,11 +50,6 @@ class AgedQuotientFilter(Filter):
     lateness, max_ahead, seed
         As in `Filter`.
 
-    Raises
-    ------
-    ValueError, TypeError, MemoryError
-        As in `Filter`.
-
     Notes
     -----
     `docs/aged-quotient.md` describes structure, proof and rate. If a line has no room for a key, it reports every key
@@ -80,6 +73,7 @@ class AgedQuotientFilter(Filter):
 
     __module__ = "lately"
     __slots__ = ()
+    _family = "AgedQuotientFilter"
 
     def __new__(
         cls,
@@ -96,63 +90,9 @@ class AgedQuotientFilter(Filter):
         max_ahead: _Span | None = "window",
         seed: _Seed = 0,
     ) -> Self:
-        return cls._of("aged-quotient", **locals())
-
-    @classmethod
-    def from_parameters(
-        cls,
-        window: int | _Span,
-        fingerprint_bits: int,
-        tag_bits: int,
-        pages: int,
-        *,
-        lines: int = 63,
-        distinct: int | None = None,
-        capacity: int | None = None,
-        grow: bool = False,
-        count_bits: int | None = None,
-        epochs: int | None = None,
-        lateness: _Span | None = None,
-        max_ahead: _Span | None = "window",
-        seed: _Seed = 0,
-    ) -> Self:
-        """Make a filter with the parameters of the structure.
-
-        Parameters
-        ----------
-        window : int or span of time
-            What "lately" means: a number of insertions, or a span of time such as ``"10min"``. The filter keeps
-            2**tag_bits - 1 full epochs, or `epochs`.
-        fingerprint_bits, tag_bits : int
-            Bits of a fingerprint, 5 to 20, and of a tag, 3 to 8; together at most 24. With `epochs` a tag has 4 to 12
-            bits, and both together at most 28.
-        pages : int
-            Number of pages. They rotate one after the other.
-        lines : int, default 63
-            Number of lines of entries in a page, without its overflow line: 3 to 127. The constructor takes 127, which
-            can be fuller, except for small windows.
-        count_bits : int, optional
-            Bits of a count, 1 to 8, for a filter that counts; with fingerprint and tag at most 32.
-        epochs : int, optional
-            Number of full epochs that are retained, less than ``2**tag_bits``. Tags are then finer than the rotations
-            of pages: a page rotates once in as many epochs as there are tags left over, at most an eighth of the tags.
-        distinct, capacity, grow
-            As in `AgedQuotientFilter`.
-        lateness, max_ahead, seed
-            As in `Filter`.
-
-        Raises
-        ------
-        ValueError, TypeError, MemoryError
-            As in `Filter`.
-
-        Examples
-        --------
-        >>> f = lately.AgedQuotientFilter.from_parameters(10_000, fingerprint_bits=10, tag_bits=3, pages=7)
-        >>> f.nbytes, round(f.fpr, 5)
-        (28672, 0.00078)
-        """
-        return cls._of("aged-quotient", **locals())
+        given = {"capacity": capacity, "lateness": lateness, "max_ahead": max_ahead, "seed": seed, "distinct": distinct}
+        limits = {"fpr": fpr, "nbytes": nbytes, "slack": slack, "grow": grow, "counts": counts}
+        return cls._built(cls._family, window=window, **limits, **given)
 
     def count(self, keys: Any, *, at: _Moments = None, window: int | _Span | None = None) -> NDArray[np.uint64]:
         """Return how often each key was inserted within the window. The filter must have been made with `counts`.

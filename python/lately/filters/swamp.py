@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import lately._core as _core
-from lately._docstrings import complete
 from lately.filters.base import Filter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Self
+    from typing import Any
 
     import numpy as np
     from numpy.typing import NDArray
 
-    from lately._core import _Seed
 
-
-@complete
 class Swamp(Filter):
     """SWAMP: a window that is exact to one insertion, and counts of keys.
 
@@ -29,11 +25,6 @@ class Swamp(Filter):
         What "lately" means: a number of insertions, at most 2**32. A span of time is rejected, because it may contain
         more keys than the buffer has room for.
     fpr, nbytes, seed
-        As in `Filter`.
-
-    Raises
-    ------
-    ValueError, TypeError, MemoryError
         As in `Filter`.
 
     Notes
@@ -53,37 +44,7 @@ class Swamp(Filter):
 
     __module__ = "lately"
     __slots__ = ()
-
-    def __new__(cls, window: int, fpr: float | None = None, *, nbytes: int | None = None, seed: _Seed = 0) -> Self:
-        return cls._of("swamp", **locals())
-
-    @classmethod
-    def from_parameters(cls, window: int, slots: int, remainder_bits: int, *, seed: _Seed = 0) -> Self:
-        """Make a filter with the parameters of its table.
-
-        Parameters
-        ----------
-        window
-            As in `Swamp`.
-        slots : int
-            Slots of the table: a multiple of 64, more than `window`. The fewer are free, the slower is the table.
-        remainder_bits : int
-            Bits of a fingerprint that a slot stores. There are slots * 2**remainder_bits fingerprints, at most 2**63.
-        seed
-            As in `Filter`.
-
-        Raises
-        ------
-        ValueError, TypeError, MemoryError
-            As in `Filter`.
-
-        Examples
-        --------
-        >>> f = lately.Swamp.from_parameters(1000, slots=1280, remainder_bits=8)
-        >>> f.nbytes, round(f.fpr, 4)
-        (4296, 0.003)
-        """
-        return cls._of("swamp", **locals())
+    _family = "Swamp"
 
     def count(self, keys: Any) -> NDArray[np.uint64]:
         """Return how often each key was inserted within the window.

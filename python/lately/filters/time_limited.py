@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import lately._core as _core
-from lately._docstrings import complete
 from lately.filters.base import Filter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Self
-
     import numpy as np
     from numpy.typing import NDArray
 
-    from lately._core import _Seed, _Span
 
-
-@complete
 class TimeLimitedBloomFilter(Filter):
     """Time-limited Bloom filter: a window of time at an unknown rate; its memory follows the keys.
 
@@ -36,8 +30,6 @@ class TimeLimitedBloomFilter(Filter):
 
     Raises
     ------
-    ValueError, TypeError
-        As in `Filter`.
     MemoryError
         If there is not enough memory. A filter that cannot grow rejects the keys from there on; those before are
         inserted.
@@ -66,63 +58,7 @@ class TimeLimitedBloomFilter(Filter):
 
     __module__ = "lately"
     __slots__ = ()
-
-    def __new__(
-        cls,
-        window: _Span,
-        fpr: float,
-        *,
-        capacity: int | None = None,
-        slack: _Span | None = None,
-        lateness: _Span | None = None,
-        max_ahead: _Span | None = "window",
-        seed: _Seed = 0,
-    ) -> Self:
-        return cls._of("time-limited", **locals())
-
-    @classmethod
-    def from_parameters(
-        cls,
-        window: _Span,
-        k: int,
-        l: int,  # noqa: E741
-        *,
-        slice_bits: int,
-        capacity: int | None = None,
-        lateness: _Span | None = None,
-        max_ahead: _Span | None = "window",
-        seed: _Seed = 0,
-    ) -> Self:
-        """Make a filter with the parameters of the paper.
-
-        Parameters
-        ----------
-        window : span of time
-            What "lately" means, such as ``"10min"``. A generation lasts at most the l-th part of window and lateness.
-        k, l : int
-            Number of consecutive slices that must match, and of full generations that are retained; k + l is at most
-            128.
-        slice_bits : int
-            Bits of each of the first k slices: a multiple of 64, at least 512.
-        capacity : int, optional
-            Keys within one window, for `capacity` and `bits_per_key` only: `slice_bits` sizes the first slices.
-        lateness, max_ahead, seed
-            As in `Filter`.
-
-        Raises
-        ------
-        ValueError, TypeError, MemoryError
-            As in `Filter`.
-
-        Examples
-        --------
-        >>> f = lately.TimeLimitedBloomFilter.from_parameters("1h", k=10, l=7, slice_bits=2048)
-        >>> len(f.fill), f.nbytes
-        (0, 2904)
-        >>> f.slice_bits.tolist() == [2048] * 10
-        True
-        """
-        return cls._of("time-limited", **locals())
+    _family = "TimeLimitedBloomFilter"
 
     @property
     def slice_bits(self) -> NDArray[np.uint64]:

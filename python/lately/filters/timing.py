@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import lately._core as _core
-from lately._docstrings import complete
 from lately.filters.base import Filter
 
 TYPE_CHECKING = False
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from lately._core import _Moments, _Seed, _Span
 
 
-@complete
 class TimingBloomFilter(Filter):
     """Timing Bloom filter: its cells store when they were set, and keys expire one block at a time.
 
@@ -28,11 +26,6 @@ class TimingBloomFilter(Filter):
         Longest time for which a key may still be reported after it has left the window, in the unit of `window`: about
         a block. The default is half the window, and at least 64 insertions. 0 makes the window exact (the plain timing
         Bloom filter, B = 1), for about seven times the memory at a million keys.
-    layout : {"line", "sliced"}, optional
-        "line" puts all timers of a key into one cache line, or into two lines of one page of 4 KiB: three to five times
-        as fast at a million keys. It takes 30.8 and 50.7 bits per key at 1 % and 0.1 %, where slices take 28.8 and
-        43.1. The filter then consists of whole pages, and does not grow. "sliced" is the papers' layout. The default is
-        "line", or "sliced" where lines cannot meet the request, such as a slack of 0 or `grow`.
     capacity
         As in `AgePartitionedBloomFilter`.
     lateness, max_ahead
@@ -68,12 +61,17 @@ class TimingBloomFilter(Filter):
     Dautrich, C. V. Ravishankar, *Inferring Insertion Times and Optimizing Error Penalties in Time-Decaying Bloom
     Filters*, 2019, section 3: its block variant.
 
-    `fill` is the share of live timers in each of the k slices of every part, the newest part first. In lines it is the
-    share among all timers.
+    `from_parameters` makes the papers' filter. With `part_keys` or `part_timers` it grows: a part is full when it has
+    taken so many keys that it did not hold, or when so many of its timers are set. `equal_timers` is k' of paper 4: how
+    many of its timers must be equal for a key to be reported. 2 or more lower the rate of false positives and **end the
+    promise**: keys of the window are missed when later keys have set too many of their timers, with the chances of
+    `false_negative_rates`. `false_positive_rate()` is then an upper bound.
+
+    `fill` is the share of live timers in each of the k slices of every part, the newest part first.
 
     Examples
     --------
-    >>> f = lately.TimingBloomFilter(window=1000, fpr=0.001, slack=100, layout="sliced")
+    >>> f = lately.TimingBloomFilter(window=1000, fpr=0.001, slack=100)
     >>> f.duplicated(["a", "b", "a"])
     array([False, False,  True])
     >>> f.slack, f.parameters["bpt"]
@@ -81,9 +79,10 @@ class TimingBloomFilter(Filter):
     >>> f = lately.TimingBloomFilter("10min", 0.001, capacity=50_000)
     >>> f.duplicated(["a", "a", "a"], at=[0, 599, 2000])
     array([False,  True, False])
-    >>> f = lately.TimingBloomFilter(1_000_000, 0.01)
-    >>> f.cache_lines["miss"], round(f.bits_per_key, 1)
-    (1.0, 30.8)
+    >>> given = {"k": 8, "bpt": 8, "blocks": 100, "slice_timers": 160, "equal_timers": 3}
+    >>> f = lately.TimingBloomFilter.from_parameters(101, **given)
+    >>> round(f.fpr, 7), round(float(f.false_negative_rates.mean()), 4)
+    (1.36e-05, 0.022)
     >>> f = lately.TimingBloomFilter("10min", 0.001, capacity=5000, grow="density")
     >>> f.insert(range(50_000), at=0)
     >>> f.query(range(50_000), at=600).all(), f.parts
@@ -95,6 +94,7 @@ class TimingBloomFilter(Filter):
 
     __module__ = "lately"
     __slots__ = ()
+    _family = "TimingBloomFilter"
 
     def __new__(
         cls,
@@ -103,130 +103,14 @@ class TimingBloomFilter(Filter):
         *,
         nbytes: int | None = None,
         slack: int | _Span | None = None,
-        layout: Literal["line", "sliced"] | None = None,
         capacity: int | None = None,
         lateness: _Span | None = None,
         max_ahead: _Span | None = "window",
         grow: Literal["cardinality", "density"] | None = None,
         seed: _Seed = 0,
     ) -> Self:
-        given = locals()
-        if layout is None and grow is None:
-            return cls._in_first(({"layout": "line"}, {"layout": "sliced"}), "timing", **given)
-        return cls._of("timing", **given | {"layout": "sliced" if layout is None else layout})
-
-    @classmethod
-    def from_parameters(
-        cls,
-        window: int | _Span,
-        k: int,
-        bpt: int,
-        blocks: int,
-        slice_timers: int,
-        *,
-        equal_timers: int = 1,
-        part_keys: int | None = None,
-        part_timers: int | None = None,
-        capacity: int | None = None,
-        lateness: _Span | None = None,
-        max_ahead: _Span | None = "window",
-        seed: _Seed = 0,
-    ) -> Self:
-        """Make a filter with the parameters of the papers.
-
-        Parameters
-        ----------
-        window
-            As in `Filter`.
-        k : int
-            Timers that a key sets, one in each of k slices: 1 to 64.
-        bpt : int
-            Bits per timer, 2 to 32; a 64-bit word holds 64 // bpt timers.
-        blocks : int
-            Number of full blocks that are retained, at most 2**bpt - 2 and 2**24 (2**14 with equal timers). A block is
-            B = ceil((window - 1) / blocks) insertions, or that part of a window of time. ``window - 1`` blocks make
-            B = 1, the plain timing Bloom filter. The values of a timer that are left over are padding: the sweep of
-            expired timers is spread over that many blocks.
-        slice_timers : int
-            Timers of each slice, m / k; rounded up to whole words.
-        equal_timers : int, default 1
-            k' of paper 4: how many of its timers must be equal for a key to be reported. 2 or more lower the rate of
-            false positives and **end the promise**: keys of the window are missed when later keys have set too many of
-            their timers, with the chances of `false_negative_rates`. `false_positive_rate()` is then an upper bound.
-        part_keys, part_timers : int, optional
-            Grow as the constructor does with ``grow="cardinality"`` or ``"density"``. A part is full when it has taken
-            `part_keys` keys that it did not hold, or when `part_timers` of its timers are set (over all slices, at
-            least k). `fpr` is the rate of a full part.
-        capacity, lateness, max_ahead, seed
-            As in `TimingBloomFilter`.
-
-        Raises
-        ------
-        ValueError, TypeError, MemoryError
-            As in `Filter`.
-
-        Examples
-        --------
-        >>> f = lately.TimingBloomFilter.from_parameters(101, k=8, bpt=8, blocks=100, slice_timers=160)
-        >>> f.nbytes, f.slack, round(f.fpr, 4)
-        (1280, 0, 0.0023)
-        >>> f = lately.TimingBloomFilter.from_parameters(101, k=8, bpt=8, blocks=100, slice_timers=160, equal_timers=3)
-        >>> round(f.fpr, 7), round(float(f.false_negative_rates.mean()), 4)
-        (1.36e-05, 0.022)
-        >>> given = {"k": 8, "bpt": 3, "blocks": 6, "slice_timers": 1008, "capacity": 500}
-        >>> f = lately.TimingBloomFilter.from_parameters("10min", **given, part_keys=500)
-        >>> f.insert(range(2000), at=0)
-        >>> f.parts, f.nbytes, round(f.fpr, 5), round(f.false_positive_rate(), 5)
-        (4, 12336, 0.00055, 0.0022)
-        """
-        if part_keys is not None and part_timers is not None:
-            raise TypeError("give part_keys or part_timers, and not both: a part is full by one of them")
-        return cls._of("timing", **locals())
-
-    @classmethod
-    def from_line_parameters(
-        cls,
-        window: int | _Span,
-        k: int,
-        bpt: int,
-        blocks: int,
-        pages: int,
-        *,
-        lines: Literal[1, 2] = 1,
-        capacity: int | None = None,
-        lateness: _Span | None = None,
-        max_ahead: _Span | None = "window",
-        seed: _Seed = 0,
-    ) -> Self:
-        """Make a filter in lines: the timers of a key lie side by side, in lines of one page.
-
-        Parameters
-        ----------
-        window
-            As in `Filter`.
-        k : int
-            Timers that a key sets, one in each of k words of its lines: at most 8 in a line.
-        bpt, blocks
-            As in `TimingBloomFilter.from_parameters`.
-        pages : int
-            Number of pages of 4 KiB.
-        lines : {1, 2}, default 1
-            Number of lines of a page that contain timers of a key; with 2, each contains half of them.
-        capacity, lateness, max_ahead, seed
-            As in `TimingBloomFilter`.
-
-        Raises
-        ------
-        ValueError, TypeError, MemoryError
-            As in `Filter`.
-
-        Examples
-        --------
-        >>> f = lately.TimingBloomFilter.from_line_parameters(1000, k=6, bpt=2, blocks=2, pages=1)
-        >>> f.nbytes, f.slack, round(f.fpr, 4)
-        (4096, 500, 0.0077)
-        """
-        return cls._of("timing", **locals())
+        given = {"capacity": capacity, "lateness": lateness, "max_ahead": max_ahead, "seed": seed, "grow": grow}
+        return cls._built(cls._family, window=window, fpr=fpr, nbytes=nbytes, slack=slack, **given)
 
     @property
     def false_negative_rates(self) -> NDArray[np.float64]:
@@ -259,8 +143,7 @@ class TimingBloomFilter(Filter):
         Returns
         -------
         ndarray of uint64, shape (n, k)
-            Places of the key's timers: ``slice * slice_timers + index`` in each of the k slices. In lines the timers of
-            all words are numbered one after the other.
+            Places of the key's timers: ``slice * slice_timers + index`` in each of the k slices.
 
         Raises
         ------
@@ -271,7 +154,7 @@ class TimingBloomFilter(Filter):
 
         Examples
         --------
-        >>> f = lately.TimingBloomFilter.from_parameters(101, k=8, bpt=8, blocks=100, slice_timers=160)
+        >>> f = lately.TimingBloomFilter.from_parameters(101, k=8, bpt=8, blocks=100, slice_timers=160, equal_timers=1)
         >>> f.cells(["a", "b"]).shape
         (2, 8)
         """
@@ -299,7 +182,7 @@ class TimingBloomFilter(Filter):
 
         Examples
         --------
-        >>> sizes = {"k": 7, "bpt": 4, "blocks": 10, "slice_timers": 1600}
+        >>> sizes = {"k": 7, "bpt": 4, "blocks": 10, "slice_timers": 1600, "equal_timers": 1}
         >>> f = lately.TimingBloomFilter.from_parameters("10min", **sizes, capacity=500)
         >>> f.generations([0, 59, 60, -1], 4), f.retained
         (array([ 0,  0,  1, -1]), 10)

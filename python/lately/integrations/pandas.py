@@ -3,7 +3,6 @@
 from typing import Any
 
 import lately
-from lately._docstrings import complete
 from lately.integrations._missing import missing
 
 try:
@@ -16,7 +15,6 @@ __all__ = ["Lately"]
 
 @pd.api.extensions.register_dataframe_accessor("lately")
 @pd.api.extensions.register_series_accessor("lately")
-@complete
 class Lately:
     """Accessor ``frame.lately``: the methods `duplicated` and `drop_duplicates` of pandas, with a window.
 

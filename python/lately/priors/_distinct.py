@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lately._core import hash_keys, read_insertions
-from lately._docstrings import complete
 from lately.priors import _checks
 
 # Points of the table per octave. Between them the error of eq. 18 is less than 1e-4 of D: an eighth of the squared step
@@ -24,7 +23,6 @@ _CLOSE = 1e-3
 _SECTIONS = 64
 
 
-@complete
 class DistinctCurve:
     """Expected number of different keys among j successive insertions, D(j), as a curve through points.
 

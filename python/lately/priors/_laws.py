@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lately._core import read_insertions
-from lately._docstrings import complete
 from lately.priors import _checks
 from lately.priors._distinct import DistinctCurve
 from lately.priors._rated import Rated
@@ -21,7 +20,6 @@ _EXACT_RANKS = 4096
 _NODES = 256
 
 
-@complete
 class Uniform(Rated):
     """Prior of a stream in which all keys of a universe are equally likely.
 
@@ -96,7 +94,6 @@ class Uniform(Rated):
         return np.asarray(np.minimum(-missing, j))
 
 
-@complete
 class Zipf(Rated):
     """Prior of a stream whose keys are the ranks 1, 2, 3 ..., where rank x comes in proportion to 1 / x**exponent.
 

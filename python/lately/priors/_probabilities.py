@@ -9,13 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lately._core import hash_keys, read_insertions
-from lately._docstrings import complete
 from lately.priors import _checks
 from lately.priors._distinct import DistinctCurve
 from lately.priors._rated import Rated
 
 
-@complete
 class Probabilities(Rated):
     """Prior of known chances: an array, a table by key, or a function.
 

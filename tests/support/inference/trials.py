@@ -53,15 +53,17 @@ def words(bits: int, parts: int) -> int:
 def timing(condition: Condition, bits: int, k: int, bpt: int) -> Subject:
     blocks = min(2**bpt - 2, condition.window - 1)
     slice_timers = bits // k // WORD * (WORD // bpt)
-    return lately.TimingBloomFilter.from_parameters(condition.window, k, bpt, blocks, slice_timers)
+    return lately.TimingBloomFilter.from_parameters(
+        condition.window, k=k, bpt=bpt, blocks=blocks, slice_timers=slice_timers
+    )
 
 
 def age_partitioned(condition: Condition, bits: int, k: int, l: int) -> Subject:  # noqa: E741
-    return lately.AgePartitionedBloomFilter.from_parameters(condition.window, k, l, slice_bits=words(bits, k + l))
+    return lately.AgePartitionedBloomFilter.from_parameters(condition.window, k=k, l=l, slice_bits=words(bits, k + l))
 
 
 def guarded_epoch(condition: Condition, bits: int, r: int, k: int) -> Subject:
-    return lately.GuardedEpochBloomFilter.from_parameters(condition.window, r, k=k, segment_bits=words(bits, r + 1))
+    return lately.GuardedEpochBloomFilter.from_parameters(condition.window, r=r, k=k, segment_bits=words(bits, r + 1))
 
 
 def aged_quotient(condition: Condition, bits: int, fingerprint_bits: int, tag_bits: int, turns: int) -> Subject:
@@ -70,12 +72,13 @@ def aged_quotient(condition: Condition, bits: int, fingerprint_bits: int, tag_bi
     pages = ceil(lines / 64)
     size = {"fingerprint_bits": fingerprint_bits, "tag_bits": tag_bits, "pages": pages, "lines": lines // pages - 1}
     most, inserted = 2**tag_bits - 2 ** max(tag_bits - turns, 0), condition.window - 1
-    epochs = ceil(inserted / ceil(inserted / most)) if tag_bits > 3 else None
-    return lately.AgedQuotientFilter.from_parameters(condition.window, epochs=epochs, **size)
+    if tag_bits > 3:
+        size["epochs"] = ceil(inserted / ceil(inserted / most))
+    return lately.AgedQuotientFilter.from_parameters(condition.window, **size)
 
 
 def generalized(condition: Condition, bits: int, k: int) -> Subject:
-    return lately.baselines.GeneralizedBloomFilter.from_parameters(condition.window, bits, k1=k, k0=k)
+    return lately.baselines.GeneralizedBloomFilter.from_parameters(condition.window, bits=bits, k1=k, k0=k)
 
 
 def as_planned(condition: Condition, bits: int, name: str) -> Subject:
@@ -87,7 +90,7 @@ class EverySecond:
     """A filter with a window of time, given a key every second."""
 
     def __init__(self, condition: Condition) -> None:
-        self.filter = lately.TimeLimitedBloomFilter.from_parameters(f"{condition.window}s", 6, 12, slice_bits=4096)
+        self.filter = lately.TimeLimitedBloomFilter.from_parameters(f"{condition.window}s", k=6, l=12, slice_bits=4096)
         self.inserted = 0
 
     def insert(self, keys: Keys) -> None:

@@ -110,7 +110,7 @@ impl PyFilter {
         detached(py, || self.read().name())
     }
 
-    /// dict of str to int: the parameters of the paper, by the names of a constructor such as `from_parameters`.
+    /// dict of str to int: the parameters of the paper, by the names that `from_parameters` takes.
     #[getter]
     fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         figures::parameters(py, detached(py, || self.read().parameters())?)

@@ -112,6 +112,11 @@ impl PyFilter {
         Ok(copy)
     }
 
+    /// Return what pickle calls, and its arguments, by the protocol of Python's `copyreg`.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        Self::__reduce_ex__(slf, 2)
+    }
+
     /// Return what pickle calls, and its arguments. A shared filter is pickled as its path, another as its bytes; from
     /// protocol 5 on the cells are a buffer, which can be sent out of band. For a subclass of a user, the class and the
     /// attributes of the object are added.

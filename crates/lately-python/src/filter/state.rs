@@ -4,7 +4,9 @@ use std::sync::{Mutex, PoisonError};
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::types::PyType;
 
+use super::object::class_of;
 use crate::shared::Shared;
 use lately::family::AnyFilter;
 
@@ -21,6 +23,24 @@ impl FilterState {
     /// Moves the filter and its file out. A second call returns an error.
     pub fn take(&self) -> PyResult<(AnyFilter, Option<Shared>)> {
         let state = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        state.ok_or_else(|| PyTypeError::new_err("another object owns this filter already; copy() that one"))
+        state.ok_or_else(taken)
     }
+}
+
+#[pymethods]
+impl FilterState {
+    /// type: the class of the filter's family.
+    #[getter]
+    fn kind<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyType>> {
+        let family = match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some((filter, _)) => filter.family(),
+            None => return Err(taken()),
+        };
+        class_of(py, family)
+    }
+}
+
+/// Returns the error for a state whose filter another object owns.
+fn taken() -> PyErr {
+    PyTypeError::new_err("another object owns this filter already; copy() that one")
 }

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from lately import filters
 from lately._core import Filter, FilterSpec
-from lately._families import FAMILIES, Family
 from lately._plan import Choice
-from lately.filters import BloomFilter
 
 # The generation of a cell that is not set, and the moment before all others.
 NEVER = int(np.iinfo(np.int64).min)
@@ -45,7 +44,7 @@ class EmptyFilter:
         """Return the parameters of an empty or a planned filter; raise an error for any other."""
         if not isinstance(filter, Filter | Choice):
             raise TypeError(f"filter must be a filter of lately, got {type(filter).__name__}")
-        like = filter.spec() if isinstance(filter, Choice) else filter
+        like: Any = filter.spec() if isinstance(filter, Choice) else filter
         if like.window is not None and like.lateness is None:
             raise ValueError(
                 f"filter has a window of {like.window} insertions, but sites have no common count: "
@@ -53,7 +52,7 @@ class EmptyFilter:
             )
         if isinstance(filter, Filter) and filter.inserted:
             raise ValueError(f"filter must be empty, it holds {filter.inserted} insertions")
-        family = like.kind if isinstance(like, FilterSpec) else type(like).__name__
+        family = like.kind if isinstance(like, FilterSpec) else like._family
         manifest = {"family": family, **like.parameters, "seed": shared_seed(like), "capacity": like.capacity}
         if family != "BloomFilter":
             max_ahead = None if like.max_ahead is None else _span(like.max_ahead)
@@ -62,25 +61,23 @@ class EmptyFilter:
 
     def make(self) -> Filter:
         """Make the filter, empty."""
-        row = _ROWS[self.family]
-        return row.kind._of(row.family, **self._given())
+        kind: type[filters.Filter] = getattr(filters, self.family)
+        return kind._built(self.family, **self._given())
 
     def spec(self) -> FilterSpec:
         """Return the parameters as an object without cells."""
-        return FilterSpec(_ROWS[self.family].family, **self._given())
+        return FilterSpec(self.family, **self._given())
 
     def _given(self) -> dict[str, Any]:
-        """Return what makes a filter of the family. A filter that does not grow has no parameter `grow`."""
-        given = {
-            name: np.timedelta64(value, "ns") if name in _SPANS and value is not None else value
-            for name, value in self.manifest.items()
-            if name != "family"
-        }
-        return {"grow": False, **given}
+        """Return what makes a filter of the family."""
+        given = {name: value for name, value in self.manifest.items() if name in ("seed", "capacity", *_SPANS)}
+        for name in _SPANS:
+            if given.get(name) is not None:
+                given[name] = np.timedelta64(given[name], "ns")
+        others = self.manifest.keys() - given.keys() - {"family"}
+        return given | {"parameters": {name: self.manifest[name] for name in others}}
 
 
-# A row for each class, by its name. The planner does not compare Bloom filters, so `FAMILIES` lacks them.
-_ROWS = {row.kind.__name__: row for row in (*FAMILIES.values(), Family(BloomFilter, "bloom"))}
 _SPANS = ("window", "lateness", "max_ahead")
 
 

@@ -84,7 +84,7 @@ impl TimingShape {
             parameters.read_u32("bpt")?,
             parameters.read_u32("blocks")?,
             parameters.read_u64("slice_timers")?,
-            parameters.read_u32("equal_timers")?,
+            parameters.get("equal_timers").map_or(Ok(1), |_| parameters.read_u32("equal_timers"))?,
         )
     }
 
