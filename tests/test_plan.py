@@ -172,6 +172,17 @@ def test_a_filter_without_bound_on_its_slack_accepts_none():
     assert "no bound" in repr(lately.plan(1000, 0.01))
 
 
+def test_a_plan_is_a_sequence_of_its_choices_by_place_and_by_name():
+    plan = lately.plan(1000, 0.01)
+    assert list(plan) == [plan[i] for i in range(len(plan))] == list(plan.choices)
+    assert plan[plan.best.name] is plan.best
+    assert plan[-1] is plan.choices[-1]
+    with pytest.raises(KeyError, match="time-limited: windows of time only"):
+        plan["time-limited"]
+    with pytest.raises(KeyError, match="bloom: no such family"):
+        plan["bloom"]
+
+
 def test_too_much_memory_is_planned_and_fails_only_where_it_is_made():
     # At such a rate blocks of a word would take 2 TB.
     family, plan = EVERY["guarded-epoch-64"], lately.plan(1_000_000, 1e-12)

@@ -25,7 +25,7 @@ def _closed():
 @pytest.fixture(scope="module")
 def tuned():
     keys = np.random.default_rng(0).zipf(1.3, 4000)
-    return lately.tune(keys, 1000, [300, 600, 900], 5, 1, 1e-4, families=["timing", "guarded-epoch-transposed"])
+    return lately.tune(keys, 1000, [300, 600, 900], 5, 1, families=["timing", "guarded-epoch-transposed"])
 
 
 def test_calibration():
@@ -39,8 +39,9 @@ def test_calibration():
     spread = 2 * np.sqrt(0.32 * 0.68 + 0.33 * 0.67 + 0.34 * 0.66) / 3
     np.testing.assert_allclose(middle[:, 1], [2 / 3 - spread, 2 / 3 + spread])
     np.testing.assert_allclose(last[:, 1], [1, 1])
-    off = (2 * 0.015 + 3 * (2 / 3 - 0.33)) / 6
-    assert axes.get_title() == f"calibration: off by {off:.2g}"
+    # Most keys are decided, and hide nothing: the title counts the three others.
+    assert axes.get_title() == f"calibration: off by {2 / 3 - 0.33:.2g} where undecided"
+    assert plot.calibration([0.0, 1.0], [False, True]).get_title() == "calibration: none undecided"
     axes.figure.draw_without_rendering()
 
 
@@ -67,6 +68,15 @@ def test_penalty(tuned):
         for place, cost in zip(bits, least, strict=True):
             assert cost >= min(trial.penalty for trial in ran if trial.bits_per_key <= place)
     axes.figure.draw_without_rendering()
+
+
+def test_of_many_families_the_six_of_least_penalty_are_drawn():
+    table = {"filter": [f"family {i}" for i in range(9)], "bits per key": range(9), "penalty": range(9, 0, -1)}
+    axes = plot.penalty(pd.DataFrame(table))
+    legend = axes.get_legend()
+    assert {text.get_text() for text in legend.get_texts()} == {f"family {i}" for i in range(3, 9)}
+    axes.figure.draw_without_rendering()
+    assert not legend.get_window_extent().overlaps(axes.get_window_extent()), "the legend covers no point"
 
 
 def test_penalty_of_a_table(tuned):

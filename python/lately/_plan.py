@@ -1,5 +1,6 @@
 """`plan`: the filters that meet a request, side by side, and the one to take."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -72,6 +73,8 @@ class Choice:
 class Plan(Table):
     """Table of the filters that meet a request, with the one to take. `plan` returns it.
 
+    It is a sequence of its choices: ``plan[0]`` is the first, and ``plan["swamp"]`` the one of this name.
+
     Attributes
     ----------
     choices : tuple of Choice
@@ -94,6 +97,21 @@ class Plan(Table):
         self.reason = reason
         dropped = () if best.dropped_in_slack is None else ("dropped in slack",)
         self._columns = (*Plan._columns, *dropped, "guarantees")
+
+    def __len__(self) -> int:
+        return len(self.choices)
+
+    def __iter__(self) -> Iterator[Choice]:
+        return iter(self.choices)
+
+    def __getitem__(self, which: int | str) -> Choice:
+        """Return a choice by its place or its name; raise `KeyError` with the reason for a family that is refused."""
+        if isinstance(which, str):
+            found = next((choice for choice in self.choices if choice.name == which), None)
+            if found is None:
+                raise KeyError(f"{which}: {self.refused.get(which, 'no such family')}")
+            return found
+        return self.choices[which]
 
     def build(self) -> Filter:
         """Make the filter to take, empty.

@@ -45,10 +45,15 @@ class Chunk:
             self.false_positive[reported & ~self.seen].sum() + self.false_negative[~reported & self.seen].sum()
         )
 
-    def by_prior_alone(self, window: int) -> NDArray[np.bool_]:
-        """Return the answers of least penalty without a filter: from the chance that a key comes within the window."""
+    def probable(self, window: int) -> NDArray[np.float64]:
+        """Return the chance of each key that it came within the window, by the prior alone."""
         with np.errstate(divide="ignore"):
-            probable = -np.expm1(window * np.log1p(-np.asarray(self.prior.probability(self.keys))))
+            probable: NDArray[np.float64] = -np.expm1(window * np.log1p(-np.asarray(self.prior.probability(self.keys))))
+        return probable
+
+    def by_prior_alone(self, window: int) -> NDArray[np.bool_]:
+        """Return the answers of least penalty without a filter."""
+        probable = self.probable(window)
         decided: NDArray[np.bool_] = self.false_positive * (1 - probable) <= self.false_negative * probable
         return decided
 
@@ -86,6 +91,17 @@ class Sample:
 
     def __len__(self) -> int:
         return len(self.warm) + self.decided
+
+    def disagreement(self, window: int) -> str | None:
+        """Return how the prior disagrees with the sample about the share of repeats, if by a factor of two."""
+        expected = sum(float(chunk.probable(window).sum()) for chunk in self.chunks) / self.decided
+        found = sum(int(chunk.seen.sum()) for chunk in self.chunks) / self.decided
+        if found / 2 <= expected <= 2 * found:
+            return None
+        return (
+            f"prior makes {expected:.2%} of the keys repeats within the window, but {found:.2%} of the sample's are; "
+            "leave it out for the frequencies of the sample"
+        )
 
     @property
     def decided(self) -> int:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
 from typing import Any, SupportsIndex
+from warnings import warn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -56,6 +57,11 @@ class Trial:
     false_positives: int
     false_negatives: int
     _make: Callable[[], Filter] = field(repr=False, compare=False)
+
+    @property
+    def cost(self) -> float:
+        """Cost of the mistakes of `decide` or of `query`, whichever is less."""
+        return min(self.penalty, self.plain_penalty)
 
     def build(self) -> Filter:
         """Make this filter, empty."""
@@ -108,18 +114,24 @@ class Tuned(Table):
         # A baseline is taken only if nothing else is left.
         real = [trial for trial in families if not FAMILIES[trial.name].baseline] or families
         self.best = real[0]
-        rival = f", those of {real[1].name} {text(real[1].penalty)}" if real[1:] else ""
-        self.reason = (
-            f"its mistakes cost least, {text(self.best.penalty)} in {decided:,} decisions{rival}, its plain answers "
-            f"{text(self.best.plain_penalty)}, and the prior alone {text(prior_penalty)}"
-        )
+        rival = f", those of {real[1].name} {text(real[1].cost)}" if real[1:] else ""
+        if self.best.plain_penalty < self.best.penalty:
+            self.reason = (
+                f"its plain answers cost least, {text(self.best.plain_penalty)} for {decided:,} keys{rival}: call "
+                f"query, not decide, whose mistakes cost {text(self.best.penalty)} with this prior"
+            )
+        else:
+            self.reason = (
+                f"its mistakes cost least, {text(self.best.penalty)} in {decided:,} decisions{rival}, its plain "
+                f"answers {text(self.best.plain_penalty)}, and the prior alone {text(prior_penalty)}"
+            )
         if prior_nbytes:
             self.reason += f"; the prior takes {prior_nbytes:,} bytes in addition to the filter's {self.best.nbytes:,}"
 
     def _families(self) -> list[Trial]:
         """Return the best filter of each family, the least costly first."""
         best: dict[str, Trial] = {}
-        for trial in sorted(self.curve, key=lambda trial: (trial.penalty, trial.nbytes)):
+        for trial in sorted(self.curve, key=lambda trial: (trial.cost, trial.nbytes)):
             best.setdefault(trial.name, trial)
         return list(best.values())
 
@@ -205,6 +217,11 @@ def tune(
     ImportError
         If `progress` is True and tqdm is not installed.
 
+    Warns
+    -----
+    UserWarning
+        If the prior makes repeats within the window twice as frequent as the sample has them, or half as frequent.
+
     See Also
     --------
     plan : Chooses by the rate of mistakes, not by their cost, and needs no sample.
@@ -243,6 +260,8 @@ def tune(
     if unknown := [name for name in wanted if name not in FAMILIES]:
         raise ValueError(f"families must be of {', '.join(FAMILIES)}; got {unknown[0]!r}")
     trial_run = Sample(sample, window, prior, false_positive, false_negative)
+    if disagreement := trial_run.disagreement(window):
+        warn(disagreement, stacklevel=2)
     shapes: list[tuple[str, Callable[[], Filter]]] = []
     refused: dict[str, str] = {}
     for name in wanted:

@@ -22,6 +22,8 @@ __all__ = ["calibration", "penalty", "posterior"]
 
 # Numbers of bins: of posteriors, and of ages.
 _PROBABILITIES, _AGES = 20, 200
+# Families that a picture of penalties shows: more lines cannot be distinguished.
+_LINES = 6
 
 
 def calibration(posteriors: ArrayLike, truth: ArrayLike, *, axes: Axes | None = None) -> Axes:
@@ -41,7 +43,8 @@ def calibration(posteriors: ArrayLike, truth: ArrayLike, *, axes: Axes | None = 
     matplotlib Axes
         For each twentieth of [0, 1] that has posteriors, the share of true keys over the mean posterior. Points of
         correct probabilities lie on the diagonal. Bars are two standard deviations of correct probabilities to either
-        side. The title has the mean distance from the diagonal, over all keys.
+        side. The title has the mean distance from the diagonal, over the undecided keys: those of the points from 0.05
+        to 0.95. Most keys of a stream are decided, and would hide how far the others are off.
 
     Raises
     ------
@@ -54,7 +57,7 @@ def calibration(posteriors: ArrayLike, truth: ArrayLike, *, axes: Axes | None = 
     --------
     >>> axes = lately.plot.calibration([0.1, 0.1, 0.8, 0.8], [False, False, True, True])
     >>> axes.get_title()
-    'calibration: off by 0.15'
+    'calibration: off by 0.15 where undecided'
     """
     posteriors, truth = np.asarray(posteriors, np.float64), np.asarray(truth, bool)
     if posteriors.ndim != 1 or posteriors.shape != truth.shape or not posteriors.size:
@@ -69,8 +72,9 @@ def calibration(posteriors: ArrayLike, truth: ArrayLike, *, axes: Axes | None = 
     drawn = _axes(axes)
     drawn.plot([0, 1], [0, 1], color=INK, lw=0.8)
     drawn.errorbar(claimed, happened, 2 * deviation, fmt="o", ms=4, capsize=2)
-    off = float(np.average(np.abs(happened - claimed), weights=keys))
-    drawn.set(xlabel="posterior", ylabel="share inserted within the window", title=f"calibration: off by {off:.2g}")
+    undecided = np.where((claimed > 0.05) & (claimed < 0.95), keys, 0)
+    off = f"off by {np.average(np.abs(happened - claimed), weights=undecided):.2g} where" if undecided.any() else "none"
+    drawn.set(xlabel="posterior", ylabel="share inserted within the window", title=f"calibration: {off} undecided")
     drawn.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal")
     return drawn
 
@@ -89,8 +93,9 @@ def penalty(tuned: Tuned | Any, *, axes: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib Axes
-        A point for each filter that ran, and for each family a line: the least penalty up to each number of bits. For a
-        `Tuned`, a dashed line is the penalty of the prior alone.
+        A point for each filter that ran, and for each family a line: the least penalty up to each number of bits. Of
+        more than six families only the six of the least penalties are drawn. For a `Tuned`, a dashed line is the
+        penalty of the prior alone.
 
     Raises
     ------
@@ -116,7 +121,9 @@ def penalty(tuned: Tuned | Any, *, axes: Axes | None = None) -> Axes:
                 f"got {type(tuned).__name__}"
             ) from None
     drawn = _axes(axes)
-    for name in dict.fromkeys(name for name, _, _ in points):
+    by_cost = dict.fromkeys(name for name, _, _ in sorted(points, key=lambda point: point[2]))
+    shown = list(by_cost)[:_LINES]
+    for name in dict.fromkeys(name for name, _, _ in points if name in shown):
         bits, cost = np.array(sorted(point[1:] for point in points if point[0] == name)).T
         style = line_style(name)
         drawn.plot(bits, cost, **style | {"ls": "", "marker": style.get("marker", "o")})
@@ -125,7 +132,7 @@ def penalty(tuned: Tuned | Any, *, axes: Axes | None = None) -> Axes:
         drawn.axhline(tuned.prior_penalty, color=INK, ls="--", lw=0.8, label="the prior alone")
     drawn.set(xlabel="bits per key of the window", ylabel="total penalty")
     drawn.set_ylim(bottom=0)
-    drawn.legend(frameon=False, fontsize="small")
+    drawn.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
     return drawn
 
 
