@@ -11,7 +11,7 @@ from support import pages
 from support.tree import ROOT, tracked
 
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
-COMMANDS = [block.code.strip() for block in pages.blocks(TEXT) if block.kind == "bash"]
+INSTALL = re.compile(r"^\$ pip install '\.\[([\w,]+)\]' && (?=lately dedupe )", re.MULTILINE)
 
 RUN = ROOT / ".ci" / "readme.py"
 PAGE = """# A page
@@ -44,13 +44,14 @@ $ echo second command >> copy
 
 def test_code(tmp_path, monkeypatch):
     monkeypatch.chdir(pages.folder(tmp_path, ROOT))
-    assert pages.run(TEXT, "README.md", {}) == 4
+    assert pages.run(INSTALL.sub("$ ", TEXT), "README.md", {}) == 4
     assert len((tmp_path / "new.tsv").read_bytes().splitlines()) > 20_000
 
 
 def test_the_first_command_installs_what_the_blocks_import():
-    install, everything = COMMANDS[0], pages.blocks(TEXT)
-    extras = re.fullmatch(r"pip install '\.\[([\w,]+)\]'", install)[1].split(",")
+    everything = list(pages.blocks(TEXT))
+    assert everything[0].kind == "console"
+    extras = INSTALL.match(everything[0].code)[1].split(",")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     installed = {"lately", *map(name_of, project["dependencies"])}
     for extra in extras:
@@ -59,8 +60,7 @@ def test_the_first_command_installs_what_the_blocks_import():
         if block.kind == "python":
             imported = set(re.findall(r"^import (\w+)", block.code, re.MULTILINE))
             assert imported <= installed | set(sys.stdlib_module_names), block.line
-        if block.kind == "console":
-            assert all(command.split()[0] in project["scripts"] for command, _ in pages.commands(block.code))
+    assert "lately" in project["scripts"]
 
 
 def name_of(requirement):
@@ -142,9 +142,8 @@ def test_the_check_of_each_commit_runs_the_readme():
         sys.path.remove(str(RUN.parent))
     programs = readme.steps((ROOT / "README.md").read_text(encoding="utf-8"))
     commands = [code for program, code in programs if program == "bash"]
-    assert commands[0].startswith("pip install ")
-    assert commands[1] == "pip install uv && uv run pytest\n"
-    assert any(command.startswith("lately ") for command in commands[2:])
+    assert INSTALL.match(f"$ {commands[0]}")
+    assert commands[1:] == ["pip install uv && uv run pytest\n"]
     assert "python" in dict(programs)
 
 

@@ -158,8 +158,11 @@ def _fresh(
         if at is None and time_of is not None:
             raise ValueError("at must give the time of each event, got None")
         key = key_of(event)
-        # Here a list is one key, such as a row of `csv.reader`. A filter would read it as several keys.
-        repeat = marks([key], at=at)[0] if seen is None or isinstance(key, list) else seen(key, at=at)
+        try:
+            # Here a list is one key, such as a row of `csv.reader`. A filter would read it as several keys.
+            repeat = marks([key], at=at)[0] if seen is None or isinstance(key, list) else seen(key, at=at)
+        except ValueError as error:
+            raise _of_one(error) from None
         if not repeat:
             yield event
 
@@ -212,7 +215,10 @@ class _Counting:
 
     def _take(self, event: Any, key: Any, at: Any, order: int) -> Iterator[Counted[Any]]:
         name = int(hash_keys([key], seed=self._seed, missing=self._missing)[0])
-        repeat = bool(self._marks([key], at=at if self._timed else None)[0])
+        try:
+            repeat = bool(self._marks([key], at=at if self._timed else None)[0])
+        except ValueError as error:
+            raise _of_one(error) from None
         if not (repeat and self._refresh == "delivered" and not self._timed):
             self._latest = max(self._latest, order) if self._timed else self._latest + 1
         stamp = order if self._timed else self._latest
@@ -239,6 +245,12 @@ class _Counting:
                 heapq.heappush(self._by_stamp, (opened.stamp, place, name, opened))
             elif self._open.get(name) is opened:
                 yield self._open.pop(name).closed()
+
+
+def _of_one(error: ValueError) -> ValueError:
+    """Return the error of a call for many keys as one of `unique`, where `at` is of one event and makes no filter."""
+    what, late, _ = str(error).partition(": sort by time")
+    return ValueError(what.replace("at[0]", "at") + (late and f"{late}, or pass a larger lateness"))
 
 
 def _reader(what: Any) -> Callable[[Any], Any]:

@@ -515,7 +515,8 @@ mod tests {
         }
         assert!(refused(&[500, 469], true));
         assert!(!refused(&[500, 469], false));
-        let error = clock.check(Moments::of(&[100, 500, 480, 469]), true).unwrap_err().to_string();
+        let error = clock.check(Moments::of(&[100, 500, 480, 469, 700, 90]), true).unwrap_err().to_string();
         assert!(error.starts_with("at[3] lies 0.000000031 s before the latest time seen"), "{error}");
+        assert!(error.ends_with("a larger lateness, of 0.00000061 s for these times"), "{error}");
     }
 }

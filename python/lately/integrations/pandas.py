@@ -40,7 +40,7 @@ class Lately:
         self._rows = rows
 
     def duplicated(self, subset: Any = None, *, window: Any, at: Any = None, **options: Any) -> "pd.Series":
-        """Mark the rows whose key was seen within the window, in the order of the rows.
+        """Mark the rows whose key was seen within the window.
 
         Parameters
         ----------
@@ -48,7 +48,7 @@ class Lately:
             For a frame: the columns of the key. The default is all columns, except the one that `at` names.
         window : int or span of time
             What "lately" means: a number of rows, or a span such as ``"10min"``, which needs `at`.
-        at : column label or n times, optional
+        at : column label, name of an index level, or n times, optional
             The time of each row. A Series must have the index of these rows.
         **options
             `keep`, `fpr`, `refresh`, `missing`, `seed`, `filter` and `threads` of `lately.duplicated`.

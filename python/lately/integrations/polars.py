@@ -38,7 +38,7 @@ class Lately:
         self._keys = keys
 
     def duplicated(self, *, window: Any, at: "str | pl.Expr | None" = None, **options: Any) -> pl.Expr:
-        """Mark the keys that were seen within the window, in the order of the rows.
+        """Mark the keys that were seen within the window.
 
         Parameters
         ----------
@@ -61,12 +61,13 @@ class Lately:
 
         Notes
         -----
-        The result depends on the order of the rows. A scan, a filter and a sort have an order; a join or a ``group_by``
-        has one only with ``maintain_order``.
+        With `at`, rows count in the order of their times, and only rows of equal times as they stand. Without it, the
+        result depends on the order of the rows. A scan, a filter and a sort have an order; a join or a ``group_by`` has
+        one only with ``maintain_order``.
 
-        The expression needs the keys of all rows at once, also in the streaming engine. polars moves no filter and no
-        slice past it. In ``over`` and ``group_by`` each group is a stream with a window of its own. For more rows than
-        memory holds, take ``LazyFrame.collect_batches`` and a `Filter`.
+        The expression needs the keys and times of all rows at once, also in the streaming engine. polars moves no
+        filter and no slice past it. In ``over`` and ``group_by`` each group is a stream with a window of its own. For
+        more rows than memory holds, take ``LazyFrame.collect_batches`` and a `Filter`.
 
         Examples
         --------
