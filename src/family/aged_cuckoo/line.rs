@@ -64,6 +64,8 @@ pub trait Format {
     const BYTES: usize;
     /// Number of bits of a fingerprint beside its bytes.
     const BITS: usize;
+    /// Number of bits of a fingerprint.
+    const FINGERPRINT: u32 = (8 * Self::BYTES + Self::BITS) as u32;
     /// A bit for each slot.
     const ALL: u32 = (1 << Self::SLOTS) - 1;
     /// The byte at which the planes of bits begin.

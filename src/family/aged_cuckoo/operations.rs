@@ -42,7 +42,7 @@ impl<F: Format, O: Operation, M: Vectors> Work<M> for ForEach<'_, F, O> {
         // The places of the next keys, so that each is computed once.
         let (mut ring, address) = ([Place::default(); AHEAD], Address::of(bytemuck::cast_slice(operation.lines())));
         let placed = |hash: u64| {
-            let place = pages.place(hash);
+            let place = pages.place_of(hash, F::FINGERPRINT);
             address.fetch(place.first as usize * 8);
             address.fetch(place.second as usize * 8);
             place
@@ -76,7 +76,8 @@ impl<F: Format, M: Vectors> Work<M> for Contains<'_, F> {
 
     #[inline(always)]
     fn run(self, machine: M) -> bool {
-        Table { machine, pages: self.pages, now: self.now }.contains::<F>(self.lines, self.pages.place(self.hash))
+        Table { machine, pages: self.pages, now: self.now }
+            .contains::<F>(self.lines, self.pages.place_of(self.hash, F::FINGERPRINT))
     }
 }
 
@@ -95,7 +96,7 @@ impl<F: Format, M: Vectors> Work<M> for Seen<'_, F> {
     #[inline(always)]
     fn run(self, machine: M) -> bool {
         let table = Table { machine, pages: self.pages, now: self.now };
-        table.seen_or_reject::<F>(self.lines, self.pages.place(self.hash))
+        table.seen_or_reject::<F>(self.lines, self.pages.place_of(self.hash, F::FINGERPRINT))
     }
 }
 

@@ -28,9 +28,15 @@ impl Pages {
     /// Returns the place of a key.
     #[inline(always)]
     pub fn place(&self, hash: u64) -> Place {
+        self.place_of(hash, self.fingerprint_bits)
+    }
+
+    /// Returns the place of a key whose fingerprint has this many bits, which the compiler may know.
+    #[inline(always)]
+    pub fn place_of(&self, hash: u64, fingerprint_bits: u32) -> Place {
         let (page, rest) = (scale(hash, self.count), hash.wrapping_mul(self.count));
         let (line, rest) = (scale(rest, self.lines.into()) as u32, rest.wrapping_mul(self.lines.into()));
-        let (fingerprint, start) = (rest >> (64 - self.fingerprint_bits), (page - self.first) as u32 * self.lines);
+        let (fingerprint, start) = (rest >> (64 - fingerprint_bits), (page - self.first) as u32 * self.lines);
         Place { first: start + line, second: start + self.reflected(line, fingerprint), fingerprint }
     }
 
