@@ -26,7 +26,7 @@ sanitize which *arguments:
         --target x86_64-unknown-linux-gnu --target-dir target/{{ which }} {{ arguments }}
 
 # tests of all that is or meets unsafe code under Miri, a thousand times slower; needs nightly's miri
-miri *tests="memory::words key::batch key::sip layout::line::tests::all layout::quotient::tests::lines::a_line_equals":
+miri *tests="memory::words key::batch key::sip layout::line::tests::all family::aged_cuckoo::tests::every_format":
     MIRIFLAGS="-Zmiri-permissive-provenance -Zmiri-disable-isolation" RUSTFLAGS="-Ctarget-feature=+avx2" \
         cargo +nightly miri test --lib -- {{ tests }} --skip do_not_fit
 

@@ -44,7 +44,7 @@ if __name__ == "__main__":
         lately.GuardedEpochBloomFilter,
         lately.TimingBloomFilter,
         lately.Swamp,
-        lately.AgedQuotientFilter,
+        lately.AgedCuckooFilter,
     ):
         use(kind)
     timed = lately.TimeLimitedBloomFilter("10s", 0.01, max_ahead=None)

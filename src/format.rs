@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 0..8 | `89 4C 41 54 0D 0A 1A 0A`: no text, `LAT`, and line ends that a transfer in text mode would damage |
 //! | 8..10 | version of this format: 1 |
-//! | 10..12 | kind of filter: 1 age-partitioned, 2 guarded-epoch, 3 timing, 4 time-limited, 5 Bloom, 6 counting, 7 stable, 8 fingerprint buffer, 10 generalized, 11 SWAMP, 16 age-partitioned in lines, 17 guarded-epoch in lines, 18 guarded-epoch transposed, 19 timing in lines, 20 aged quotient, 21 the same where it grows, 22 and 23 these where they count, 24 and 25 the first two where tags are finer than rotations |
+//! | 10..12 | kind of filter: 1 age-partitioned, 2 guarded-epoch, 3 timing, 4 time-limited, 5 Bloom, 6 counting, 7 stable, 8 fingerprint buffer, 10 generalized, 11 SWAMP, 16 age-partitioned in lines, 17 guarded-epoch in lines, 18 guarded-epoch transposed, 19 timing in lines, 26 aged cuckoo |
 //! | 12..14 | scheme its keys are hashed by ([`key`](crate::key)): 1 or 2 |
 //! | 14..16 | zero |
 //! | 16..24 | seed; of scheme 2 the first half of the secret |
@@ -86,24 +86,22 @@
 //! | 2 | for each 8 quotients a byte: the slot of the block, at most 255, where the first of their runs begins, or would |
 //! | 3.. | the entries, low bits first: in the lowest bit a digit less 1, then a remainder |
 //!
-//! The parameters of the aged quotient filter are the bits of a fingerprint and of a tag, pages, lines of entries in a
-//! page, and distinct keys or zero. The cells are pages. A page is an overflow line and the lines of entries, of 64
-//! bytes each. An overflow line is 16 numbers of 32 bits. The first 15 are zero, or a fingerprint of 24 bits above a
-//! tag of 8. The last is zero, or 1 above the tag of the last key that was rejected. Let a value have V = F + T bits, a
-//! line S = floor(468 / (V + 1)) slots and B = min(506 - S (V + 1), 58) buckets. BF = floor(5 B / 16) of the buckets
-//! are guest buckets. Lanes have 8 bits if V < 16, and else 16. The bits of a line of entries are, low ones first: 5
-//! for the number of evicted buckets, 1 that is set if a lookup has to read the overflow line, B for the occupied
-//! buckets, S for the ends of runs, S for each bit of the values above those of a lane, and from the top down the lanes
-//! of all slots. A fingerprint is in the lower bits of a value, the tag above it. [The layout](crate::layout::quotient)
-//! defines which hash lies where. If the filter grows, the cells are those of 2^g times as many pages, with
-//! fingerprints of g bits less. If it counts, C, the bits of a count, follows the other parameters. There are C more
-//! planes behind the others: V + C stands for V in S and B, and the low C bits of a fingerprint in an overflow line are
-//! a count too. If tags are finer than rotations, C or zero and the number of retained epochs follow the other
-//! parameters. In an overflow line a tag of more than 8 bits takes bits of the fingerprint.
+//! The parameters of the aged cuckoo filter are the bits of a fingerprint, the epochs, pages, lines of a page, distinct
+//! keys or zero, and 1 for a chain of tables or zero. The cells are lines of 64 bytes. Byte s of a line is the tag of
+//! slot s; then come P planes of S bytes and X planes of S bits: fingerprints of 8 P + X bits. A line has as many slots S
+//! as fit. Byte 63 is the tag of the last key that was rejected. Tag 0 marks a free slot, and epoch e has the tag
+//! 1 + (e mod 255). [The family](crate::family::aged_cuckoo) defines which hash lies where. The cells of a chain begin
+//! with a table:
+//!
+//! | word | what |
+//! |---|---|
+//! | 0 | number of tables, at least 1 |
+//! | 1.. | for each table, the oldest first: bits of a fingerprint, pages, lines of a page, epoch of its last insertion |
+//! | .. | the lines of each table, in the same order |
 //!
 //! The parameters of the generalized filter are bits, k1 and k0; the cells are bits, low ones first.
 //!
-//! Kind 9 was a SWAMP whose table had three bits a slot; it is rejected.
+//! Kind 9 was a SWAMP whose table had three bits a slot, kinds 20 to 25 were aged quotient filters; they are rejected.
 //!
 //! # Shared by processes
 //!

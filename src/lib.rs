@@ -152,8 +152,6 @@ pub mod instructions;
 #[doc(hidden)]
 pub mod key;
 #[doc(hidden)]
-pub mod layout;
-#[doc(hidden)]
 #[cfg(feature = "file")]
 pub mod lock;
 #[doc(hidden)]
@@ -163,8 +161,6 @@ pub mod parallel;
 #[doc(hidden)]
 #[cfg(feature = "inference")]
 pub mod prior;
-#[doc(hidden)]
-pub mod shape;
 #[doc(hidden)]
 #[cfg(not(test))]
 pub mod shard;

@@ -38,7 +38,6 @@ from lately._core import (
 from lately._core import open as open
 from lately.filters import (
     AgedCuckooFilter,
-    AgedQuotientFilter,
     AgePartitionedBloomFilter,
     BloomFilter,
     ExactFilter,
@@ -70,7 +69,6 @@ if TYPE_CHECKING:
 __all__ = [
     "AgePartitionedBloomFilter",
     "AgedCuckooFilter",
-    "AgedQuotientFilter",
     "BloomFilter",
     "Choice",
     "Claim",

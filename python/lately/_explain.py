@@ -17,10 +17,7 @@ _WHY = {
     "guarded-epoch-512": "a segment's bits of a key in one cache line",
     "guarded-epoch-line": "fast, and a few bits smaller than age-partitioned lines",
     "guarded-epoch-transposed": "few bytes, and it fades gently when overfull",
-    "aged-quotient": "few bytes, none of them for repeats, and an age for every key",
-    "aged-quotient-growing": "few bytes, an age for every key, and more memory in a burst",
-    "aged-quotient-counting": "few bytes, and how often every key came",
-    "aged-quotient-growing-counting": "few bytes, how often every key came, and more memory in a burst",
+    "aged-cuckoo": "fast, in few bytes, none of them for repeats, and with an age for every key",
     "timing": "a cell stores when it was set; the window may be exact",
     "timing-line": "a cell stores when it was set, and a key's cells are in one cache line, or two",
     "timing-growing": "opens another part in a burst, and drops it afterwards",
@@ -81,9 +78,7 @@ def _rows(made: Filter) -> list[tuple[str, str]]:
 def _why(made: Filter) -> str:
     if made.family not in _WHY:
         return f"for comparisons: {FAMILIES[made.family].note}"
-    why = _WHY[made.family]
-    # Fine tags have this parameter. They are taken where little slack is requested.
-    return f"little slack in {why}" if made.parameters.get("epochs") else why
+    return _WHY[made.family]
 
 
 def _window(made: Filter) -> str:

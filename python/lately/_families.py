@@ -87,8 +87,8 @@ def whole(window: Any) -> Any:
 
 
 def of_filter(made: Filter) -> Family:
-    """Return the family of a filter, whether it counts repeats or not; `ValueError` if it is of no family."""
-    name = made.family.removesuffix("-counting") if isinstance(made, Filter) else ""
+    """Return the family of a filter; `ValueError` if it is of no family."""
+    name = made.family if isinstance(made, Filter) else ""
     if name not in EVERY:
         raise ValueError(f"filter must be of one of the families {', '.join(FAMILIES)}, got a {type(made).__name__}")
     return EVERY[name]
@@ -96,7 +96,5 @@ def of_filter(made: Filter) -> Family:
 
 def generations(made: Filter) -> int:
     """Return the number of full generations in a window; 1 if every key is a generation of its own."""
-    parameters = made.parameters
-    if "tag_bits" in parameters:
-        return parameters.get("epochs") or (1 << parameters["tag_bits"]) - 1
-    return next((parameters[name] for name in ("l", "r", "blocks") if name in parameters), 1)
+    names = ("l", "r", "blocks", "epochs")
+    return next((made.parameters[name] for name in names if name in made.parameters), 1)

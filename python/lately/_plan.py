@@ -28,7 +28,7 @@ class Choice:
         Bytes of the cells.
     fpr : float
         Chance that a key that was never inserted is reported, at the worst phase, exactly in expectation. For an aged
-        quotient filter it is a bound: at most one filter in a million exceeds twice `fpr` at some moment of a window.
+        cuckoo filter it is a bound.
     slack : int or float
         How long after leaving the window a key may still be reported, in insertions or seconds; may be infinite.
     npws : float
@@ -138,8 +138,11 @@ class Plan(Table):
         return rows
 
 
-def _reason(best: Choice, choices: list[Choice], request: dict[str, Any]) -> str:
+def _reason(best: Choice, request: dict[str, Any]) -> str:
     """Return why the rule of `src/family/rule.rs` takes this filter."""
+    if best.name == "aged-cuckoo" and request["prefer"] != "memory":
+        follows = "" if isinstance(best.slack, int) or "nbytes" in request["limits"] else "; its memory follows the keys"
+        return f"it is fast and has few bytes with a slack of {_span(best.slack)}{follows}"
     if FAMILIES[best.name].windows == "unknown rate":
         return "its memory follows the unknown rate of keys; it begins with these bytes"
     goal = "the lowest rate of false positives in these bytes" if "nbytes" in request["limits"] else "the fewest bytes"
@@ -151,11 +154,7 @@ def _reason(best: Choice, choices: list[Choice], request: dict[str, Any]) -> str
         return "it moves the fewest cache lines among those at most half as large again as the smallest with this slack"
     if best.name.startswith("age-partitioned"):
         return "it is the fastest, and less slack would cost more than 16 bytes a key"
-    lines = next((one for one in choices if one.name == "age-partitioned-line"), best)
-    return (
-        f"among those with the least slack, {_span(best.slack)}, it has {goal}, {best.nbytes:,}; prefer='speed' takes "
-        f"{lines.name}, {lines.nbytes:,} bytes with a slack of {_span(lines.slack)}"
-    )
+    return f"among those with the least slack, {_span(best.slack)}, it has {goal}, {best.nbytes:,}"
 
 
 def _span(slack: float) -> str:
@@ -187,8 +186,8 @@ def plan(
         window for each family that has it in at most 16 bytes per key. Other families are listed with their own slack,
         at most half the window. The stable filter has no bound, and ignores this.
     capacity : int, optional
-        For a window of time: the keys expected within it at the highest rate. Without it only the time-limited filter
-        meets the request, because its memory follows the keys.
+        For a window of time: the keys expected within it at the highest rate. Without it only filters whose memory
+        follows the keys meet the request.
     lateness
         As in `Filter`.
     prefer
@@ -221,9 +220,9 @@ def plan(
     --------
     >>> plan = lately.plan(window=1_000_000, fpr=0.01)
     >>> plan.best.name, plan.best.slack
-    ('aged-quotient', 8414)
+    ('aged-cuckoo', 15625)
     >>> plan.build()
-    <AgedQuotientFilter window=1000000 fpr=8.96e-3 ...>
+    <AgedCuckooFilter window=1000000 fpr=5.43e-3 ...>
     >>> lately.plan(1000, 0.01, sample=[1, 2, 3] * 1000).best.dropped_in_slack
     0.0
     """
@@ -240,7 +239,7 @@ def plan(
     choices.sort(key=lambda choice: choice.fpr if nbytes is not None else choice.nbytes)
     best = next(choice for choice in choices if choice.name == taken)
     request = {"prefer": prefer, "slack": slack, "limits": without_none(limits)}
-    return Plan(choices, refused, best, _reason(best, choices, request))
+    return Plan(choices, refused, best, _reason(best, request))
 
 
 def _choice(name: str, window: Any, request: dict[str, Any], figures: dict[str, Any], ages: Ages | None) -> Choice:

@@ -11,7 +11,7 @@ INK = "#7a7a7a"
 _COLOURS = {
     "age-partitioned": "#1f77b4",
     "guarded-epoch": "#2ca02c",
-    "aged-quotient": "#ff7f0e",
+    "aged-cuckoo": "#ff7f0e",
     "timing": "#9467bd",
     "time-limited": "#d62728",
     "swamp": "#e377c2",

@@ -148,9 +148,6 @@ impl Planned for ConcurrentFilter {}
 impl<F: Planned> Builder<F> {
     /// Sets the highest chance that a key never inserted is reported, at the worst phase. Strictly between 0 and 1.
     ///
-    /// For an aged quotient filter, that is the mean over filters. At most
-    /// [one filter in a million](crate::shape::quotient::EXCEPTIONS) exceeds twice this at some moment of a window.
-    ///
     /// ```
     /// # use lately::{Filter, Window};
     /// let filter = Filter::builder(Window::last(1000)).fpr(1e-6).build()?;

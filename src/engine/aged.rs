@@ -1,14 +1,11 @@
 //! The engine of all cells that age by generations, in any layout.
 
-use std::any::Any;
-
 use super::hashes::SelectedHashes;
 use super::run::{AgedMut, age, for_query_runs, of_clock, publish};
 use super::threads::{self, Chunk, Task};
 use super::{Engine, Refresh, no_counts, not_mergeable};
 use crate::Error;
 use crate::clock::{Clock, Moments};
-use crate::family::abilities::Resize;
 use crate::family::{Occupancy, presence_run};
 use crate::inference::{Code, Evidence, EvidenceSource, Likelihood, Question};
 use crate::memory::Words;
@@ -29,40 +26,6 @@ impl<L: Occupancy> Aged<L> {
     /// Returns an engine of any layout, boxed.
     pub(crate) fn boxed(layout: L, words: Words, clock: Clock) -> Box<dyn Engine> {
         Box::new(Self { layout, words, clock })
-    }
-
-    /// Processes keys in parts, and resizes the cells after each part if need be. Queries the keys as `refresh`
-    /// demands, or only inserts them. Only the number of earlier keys decides where parts end, so batches return what
-    /// their keys return in single calls.
-    fn in_parts(
-        &mut self,
-        hashes: &[u64],
-        at: Moments<'_>,
-        refresh: Option<Refresh>,
-        seen: &mut [bool],
-    ) -> Result<(), Error> {
-        let mut start = 0;
-        while start < hashes.len() {
-            let (before, interval) =
-                (self.clock.inserted(), self.layout.abilities().resize.map_or(u64::MAX, Resize::resize_interval));
-            let room = usize::try_from(interval - before % interval).unwrap_or(usize::MAX);
-            let part = start..hashes.len().min(start.saturating_add(room));
-            let (keys, at) = (SelectedHashes::all(&hashes[part.clone()]), at.slice(part.clone()));
-            let words = self.words.to_mut()?;
-            let mut cells = AgedMut { layout: self.layout, words, clock: &mut self.clock, live: None };
-            let seen = if refresh.is_some() { &mut seen[part.clone()] } else { &mut [] };
-            cells.process(keys, at, refresh, seen);
-            let after = self.clock.inserted();
-            if after > before
-                && after.is_multiple_of(interval)
-                && let Some(resize) = self.layout.abilities().resize
-                && let Some(resized) = resize.resized(self.words.as_slice(), self.rotation())
-            {
-                (self.layout, self.words) = resized;
-            }
-            start = part.end;
-        }
-        Ok(())
     }
 
     /// Processes the keys of a chunk on several threads, if the cells can be divided: queries them as `refresh`
@@ -115,9 +78,6 @@ impl<L: Occupancy> Engine for Aged<L> {
     fn insert(&mut self, hashes: &[u64], at: Moments<'_>) -> Result<(), Error> {
         self.catch_up()?;
         let at = self.clock.admit(at)?;
-        if self.layout.abilities().resize.is_some() {
-            return self.in_parts(hashes, at, None, &mut []);
-        }
         // The layout is copied last: within a `Result` it is packed in several steps that wait for each other, and the
         // insertion of a single key took a fifth longer.
         let (words, live) = self.words.to_mut_live()?;
@@ -148,9 +108,6 @@ impl<L: Occupancy> Engine for Aged<L> {
     ) -> Result<(), Error> {
         self.catch_up()?;
         let at = self.clock.admit(at)?;
-        if self.layout.abilities().resize.is_some() {
-            return self.in_parts(hashes, at, Some(refresh), seen);
-        }
         let (words, live) = self.words.to_mut_live()?;
         let mut cells = AgedMut { layout: self.layout, words, clock: &mut self.clock, live };
         cells.duplicated(SelectedHashes::all(hashes), at, refresh, seen);
@@ -213,12 +170,10 @@ impl<L: Occupancy> Engine for Aged<L> {
         self.duplicated(keys.hashes()?, at, refresh, seen)
     }
 
-    fn count(&self, hashes: &[u64], at: Moments<'_>, window: Option<u64>, counts: &mut [u64]) -> Result<(), Error> {
-        let count = self.layout.abilities().count.ok_or_else(no_counts)?;
-        for_query_runs(&self.layout, &self.clock(), hashes.len(), at, window, |rotation, run| match rotation {
-            Some(rotation) => count.count_run(self.words.as_slice(), rotation, hashes, run, counts),
-            None => counts[run].fill(0),
-        })
+    fn count(&self, hashes: &[u64], counts: &mut [u64]) -> Result<(), Error> {
+        let (count, words) = (self.layout.abilities().count.ok_or_else(no_counts)?, self.words.as_slice());
+        counts.iter_mut().zip(hashes).for_each(|(of_key, &hash)| *of_key = count.count(words, hash));
+        Ok(())
     }
 
     fn merge(&mut self, other: &dyn Engine) -> Result<(), Error> {
@@ -231,34 +186,19 @@ impl<L: Occupancy> Engine for Aged<L> {
             return Err(not_mergeable("the cells of this family cannot be combined"));
         }
         let (clock, ours_opened, theirs_opened) = self.clock.merged(&other.clock())?;
-        let theirs = (other as &dyn Any).downcast_ref::<Self>().map_or(self.layout, |theirs| theirs.layout);
-        let (mut ours, mut theirs) = ((self.layout, self.words.clone()), (theirs, other.words().clone()));
-        for ((layout, words), opened) in [(&mut ours, ours_opened), (&mut theirs, theirs_opened)] {
+        let (mut ours, mut theirs) = (self.words.clone(), other.words().clone());
+        for (words, opened) in [(&mut ours, ours_opened), (&mut theirs, theirs_opened)] {
             if opened > 0 {
-                age(*layout, words.to_mut()?, clock.generation(), opened);
+                age(self.layout, words.to_mut()?, clock.generation(), opened);
             }
         }
-        let rotation = self.layout.rotation(clock.generation(), 0);
-        let resized = |from: &(L, Words), to: &(L, Words)| match from.0.abilities().resize {
-            Some(resize) => resize.resize_to_match(&to.0, from.1.as_slice(), rotation),
-            None => Ok(None),
-        };
-        if let Some(resized) = resized(&ours, &theirs)? {
-            ours = resized;
-        } else if let Some(resized) = resized(&theirs, &ours)? {
-            theirs = resized;
-        }
-        let (words, others) = (ours.1.to_mut()?, theirs.1.as_slice());
-        match ours.0.abilities().merge {
-            Some(merge) => merge.merge(words, others, rotation),
+        let (words, others) = (ours.to_mut()?, theirs.as_slice());
+        match self.layout.abilities().merge {
+            Some(merge) => merge.merge(words, others, self.layout.rotation(clock.generation(), 0)),
             None => words.iter_mut().zip(others).for_each(|(word, other)| *word |= other),
         }
-        ((self.layout, self.words), self.clock) = (ours, clock);
+        (self.words, self.clock) = (ours, clock);
         Ok(())
-    }
-
-    fn check(&self) -> Result<(), Error> {
-        self.layout.abilities().check.map_or(Ok(()), |check| check.check(self.words.as_slice(), &self.clock))
     }
 
     fn verify(&self) -> Result<(), Error> {

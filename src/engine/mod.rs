@@ -116,21 +116,16 @@ pub trait Engine: EvidenceSource + Any + Send + Sync {
         self.duplicated(keys.hashes()?, at, refresh, seen)
     }
 
-    /// Writes to `counts` how often each key was inserted within `window`, or without one within the window of the
-    /// filter. Returns an error by default: most cells do not count.
-    fn count(&self, hashes: &[u64], at: Moments<'_>, window: Option<u64>, counts: &mut [u64]) -> Result<(), Error> {
-        let _ = (hashes, at, window, counts);
+    /// Writes to `counts` how often each key was inserted within the window. Returns an error by default: most cells do
+    /// not count.
+    fn count(&self, hashes: &[u64], counts: &mut [u64]) -> Result<(), Error> {
+        let _ = (hashes, counts);
         Err(no_counts())
     }
 
     /// Merges all keys of another engine, which has the same parameters. On a time clock the earlier engine is first
     /// brought to the generation of the later one; on a count clock both must be in the same generation.
     fn merge(&mut self, other: &dyn Engine) -> Result<(), Error>;
-
-    /// Rejects cells, read from any file, that the engine cannot work with. By default every cell is valid.
-    fn check(&self) -> Result<(), Error> {
-        Ok(())
-    }
 
     /// Rejects cells from a file to be verified, if later keys would be missed with them. By default accepts all cells.
     fn verify(&self) -> Result<(), Error> {
@@ -198,14 +193,14 @@ pub trait Engine: EvidenceSource + Any + Send + Sync {
 /// Returns the error of a query for a shorter window, if the cells do not store how old keys are.
 fn no_ages() -> Error {
     Error::value(
-        "this filter has no ages to answer for a shorter window: omit window, or use an AgedQuotientFilter or a \
+        "this filter has no ages to answer for a shorter window: omit window, or use an AgedCuckooFilter or a \
          TimingBloomFilter",
     )
 }
 
 /// Returns the error of a count, if the cells do not count.
 fn no_counts() -> Error {
-    Error::value("this filter does not count: make it with counts=4, the bits of a count")
+    Error::value("this filter does not count: use a Swamp or a CountingBloomFilter, which have windows of insertions")
 }
 
 /// Returns the error of a merge of filters that cannot be merged, for this reason.

@@ -3,13 +3,12 @@
 //! The traits are used as trait objects. The engine calls [`Layout::abilities`] where the compiler knows the layout, so
 //! calls through them are resolved at compile time, like calls of [`Layout`].
 
-use std::ops::{Range, RangeInclusive};
+use std::ops::RangeInclusive;
 
 use super::Layout;
 use crate::Error;
 use crate::clock::Clock;
 use crate::inference::{Code, Evidence, Likelihood, Question};
-use crate::memory::Words;
 
 /// The optional traits that a layout implements, as references to the layout.
 pub struct Abilities<'a, L: Layout> {
@@ -22,15 +21,11 @@ pub struct Abilities<'a, L: Layout> {
     /// Writes evidence as codes of a few bits.
     pub codes: Option<&'a dyn Codes<L::Rotation>>,
     /// Counts how often keys were inserted.
-    pub count: Option<&'a dyn Count<L::Rotation>>,
+    pub count: Option<&'a dyn Count>,
     /// Divides the cells among threads.
     pub divide: Option<&'a dyn Divide<L>>,
-    /// Grows and shrinks with the number of keys.
-    pub resize: Option<&'a dyn Resize<L>>,
     /// Merges the cells of two filters. Layouts that [set bits](Layout::SETS_BITS) merge without it.
     pub merge: Option<&'a dyn Merge<L::Rotation>>,
-    /// Rejects words, read from any file, that the layout cannot work with.
-    pub check: Option<&'a dyn Check>,
     /// Rejects words from a file that is to be verified, if later keys would be missed with them.
     pub verify: Option<&'a dyn Check>,
 }
@@ -44,9 +39,7 @@ impl<L: Layout> Abilities<'_, L> {
         codes: None,
         count: None,
         divide: None,
-        resize: None,
         merge: None,
-        check: None,
         verify: None,
     };
 }
@@ -85,9 +78,9 @@ pub trait Codes<R> {
 }
 
 /// Counts how often keys were inserted.
-pub trait Count<R> {
-    /// Writes how often each key of a run was inserted within the window; `counts` is as long as the batch `hashes`.
-    fn count_run(&self, words: &[u64], rotation: R, hashes: &[u64], run: Range<usize>, counts: &mut [u64]);
+pub trait Count {
+    /// Returns how often a key was inserted within the window.
+    fn count(&self, words: &[u64], hash: u64) -> u64;
 }
 
 /// Some cells of a filter: all cells of the keys whose hashes lie in one range.
@@ -106,18 +99,6 @@ pub trait Divide<L> {
     /// Divides the cells into at most `count` partitions, and calls `each` with every one, in the order of their
     /// hashes. Does not call it if there would be only one partition.
     fn divide<'a>(&self, words: &'a mut [u64], count: usize, each: &mut dyn FnMut(Partition<'a, L>));
-}
-
-/// Grows and shrinks with the number of keys.
-pub trait Resize<L: Layout> {
-    /// Returns the number of insertions from one measurement of the load to the next.
-    fn resize_interval(&self) -> u64;
-
-    /// Measures the load. Returns the layout and its words in another size, if the load calls for one.
-    fn resized(&self, words: &[u64], rotation: L::Rotation) -> Option<(L, Words)>;
-
-    /// Returns the layout and its words in the size of `other`, if that is larger.
-    fn resize_to_match(&self, other: &L, words: &[u64], rotation: L::Rotation) -> Result<Option<(L, Words)>, Error>;
 }
 
 /// Merges the cells of two filters that have the same parameters.

@@ -11,13 +11,10 @@ use super::slices::planes::Planes;
 use super::slices::shape::{Paper, Segment};
 use super::slices::transposed::Transposed;
 use super::{lines, slices, timing};
-use crate::Error;
 use crate::clock::Clock;
 use crate::engine::{Aged, Engine};
 use crate::key::Seed;
-use crate::layout::quotient::Quotient;
 use crate::memory::Words;
-use crate::shape::quotient;
 
 pub(crate) fn ring(shape: &slices::shape::RingShape, clock: Clock, words: Words) -> Box<dyn Engine> {
     match shape.segment {
@@ -56,12 +53,6 @@ pub(crate) fn planes(&Transposed { r, k, positions }: &Transposed, clock: Clock,
         63 => Aged::boxed(Planes::<64>::new(k, positions), words, clock),
         r => unreachable!("a transposed shape has no r = {r}"),
     }
-}
-
-pub(crate) fn quotient(shape: quotient::QuotientShape, clock: Clock, words: Words) -> Result<Box<dyn Engine>, Error> {
-    let (layout, words) =
-        if shape.grow { Quotient::growing(shape, clock.window(), words)? } else { (Quotient::new(shape), words) };
-    Ok(Aged::boxed(layout, words, clock))
 }
 
 pub(crate) fn decaying(shape: &stable::shape::StableShape, clock: Clock, seed: Seed, words: Words) -> Box<dyn Engine> {

@@ -69,7 +69,6 @@ impl AnyFilter {
         }
         let clock = resume(Clock::new(window, shape.retained()));
         let engine = family.engine(&*shape, clock, seed, words)?;
-        engine.check()?;
         Ok(Self { shape, seed, window, engine })
     }
 
@@ -140,11 +139,9 @@ impl AnyFilter {
         let parameters = self.parameters();
         let value = |wanted| parameters.iter().find(|&&(name, value)| name == wanted && value != 0);
         let block_bits = value("block_bits").map(|&(_, bits)| bits.to_string());
-        let grows = ["grow", "part_keys", "part_timers"].into_iter().any(|name| value(name).is_some());
-        let counts = value("count_bits").map(|_| "counting");
-        // Fine tags are no part of it: the planner takes them under the family's own name.
+        let grows = ["part_keys", "part_timers"].into_iter().any(|name| value(name).is_some());
         let layout = layout_in_name(self.form().layout);
-        named(self.family(), [layout, block_bits.as_deref(), grows.then_some("growing"), counts])
+        named(self.family(), [layout, block_bits.as_deref(), grows.then_some("growing")])
     }
 
     /// Returns what "lately" means.

@@ -28,10 +28,6 @@ pub struct Request {
     pub partitioned: bool,
     /// Distinct keys of a window of insertions, for filters in which repeats take no space; by default all of them.
     pub distinct: Option<u64>,
-    /// Bits of a count, of a filter that counts occurrences.
-    pub counts: Option<u32>,
-    /// Whether tags must count finer steps than the rotations of a page.
-    pub fine: bool,
     /// Whether the number of keys in a window of time is unknown; the capacity of the window is then a first guess.
     pub unknown_rate: bool,
 }
@@ -46,8 +42,6 @@ impl From<Budget> for Request {
             grow: None,
             partitioned: false,
             distinct: None,
-            counts: None,
-            fine: false,
             unknown_rate: false,
         }
     }
@@ -131,15 +125,12 @@ pub struct Form {
     pub layout: Layout,
     /// The parameters of the paper, in the order of the file.
     pub parameters: &'static [&'static str],
-    /// Parameters that the number stands for, and the file does not contain.
-    pub implied: &'static [(&'static str, u64)],
 }
 
 impl Form {
     /// Returns the parameters that a file contains in this form, by name. Zeros do not apply and are left out.
     pub fn named(&self, values: impl IntoIterator<Item = u64>) -> Vec<(&'static str, u64)> {
-        let given = self.parameters.iter().copied().zip(values).filter(|&(_, value)| value != 0);
-        given.chain(self.implied.iter().copied()).collect()
+        self.parameters.iter().copied().zip(values).filter(|&(_, value)| value != 0).collect()
     }
 
     /// Returns the values that a file contains for a shape, in their order.
@@ -152,7 +143,7 @@ impl Form {
     /// Returns whether the form can hold these parameters.
     fn holds(&self, parameters: &[(&'static str, u64)]) -> bool {
         let mut apply = parameters.iter().filter(|&&(_, value)| value != 0);
-        apply.all(|parameter| self.parameters.contains(&parameter.0) || self.implied.contains(parameter))
+        apply.all(|&(name, _)| self.parameters.contains(&name))
     }
 }
 
@@ -179,10 +170,9 @@ impl Family {
         self.forms.iter().find(|form| form.holds(&parameters)).expect("every shape has a form")
     }
 
-    /// Returns whether a caller may set this parameter, or this option, of the family.
+    /// Returns whether a caller may set this parameter of the family.
     pub fn has(&self, parameter: &str) -> bool {
-        let implied = |form: &Form| form.implied.iter().any(|&(name, _)| name == parameter);
-        self.forms.iter().any(|form| form.parameters.contains(&parameter) || implied(form))
+        self.forms.iter().any(|form| form.parameters.contains(&parameter))
     }
 
     /// Returns the parameters that a caller may set, in the order of the forms.

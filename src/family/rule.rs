@@ -1,19 +1,19 @@
 //! The rule by which `Filter`, the plan and the command choose a family.
 //!
-//! 1. By default the slack is the least of 1/64, 1/32, 1/16, 1/8 and 1/4 of the window that a variant can keep in 16
-//!    bytes a key or fewer, or at a rate of 5 % or less. Of those that can, the one of the fewest bytes is taken. For
-//!    rates above 1e-7 that is the aged quotient filter with 1/64, which grows with a burst if the window is one of
-//!    time. Where the number of keys is unknown it is the time-limited filter.
-//! 2. [`Prefer::Speed`], and the default where nothing above can meet the request, take the age-partitioned filter in
-//!    lines, or else in blocks. Their slack may be half the window.
-//! 3. [`Prefer::Memory`] takes the variant of the fewest bytes. Where a slack is set, the variant is taken that moves
+//! 1. By default the aged cuckoo filter is taken, with the slack requested, or with 1/64 of the window.
+//! 2. [`Prefer::Speed`] takes it too, but for windows of insertions at rates of 1 % and more: there lines are faster.
+//! 3. Where it cannot meet the request, the default slack is the least of 1/64, 1/32, 1/16, 1/8 and 1/4 of the window
+//!    that a variant can keep in 16 bytes a key or fewer, or at a rate of 5 % or less. Of those that can, the one of the
+//!    fewest bytes is taken. Otherwise, and by [`Prefer::Speed`], the age-partitioned filter is taken, in lines or else
+//!    in blocks. Its slack may be half the window.
+//! 4. [`Prefer::Memory`] takes the variant of the fewest bytes. Where a slack is set, the variant is taken that moves
 //!    the fewest cache lines among those at most half as large again as the smallest.
 //!
 //! With [`Budget::Bytes`] the least rate of false positives stands for the fewest bytes.
 
 use std::sync::Arc;
 
-use super::variants::{LittleSlack, VARIANTS, Variant};
+use super::variants::{VARIANTS, Variant};
 use super::{Budget, Request, Shape, Windows};
 use crate::Error;
 use crate::clock::Window;
@@ -30,8 +30,7 @@ const FAST_LINES: f64 = 0.01;
 /// Parts of a window that the default slack may be, the least first.
 const SHARES: [u64; 5] = [64, 32, 16, 8, 4];
 
-/// Greatest number of bytes for each key that the default slack may cost, beside a page of 4 KiB. The aged quotient
-/// filter takes 3 to 6 down to rates of 2e-7. Below that its bytes double where the rate is halved.
+/// Greatest number of bytes for each key that the default slack may cost, beside a page of 4 KiB.
 const MAX_BYTES_PER_KEY: u64 = 16;
 
 /// Greatest rate of false positives, of a filter chosen for a number of bytes, that the default slack may cost.
@@ -193,13 +192,7 @@ fn first(suited: &[&'static Variant], window: Window, request: &Request, prefer:
 
 /// Takes the smallest variant that keeps this slack in few bytes.
 fn with_slack(suited: &[&'static Variant], window: Window, request: &Request, slack: u64) -> Option<Choice> {
-    let timed = matches!(window, Window::Time { .. });
-    let little = suited.iter().filter(|variant| match variant.options.little_slack {
-        LittleSlack::Never => false,
-        LittleSlack::OfInsertions => !timed,
-        LittleSlack::OfTime => timed,
-        LittleSlack::Always => true,
-    });
+    let little = suited.iter().filter(|variant| variant.options.little_slack);
     let choices = little.filter_map(|variant| plan_with_little_slack(variant, window, request, slack).ok());
     least(choices, |choice| choice.size(window, request))
 }

@@ -14,20 +14,17 @@ use super::slices::transposed::{self, Transposed};
 use super::swamp::cells::Buffered;
 use super::time_limited::cells::Slices;
 use super::timing::growing::{self, Grow, Limit};
-use super::variants::{LittleSlack, Options};
+use super::variants::Options;
 use super::{Budget, Shape, aged_cuckoo, bloom, engines, lines, slices, swamp, time_limited, timing};
 use crate::Error;
 use crate::engine::Aged;
 use crate::engine::growing::Growing;
-use crate::shape::quotient;
 
 /// Every family, in the order in which the planner compares them.
 ///
-/// Not listed are blocks of 64 bits, which take more memory than blocks of 512 and no fewer cache lines; sliced guarded
-/// epochs, which take the memory of transposed ones and more cache lines; and fine tags, which the aged quotient filter
-/// takes itself where little slack is requested. Without growth an aged quotient filter reports nearly every key from a
-/// fifth more keys on than planned, so the default takes the growing one for windows of time.
-pub static FAMILIES: [Family; 12] = [
+/// Not listed are blocks of 64 bits, which take more memory than blocks of 512 and no fewer cache lines, and sliced
+/// guarded epochs, which take the memory of transposed ones and more cache lines.
+pub static FAMILIES: [Family; 11] = [
     aged_cuckoo::ROW,
     Family {
         name: "age-partitioned",
@@ -72,7 +69,7 @@ pub static FAMILIES: [Family; 12] = [
         variants: &[
             Options::blocks(512),
             Options::layout(Layout::Line),
-            Options::layout(Layout::Transposed).for_little_slack(LittleSlack::Always),
+            Options::layout(Layout::Transposed).for_little_slack(),
             Options::layout(Layout::Sliced).unlisted(),
             Options::blocks(64).unlisted(),
         ],
@@ -108,44 +105,6 @@ pub static FAMILIES: [Family; 12] = [
                 (None, None) => engines::ring(of(shape), clock, words),
             })
         },
-    },
-    Family {
-        name: "aged-quotient",
-        class: "AgedQuotientFilter",
-        windows: Windows::Either,
-        variants: &[
-            Options::PLAIN.noted("fpr rises steeply with keys beyond plan"),
-            Options::PLAIN.grows(Grow::Cardinality),
-            Options::PLAIN.fine().unlisted(),
-            Options::PLAIN.fine().grows(Grow::Cardinality).unlisted(),
-        ],
-        promises: true,
-        forms: &[
-            form(20, ENTRIES),
-            Form { implied: GROWS, ..form(21, ENTRIES) },
-            form(22, COUNTED),
-            Form { implied: GROWS, ..form(23, COUNTED) },
-            form(24, FINE),
-            Form { implied: GROWS, ..form(25, FINE) },
-        ],
-        optional: &["distinct", "count_bits", "epochs"],
-        owns: is::<quotient::QuotientShape>,
-        read: |parameters| {
-            let shape = quotient::QuotientShape::read(parameters)?;
-            shared(Ok(if parameters.get("grow").is_some() { shape.growing() } else { shape }))
-        },
-        plan: |window, request| {
-            let shape = quotient::choose(
-                window,
-                request.budget,
-                request.slack,
-                request.distinct,
-                request.counts,
-                request.fine,
-            )?;
-            shared(Ok(if request.grow.is_some() { shape.growing() } else { shape }))
-        },
-        engine: |shape, clock, _, words| engines::quotient(*of(shape), clock, words),
     },
     Family {
         name: "timing",
@@ -193,7 +152,7 @@ pub static FAMILIES: [Family; 12] = [
         name: "time-limited",
         class: "TimeLimitedBloomFilter",
         windows: Windows::Time,
-        variants: &[Options::PLAIN.noted("bytes follow the rate").for_little_slack(LittleSlack::OfTime)],
+        variants: &[Options::PLAIN.noted("bytes follow the rate").for_little_slack()],
         promises: true,
         forms: &[form(4, &["k", "l", "slice_bits"])],
         optional: &[],
@@ -209,7 +168,7 @@ pub static FAMILIES: [Family; 12] = [
         name: "swamp",
         class: "Swamp",
         windows: Windows::Insertions,
-        variants: &[Options::PLAIN.for_little_slack(LittleSlack::OfInsertions)],
+        variants: &[Options::PLAIN.for_little_slack()],
         promises: true,
         forms: &[form(11, &["slots", "remainder_bits"])],
         optional: &[],
@@ -292,14 +251,9 @@ pub static FAMILIES: [Family; 12] = [
     },
 ];
 
-const ENTRIES: &[&str] = &["fingerprint_bits", "tag_bits", "pages", "lines", "distinct"];
-const COUNTED: &[&str] = &["fingerprint_bits", "tag_bits", "pages", "lines", "distinct", "count_bits"];
-const FINE: &[&str] = &["fingerprint_bits", "tag_bits", "pages", "lines", "distinct", "count_bits", "epochs"];
-const GROWS: &[(&str, u64)] = &[("grow", 1)];
-
 /// Returns the saved form of this number, of a sliced layout.
 const fn form(kind: u16, parameters: &'static [&'static str]) -> Form {
-    Form { kind, layout: Layout::Sliced, parameters, implied: &[] }
+    Form { kind, layout: Layout::Sliced, parameters }
 }
 
 fn shared(shape: Result<impl Shape, Error>) -> Planned {

@@ -8,15 +8,6 @@ use super::{FAMILIES, Family, Request, Shape, Windows};
 use crate::Error;
 use crate::clock::Window;
 
-/// The windows for which a variant keeps little slack in few bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LittleSlack {
-    Never,
-    OfInsertions,
-    OfTime,
-    Always,
-}
-
 /// A choice of a family's options, and how the planner treats it.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
@@ -26,8 +17,6 @@ pub struct Options {
     pub block_bits: Option<u32>,
     /// When a filter grows, of families that can.
     pub grow: Option<Grow>,
-    /// Whether tags count finer steps than the rotations of a page.
-    pub fine: bool,
     /// Whether the planner lists the variant. Others can be built by name, and are opened.
     pub listed: bool,
     /// A caveat for the table of plans; empty if there is none.
@@ -36,8 +25,8 @@ pub struct Options {
     pub(crate) speed: u8,
     /// Whether the default takes this variant for every request that it can meet.
     pub(crate) first: bool,
-    /// Windows for which the default takes this variant otherwise.
-    pub(crate) little_slack: LittleSlack,
+    /// Whether the default may take this variant otherwise, because it keeps little slack in few bytes.
+    pub(crate) little_slack: bool,
 }
 
 impl Options {
@@ -46,12 +35,11 @@ impl Options {
         layout: None,
         block_bits: None,
         grow: None,
-        fine: false,
         listed: true,
         note: "",
         speed: 0,
         first: false,
-        little_slack: LittleSlack::Never,
+        little_slack: false,
     };
 
     pub(crate) const fn layout(layout: Layout) -> Self {
@@ -60,10 +48,6 @@ impl Options {
 
     pub(crate) const fn blocks(block_bits: u32) -> Self {
         Self { block_bits: Some(block_bits), ..Self::layout(Layout::Sliced) }
-    }
-
-    pub(crate) const fn fine(self) -> Self {
-        Self { fine: true, ..self }
     }
 
     pub(crate) const fn unlisted(self) -> Self {
@@ -86,8 +70,8 @@ impl Options {
         Self { speed: place, ..self }
     }
 
-    pub(crate) const fn for_little_slack(self, little_slack: LittleSlack) -> Self {
-        Self { little_slack, ..self }
+    pub(crate) const fn for_little_slack(self) -> Self {
+        Self { little_slack: true, ..self }
     }
 }
 
@@ -124,16 +108,15 @@ impl Variant {
 
     /// Returns the name: that of the family, followed by the options that are set.
     pub fn name(&self) -> String {
-        let Options { layout, block_bits, grow, fine, .. } = *self.options;
-        let block_bits = block_bits.map(|bits| bits.to_string());
-        let (layout, fine) = (layout.and_then(layout_in_name), fine.then_some("fine"));
-        named(self.family, [layout, block_bits.as_deref(), fine, grow.map(|_| "growing")])
+        let Options { layout, block_bits, grow, .. } = *self.options;
+        let (layout, block_bits) = (layout.and_then(layout_in_name), block_bits.map(|bits| bits.to_string()));
+        named(self.family, [layout, block_bits.as_deref(), grow.map(|_| "growing")])
     }
 
     /// Returns a request with the options of this variant.
     pub fn request(&self, request: &Request) -> Request {
-        let Options { layout, block_bits, grow, fine, .. } = *self.options;
-        Request { layout: layout.unwrap_or(Layout::Sliced), block_bits, grow, fine, ..*request }
+        let Options { layout, block_bits, grow, .. } = *self.options;
+        Request { layout: layout.unwrap_or(Layout::Sliced), block_bits, grow, ..*request }
     }
 
     /// Plans the shape for a request.

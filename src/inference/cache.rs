@@ -115,7 +115,7 @@ impl<T: Copy + Default, const WORDS: usize> CacheTable<T, WORDS> {
 
     #[inline(always)]
     fn of(&mut self, words: [u64; WORDS], compute: impl FnOnce([u64; WORDS]) -> T) -> &T {
-        // Rotated, so that a page range and flagged lines, which lie at the same places of the halves, do not meet.
+        // Rotated, so that equal numbers in both halves do not cancel.
         let halves = words[0] ^ words[1].rotate_left(11);
         let mixed = words[3..]
             .iter()

@@ -8,10 +8,8 @@
 /// | rings, time-limited slices | j | generation j, the newest first, is [not ruled out](super::ring::not_ruled_out) |
 /// | lines | j | the same for the key's page: fewer than 64 generations |
 /// | | 96.. | the [page range](crate::family::lines::likelihood) that contains its page |
-/// | aged quotient | 0..32 | 1 + the epochs since the key's last occurrence, 0 if it is not there |
+/// | aged cuckoo | 0..32 | 1 + the epochs since the key's last occurrence, 0 if it is not there |
 /// | | 32 | whether the key may have been rejected then, and is not there |
-/// | | 33..64 | number of lines of its page that have keys without room; 0 if unknown |
-/// | | 96.. | the page range |
 /// | timers | 0..8, 8..16, .. | number of timers that show the oldest block; in lines, for each line of the key |
 /// | | 32..96 | the age of that block |
 /// | | 96.. | the [part](crate::family::timing::likelihood::PartsLikelihood) that contains the key, if parts come and go |
@@ -74,22 +72,11 @@ impl Evidence {
         Self([epochs.map_or(0, |(epochs, surely)| u64::from(epochs + 1) | u64::from(!surely) << AGE), 0])
     }
 
-    /// Adds the number of lines of the key's page that have keys without room.
-    #[inline(always)]
-    pub fn with_flagged(self, lines: Option<u32>) -> Self {
-        Self([self.0[0] | u64::from(lines.unwrap_or(0)) << (AGE + 1), self.0[1]])
-    }
-
     /// Returns the epochs since the key's last occurrence, and whether it is certainly there; `None` for a key that is
     /// not there.
     #[inline(always)]
     pub fn as_epochs(self) -> Option<(usize, bool)> {
         Some(((self.0[0] as u32).checked_sub(1)? as usize, self.0[0] >> AGE & 1 == 0))
-    }
-
-    /// Returns how many lines of the page have keys without room, if one of those may be this key.
-    pub fn flagged(self) -> Option<u32> {
-        Some((self.0[0] >> (AGE + 1)) as u32).filter(|&lines| lines > 0)
     }
 
     /// Creates evidence of timers that are all live: the age in blocks of the oldest timers, and for each line how many

@@ -28,7 +28,6 @@ mod evidence;
 mod per_key;
 mod posterior;
 pub(crate) mod posterior_curve;
-pub mod quotient;
 pub mod ring;
 
 pub use ages::Hazard;

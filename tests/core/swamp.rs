@@ -4,6 +4,7 @@
 use crate::support::{self, insert, key, present};
 use lately::clock::{Moments, Window};
 use lately::engine::Aged;
+use lately::family::abilities::Count;
 use lately::family::baselines::fingerprint_buffer;
 use lately::family::swamp::cells::Buffered;
 use lately::family::{AnyFilter, Budget, swamp};

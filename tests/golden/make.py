@@ -134,55 +134,19 @@ def timed_in_lines() -> lately.Filter:
     )
 
 
-def aged() -> lately.Filter:
-    return in_turns(
-        lately.AgedQuotientFilter.from_parameters(300, fingerprint_bits=9, tag_bits=3, pages=1, lines=15, seed=16)
-    )
-
-
-def aged_full() -> lately.Filter:
-    """Twice as many keys as it has slots: second lines, prints in the spare line, and keys turned away."""
-    size = {"fingerprint_bits": 12, "tag_bits": 5, "pages": 1, "lines": 14}
-    f = lately.AgedQuotientFilter.from_parameters(700, **size, distinct=250, seed=17)
+def aged_cuckoo() -> lately.Filter:
+    """Twice as many keys as it has slots: entries that moved, and keys that were rejected."""
+    size = {"fingerprint_bits": 13, "epochs": 7, "pages": 2, "lines": 6}
+    f = lately.AgedCuckooFilter.from_parameters(700, **size, distinct=250, seed=16)
     f.insert(np.arange(2000) % 1301)
     return f
 
 
-def aged_timed() -> lately.Filter:
-    size = {"fingerprint_bits": 13, "tag_bits": 4, "pages": 1, "lines": 12}
+def aged_cuckoo_chain() -> lately.Filter:
+    """More keys than the first table has room for: two tables; some keys late."""
+    size = {"fingerprint_bits": 16, "epochs": 20, "pages": 1, "lines": 4, "chain": 1}
     return some_late(
-        lately.AgedQuotientFilter.from_parameters("10min", **size, capacity=200, lateness="30s", seed=2**64 - 1)
-    )
-
-
-def aged_grown() -> lately.Filter:
-    """Four times as many keys as planned for: as many pages."""
-    size = {"fingerprint_bits": 9, "tag_bits": 3, "pages": 1, "lines": 5, "grow": 1}
-    return some_late(lately.AgedQuotientFilter.from_parameters("10min", **size, capacity=40, lateness="30s", seed=18))
-
-
-def aged_counted() -> lately.Filter:
-    """Keys that come up to twenty times, in more epochs than there is room for."""
-    size = {"fingerprint_bits": 11, "tag_bits": 3, "pages": 1, "lines": 20, "count_bits": 4}
-    f = lately.AgedQuotientFilter.from_parameters(400, **size, seed=19)
-    f.insert(np.arange(300))
-    f.insert(np.arange(1200) % 61)
-    return f
-
-
-def aged_fine() -> lately.Filter:
-    """Tags that are finer than turns, half of them not needed; lines that are full."""
-    size = {"fingerprint_bits": 14, "tag_bits": 9, "pages": 1, "lines": 20, "epochs": 350}
-    f = lately.AgedQuotientFilter.from_parameters(700, **size, distinct=600, seed=20)
-    f.insert(np.arange(3000) % 901)
-    return f
-
-
-def aged_fine_grown() -> lately.Filter:
-    """Tags of twelve bits, counts, and twice as many keys as planned for."""
-    size = {"fingerprint_bits": 13, "tag_bits": 12, "pages": 1, "lines": 7, "epochs": 3840, "count_bits": 3}
-    return some_late(
-        lately.AgedQuotientFilter.from_parameters("10min", **size, capacity=50, grow=1, lateness="30s", seed=21)
+        lately.AgedCuckooFilter.from_parameters("10min", **size, capacity=40, lateness="30s", seed=2**64 - 1)
     )
 
 
@@ -269,7 +233,7 @@ DECAYING = (stable, generalized)
 ENDLESS = (bloom, bloom_in_slices)
 IN_LINES = (side_by_side, epochs_side_by_side, timers_in_lines, timed_in_lines)
 TRANSPOSED = (transposed, transposed_timed)
-AGED = (aged, aged_full, aged_timed, aged_grown, aged_counted, aged_fine, aged_fine_grown)
+AGED = (aged_cuckoo, aged_cuckoo_chain)
 MADE = AGE_PARTITIONED + EPOCHS + TIMING + TIME_LIMITED + EXACT + DECAYING + ENDLESS + IN_LINES + TRANSPOSED + AGED
 FILTERS: dict[str, Callable[[], lately.Filter]] = {f.__name__: f for f in MADE}
 

@@ -174,8 +174,7 @@ impl<'py> Given<'py> {
             ("capacity", timed || endless),
             ("lateness", timed),
             ("distinct", family.has("distinct")),
-            ("counts", family.has("count_bits")),
-            ("grow", family.has("grow") || family.has("part_keys")),
+            ("grow", family.has("part_keys")),
             ("prefer", false),
         ] {
             if !applies && let Some(given) = self.optional::<Bound<'py, PyAny>>(name)? {
@@ -248,29 +247,23 @@ impl<'py> Given<'py> {
         let budget = self.budget(family)?;
         Ok(Request {
             slack: slack.map(|slack| window::length("slack", &slack, window)).transpose()?,
-            grow: self.grow(family, budget)?,
+            grow: self.grow(budget)?,
             partitioned: self.optional("partitioned")?.unwrap_or(false),
             distinct: self.number("distinct")?,
-            counts: self.number("counts")?,
             ..Request::from(budget)
         })
     }
 
-    /// Reads the option `grow`: a flag if the family has a parameter of this name, otherwise the name of a rule.
-    fn grow(&self, family: Option<&Family>, budget: Budget) -> PyResult<Option<Grow>> {
-        let grow = match family {
-            Some(family) if family.has("grow") => {
-                self.optional::<bool>("grow")?.filter(|&grows| grows).map(|_| Grow::Cardinality)
+    /// Reads the option `grow`: the name of a rule.
+    fn grow(&self, budget: Budget) -> PyResult<Option<Grow>> {
+        let grow = match self.optional::<String>("grow")?.as_deref() {
+            None => None,
+            Some("cardinality") => Some(Grow::Cardinality),
+            Some("density") => Some(Grow::Density),
+            Some(other) => {
+                let message = format!("grow must be 'cardinality' or 'density', got {other:?}");
+                return Err(PyValueError::new_err(message));
             }
-            _ => match self.optional::<String>("grow")?.as_deref() {
-                None => None,
-                Some("cardinality") => Some(Grow::Cardinality),
-                Some("density") => Some(Grow::Density),
-                Some(other) => {
-                    let message = format!("grow must be 'cardinality' or 'density', got {other:?}");
-                    return Err(PyValueError::new_err(message));
-                }
-            },
         };
         match (grow, budget) {
             (Some(_), Budget::Bytes(_)) => Err(PyTypeError::new_err(

@@ -40,7 +40,7 @@ use lately::memory::{Lender, fallible};
 ///     Compare the cells with their checksum. This reads all cells, a tenth of a second for a gigabyte. False is for
 ///     `mmap` only: the file then opens at once, whatever its size, and cells are read when they are needed. Damage
 ///     goes unnoticed, and may make the filter miss keys; open the file once more with `verify`, for example in a
-///     thread, before you trust it. The cells of an `AgedQuotientFilter` are read in any case.
+///     thread, before you trust it.
 /// shared : bool, default False
 ///     Share one filter among all processes that open it like this: what one inserts, all report. Needs a path, to
 ///     which all of them write, and a filter whose insertions only set bits: `AgePartitionedBloomFilter`,

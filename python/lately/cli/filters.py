@@ -52,7 +52,7 @@ def _create(options: Namespace) -> lately.Filter:
             "lately.drop_duplicates in Python are exact"
         )
     unknown = isinstance(window, str) and options.capacity is None
-    name = options.filter or ("time-limited" if unknown else None)
+    name = options.filter
     family = FAMILIES[name] if name else None
     limits: dict[str, Any] = {}
     if family and family.windows in (("time", "unknown rate") if isinstance(window, int) else ("insertions",)):
@@ -62,7 +62,7 @@ def _create(options: Namespace) -> lately.Filter:
         for option in ("capacity", "lateness", "max_ahead"):
             if getattr(options, option) is not None:
                 raise UsageError(f"--{_dashed(option)} is for windows of time, such as 10min, got --window {window}")
-    elif unknown and family and family.windows != "unknown rate":
+    elif unknown and family and name != "aged-cuckoo" and family.windows != "unknown rate":
         raise UsageError(
             f"--window {window} needs --capacity with --filter {name}: the number of records within {window} at the "
             "highest rate, with repeats. If more come, no repeat within the window is missed, but more new records "

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """\
 Write every record whose key was not seen within the window, byte for byte; drop the repeats. No repeat within the
-window is missed. After the window comes the slack, in which a repeat may be dropped too: 1/64 of the window, or a
-quarter to half of it for a window of time without --capacity.
+window is missed. After the window comes the slack, in which a repeat may be dropped too: 1/64 of the window.
 
 A new record, or a repeat after the slack, is dropped by mistake with a chance of at most --fpr. The report at the end,
 on standard error, states the expected number of such records. Memory does not grow with the input; for a window of time
@@ -28,9 +27,7 @@ Two filters miss some repeats: stable and generalized.
 """
 
 _DEFAULTS = {
-    "aged-quotient": "the default, with a shorter slack",
-    "aged-quotient-growing": "the default with --capacity, with a shorter slack",
-    "time-limited": "the default without --capacity",
+    "aged-cuckoo": "the default, with a shorter slack",
 }
 
 _EXAMPLES = """\

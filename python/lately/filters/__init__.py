@@ -6,7 +6,6 @@ from lately.filters.base import Filter
 from lately.filters.bloom import BloomFilter
 from lately.filters.exact import ExactFilter
 from lately.filters.guarded_epoch import GuardedEpochBloomFilter
-from lately.filters.quotient import AgedQuotientFilter
 from lately.filters.swamp import Swamp
 from lately.filters.time_limited import TimeLimitedBloomFilter
 from lately.filters.timing import TimingBloomFilter
@@ -14,7 +13,6 @@ from lately.filters.timing import TimingBloomFilter
 __all__ = [
     "AgePartitionedBloomFilter",
     "AgedCuckooFilter",
-    "AgedQuotientFilter",
     "BloomFilter",
     "ExactFilter",
     "Filter",

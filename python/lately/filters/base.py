@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class Filter(_core.Filter):
     """Filter over a window: remembers the keys of the window in constant memory. One name for all families.
 
-    The planner chooses a family, and the filter is an instance of its class, such as `AgedQuotientFilter`. All families
-    are subclasses of `Filter`, and have the methods below.
+    The planner chooses a family, and the filter is an instance of its class, such as `AgedCuckooFilter`. All families are
+    subclasses of `Filter`, and have the methods below.
 
     Parameters
     ----------
@@ -26,21 +26,16 @@ class Filter(_core.Filter):
         `numpy.timedelta64`. A key that comes again after exactly this long is a repeat.
     fpr : float
         Highest chance of reporting a key that was never inserted, at the worst phase, in (0, 1). Give this or `nbytes`.
-        For `AgedQuotientFilter` that is the mean over filters. At most one in a million exceeds twice `fpr` at some
-        moment of a window.
     nbytes : int
         Greatest number of bytes. The filter then has the lowest rate that its family can have in them. `ValueError` if
         that rate would exceed 0.5; the message gives the minimum.
     slack : int or span of time, optional
         Longest time for which a key may still be reported after it has left the window, in the unit of `window`. By
-        default it is at most 1/64 of the window (plus `lateness`). For a window of time without `capacity` it is the
-        least that 128 slices allow: a quarter of the window at an fpr of 1e-3, half of it at 1e-6.
+        default it is at most 1/64 of the window (plus `lateness`).
     capacity : int, optional
-        For a window of time: the keys expected within it at the highest rate. Without it, memory follows the keys. If
-        twice as many keys come, the memory doubles, and so does the rate of false positives; the window stays whole.
-        With `nbytes`, a `prefer` or an `fpr` of 1e-7 or less only the rate rises, and an `OverfullWarning` is issued.
-        Such a filter is planned for an even rate. In a burst of a tenth of `capacity` most new keys can become false
-        positives; the filter then warns too. Leave `capacity` out where keys come in bursts.
+        For a window of time: the keys expected within it. More keys get more memory, with or without it: window and
+        rate stay as promised. With `nbytes` it is needed. There, and where ``prefer="memory"`` takes another family,
+        more keys raise the rate of false positives, and an `OverfullWarning` is issued; the window stays whole.
     lateness : span of time, optional
         For a window of time: how far `at` may step back. Keys are kept for this much longer, so that late keys have
         the full window too. The default is 0.
@@ -50,18 +45,16 @@ class Filter(_core.Filter):
         be rejected. "window" is one window, at least a minute. None accepts any time: for simulations.
     distinct : int, optional
         For a window of insertions with repeats: the greatest number of different keys in it. The planner then
-        takes `AgedQuotientFilter`, the only family whose memory follows this number.
+        takes `AgedCuckooFilter`, the only family whose memory follows this number.
     seed : int, bytes or "random", default 0
         Seed of the key hashes: an int in [0, 2**64), or 16 secret bytes, or "random", for which the filter draws such
         bytes. Take "random" where keys come from outside. See the notes of `hash_keys`.
     prefer : {"speed", "memory", "exact"}, optional
-        By default the filter has little slack, in the fewest bytes: `AgedQuotientFilter`. "speed" takes
-        `AgePartitionedBloomFilter` in lines: it inserts new keys about ten times as fast, and its slack may be half the
-        window. "memory" takes the family with the fewest bytes (with `nbytes`, the lowest rate); its slack may also be
-        half the window. If `slack` is given, the default is the family that moves the fewest cache lines, among those
-        at most half as large again as the smallest. Without `capacity` a window of time always gets
-        `TimeLimitedBloomFilter`. Take "speed" for a filter that processes share. "exact" makes an `ExactFilter`, which
-        is no subclass of `Filter`. It takes no `fpr`, `nbytes`, `slack`, `capacity` or `distinct`.
+        By default the filter is an `AgedCuckooFilter`, with little slack in few bytes. "speed" takes
+        `AgePartitionedBloomFilter` in lines where they are faster: for a window of insertions and an fpr of 1 % or
+        more. Their slack may be half the window. "memory" takes the family with the fewest bytes (with `nbytes`, the
+        lowest rate); its slack may also be half the window. "exact" makes an `ExactFilter`, which is no subclass of
+        `Filter`. It takes no `fpr`, `nbytes`, `slack`, `capacity` or `distinct`.
 
     Raises
     ------
@@ -101,10 +94,10 @@ class Filter(_core.Filter):
     >>> f.seen("a"), f.seen("b"), f.seen("a")
     (False, False, True)
     >>> type(f).__name__, isinstance(f, lately.Filter)
-    ('AgedQuotientFilter', True)
-    >>> fast = lately.Filter(1_000_000, 0.001, prefer="speed")
+    ('AgedCuckooFilter', True)
+    >>> fast = lately.Filter(1_000_000, 0.01, prefer="speed")
     >>> type(fast).__name__, f.slack, fast.slack
-    ('AgePartitionedBloomFilter', 8414, 334400)
+    ('AgePartitionedBloomFilter', 15625, 334400)
     >>> f = lately.Filter("10min", 0.001)
     >>> f.duplicated(["a", "a", "a"], at=[0, 599, 2000])
     array([False,  True, False])
@@ -302,7 +295,7 @@ class Filter(_core.Filter):
         Examples
         --------
         >>> print(lately.Filter(1_000_000, 0.001).explain(sample=[1, 2, 3] * 1000))
-        AgedQuotientFilter, aged-quotient
+        AgedCuckooFilter, aged-cuckoo
           why              little slack in few bytes, none of them for repeats, and an age for every key
           window           the last 1,000,000 keys: a key inserted within it is always reported
           slack            up to 8,414 keys more (1/119 of the window), in which a key may still be reported

@@ -19,7 +19,7 @@ pub(crate) const ROW: Family = Family {
     windows: Windows::Any,
     variants: &[Options::PLAIN.first()],
     promises: true,
-    forms: &[Form { kind: 26, layout: Layout::Sliced, parameters: PARAMETERS, implied: &[] }],
+    forms: &[Form { kind: 26, layout: Layout::Sliced, parameters: PARAMETERS }],
     optional: &["distinct", "chain"],
     owns: |shape| (shape as &dyn Any).is::<AgedCuckooShape>(),
     read: |parameters| Ok(Arc::new(AgedCuckooShape::read(parameters)?)),

@@ -149,10 +149,7 @@ static PLANNED: LazyLock<Vec<Arc<dyn Shape>>> = LazyLock::new(|| {
                 Request { block_bits: Some(64), partitioned: true, grow: Some(Grow::Cardinality), ..plain },
                 Request { block_bits: Some(512), grow: Some(Grow::Density), distinct: Some(5), ..plain },
                 Request { layout: Layout::Line, ..plain },
-                Request { layout: Layout::Transposed, counts: Some(4), distinct: Some(5), ..plain },
-                Request { counts: Some(4), grow: Some(Grow::Cardinality), ..plain },
-                Request { fine: true, ..plain },
-                Request { fine: true, counts: Some(2), grow: Some(Grow::Cardinality), ..plain },
+                Request { layout: Layout::Transposed, distinct: Some(5), ..plain },
             ] {
                 planned.extend((family.plan)(window, &request));
             }

@@ -46,14 +46,12 @@ fn saved_filters_of_any_bytes_are_rejected_or_used() {
 
 #[test]
 fn bytes_that_once_broke_a_saved_filter_are_handled() {
-    for (folder, used) in [("used", true), ("rejected", false)] {
-        let folder = format!("{}/tests/core/fuzzed/found/{folder}", env!("CARGO_MANIFEST_DIR"));
-        let files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
-        assert!(!files.is_empty());
-        for file in files {
-            let bytes = std::fs::read(&file).unwrap();
-            assert_eq!([saved::run(&bytes), saved::run_briefly(&bytes)], [used; 2], "{}", file.display());
-        }
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/core/fuzzed/found/rejected");
+    let files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+    assert!(!files.is_empty());
+    for file in files {
+        let bytes = std::fs::read(&file).unwrap();
+        assert!(!saved::run(&bytes) && !saved::run_briefly(&bytes), "{}", file.display());
     }
 }
 

@@ -123,19 +123,12 @@ swamp slots=64 remainder_bits=2
     slots=1<<62: remainder_bits must
 swamp slots=64 remainder_bits=1
     slots=1<<61: 2**59 bytes
-aged-quotient fingerprint_bits=8 tag_bits=3 pages=1 lines=63
-    fingerprint_bits=21: fingerprint_bits must lie in 5..=20, got 21
-    fingerprint_bits=4294967295: fingerprint_bits must lie in 5..=20
-    tag_bits=2: tag_bits must lie in 3..=8, got 2
-    tag_bits=4294967295: tag_bits must lie in 3..=8
-    pages=0: pages must lie in 1..=536870911, got 0
-    lines=2: lines must lie in 3..=127, got 2
-    lines=128: lines must lie in 3..=127, got 128
-aged-quotient fingerprint_bits=8 tag_bits=5 pages=1 lines=63
-    fingerprint_bits=4: fingerprint_bits must lie in 5..=19, got 4
-    fingerprint_bits=20: fingerprint_bits must lie in 5..=19, got 20
-aged-quotient fingerprint_bits=8 tag_bits=8 pages=16777215 lines=63
-    pages=1<<24: pages must lie in 1..=16777215";
+aged-cuckoo fingerprint_bits=16 epochs=64 pages=1 lines=54
+    fingerprint_bits=0,15,4294967295: fingerprint_bits must be one of 10, 13, 16, 20, 25, 28, 32, 37, got
+    epochs=0,201,4294967295: epochs must lie in 1..=200, got
+    lines=0,1,3,2049,2050: lines must be an even number in 2..=2048, got
+    pages=0: pages must lie in 1..=79536431 for this window, got 0
+    pages=79536432: pages must lie in 1..=79536431 for this window, got 79536432";
 
 /// Reads a number of the table, such as 5, 1<<58 or 1<<58+1.
 fn number(text: &str) -> u64 {
@@ -189,10 +182,11 @@ const PLANNED: &[(&str, Window, Budget, Option<u64>, &str)] = &[
     ("generalized", count(1000), Budget::Rate(1e-30), None, "32 hashes"),
     ("generalized", count(1000), Budget::Bytes(0), None, "nbytes=0"),
     ("stable", count(1000), Budget::Bytes(0), None, "nbytes=0"),
-    ("aged-quotient", count(1 << 45), Budget::Rate(0.01), None, "takes more than 8589934592 lines"),
-    ("aged-quotient", count(1 << 62), Budget::Rate(0.1), None, "fpr must be above "),
-    ("aged-quotient", count(1000), Budget::Bytes(255), None, "nbytes must be at least 256, got 255"),
-    ("aged-quotient", count(1_000_000), Budget::Rate(0.1), Some(2), "slack must be at least 272 insertions"),
+    ("aged-cuckoo", count(1 << 45), Budget::Rate(0.01), None, "takes more than 4294967296 lines"),
+    ("aged-cuckoo", count(1 << 62), Budget::Rate(0.1), None, "fpr must be above "),
+    ("aged-cuckoo", count(1000), Budget::Rate(1e-10), None, "fpr must be at least 1.4e-10"),
+    ("aged-cuckoo", count(1000), Budget::Bytes(127), None, "nbytes must be at least 128, got 127"),
+    ("aged-cuckoo", count(1_000_000), Budget::Rate(0.1), Some(2), "slack must be at least 5000 insertions"),
 ];
 
 fn plan(variant: &Variant, window: Window, budget: Budget, slack: Option<u64>) -> Result<Arc<dyn Shape>, Error> {

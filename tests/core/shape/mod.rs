@@ -14,7 +14,6 @@ mod guarded_epoch;
 mod guarded_epoch_choice;
 mod line;
 mod line_choice;
-mod quotient;
 mod runs;
 mod slices;
 mod slicing;

@@ -12,8 +12,7 @@ use lately::family::baselines::{counting, fingerprint_buffer, generalized, stabl
 use lately::family::slice_sizes::Slices;
 use lately::family::slices::shape::{Paper, Segment};
 use lately::family::slices::transposed;
-use lately::family::{Budget, bloom, lines, slices, swamp, time_limited, timing};
-use lately::shape::quotient;
+use lately::family::{Budget, aged_cuckoo, bloom, lines, slices, swamp, time_limited, timing};
 
 const TABLE: &str = "tests/golden/shapes.tsv";
 
@@ -93,10 +92,11 @@ const CHOICES: [(&str, Choice); 20] = [
         let shape = generalized::shape::choose(window, budget)?;
         Ok(format!("bits={} k1={} k0={}", shape.bits, shape.k1, shape.k0))
     }),
-    ("aged quotient", |window, budget, _| {
-        let shape = quotient::choose(window, budget, None, None, None, false)?;
-        let quotient::QuotientShape { fingerprint_bits, tag_bits, pages, lines, .. } = shape;
-        Ok(format!("fingerprint_bits={fingerprint_bits} tag_bits={tag_bits} pages={pages} lines={lines}"))
+    ("aged cuckoo", |window, budget, slack| {
+        let shape = aged_cuckoo::shape::choose(window, budget, slack, None)?;
+        let aged_cuckoo::shape::AgedCuckooShape { format, epochs, pages, lines, grows, .. } = shape;
+        let bits = format.fingerprint_bits;
+        Ok(format!("fingerprint_bits={bits} epochs={epochs} pages={pages} lines={lines} chain={grows}"))
     }),
 ];
 

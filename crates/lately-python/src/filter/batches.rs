@@ -83,7 +83,7 @@ impl PyFilter {
     ///     that is later or if all keys so far came with event times. The filter does not change.
     /// window : int or span of time, optional
     ///     A shorter window, in the unit of the filter's window, which is the default. For filters that store ages:
-    ///     `AgedQuotientFilter` and `TimingBloomFilter`. Every key of this window is reported. A key may be reported
+    ///     `AgedCuckooFilter` and `TimingBloomFilter`. Every key of this window is reported. A key may be reported
     ///     for one more epoch, or block, of the filter.
     /// threads : int, default 1
     ///     How many threads share the batch, in blocks of 4096 keys. The answers are the same. Keys that are Python
@@ -106,7 +106,7 @@ impl PyFilter {
     /// >>> f.insert(["a", "b"])
     /// >>> f.query(["a", "b", "c"])
     /// array([ True,  True, False])
-    /// >>> f = lately.AgedQuotientFilter("1h", 0.001, capacity=10_000)
+    /// >>> f = lately.AgedCuckooFilter("1h", 0.001, capacity=10_000)
     /// >>> f.insert(["a", "b"], at=[0, 3000])
     /// >>> f.query(["a", "b"], at=3300, window="10min")
     /// array([False,  True])

@@ -16,7 +16,6 @@ use lately::family::AnyFilter;
 use lately::family::baselines::generalized;
 use lately::family::swamp::cells::Buffered;
 use lately::family::time_limited::cells::Slices;
-use lately::layout::quotient::Quotient;
 use lately::memory::fallible;
 use lately::shard::Row;
 
@@ -25,37 +24,26 @@ fn supported<T>(answer: Option<T>) -> Result<T, Error> {
     answer.ok_or_else(|| Error::value("filters of this family have no such answer"))
 }
 
-/// Counts the occurrences of keys, for the methods `count` of `Swamp`, `CountingBloomFilter` and `AgedQuotientFilter`.
-/// The last accepts moments and a window.
+/// Counts the occurrences of keys, for the methods `count` of `Swamp` and `CountingBloomFilter`.
 #[pyfunction]
-#[pyo3(signature = (filter, keys, at=None, window=None))]
-pub fn count<'py>(
-    filter: &Bound<'py, PyFilter>,
-    keys: &Bound<'_, PyAny>,
-    at: Option<&Bound<'_, PyAny>>,
-    window: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Bound<'py, PyArray1<u64>>> {
+pub fn count<'py>(filter: &Bound<'py, PyFilter>, keys: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyArray1<u64>>> {
     let (py, base) = (filter.py(), filter.get());
-    let window = window.map(|window| base.query_window(Some(window))).transpose()?;
-    let count = |hashes: &[u64], at: Moments<'_>, counts: &mut [u64]| {
-        base.with(|filter| filter.engine().count(hashes, at, window, counts)).map_err(raise)
+    let count = |hashes: &[u64], _: Moments<'_>, counts: &mut [u64]| {
+        base.with(|filter| filter.engine().count(hashes, counts)).map_err(raise)
     };
-    array_of(py, base.batch(py, keys, at, false)?.run(py, 1, count)?)
+    array_of(py, base.batch(py, keys, None, false)?.run(py, 1, count)?)
 }
 
-/// Estimates the number of distinct keys, for the methods `distinct` of `Swamp` and `AgedQuotientFilter`. The latter
-/// accepts a window.
+/// Estimates the number of distinct keys, for the methods `distinct` of `Swamp` and `AgedCuckooFilter`. The latter accepts
+/// a window.
 #[pyfunction]
 #[pyo3(signature = (filter, window=None))]
 pub fn distinct(py: Python<'_>, filter: &Bound<'_, PyFilter>, window: Option<&Bound<'_, PyAny>>) -> PyResult<f64> {
     let filter = filter.get();
     let window = filter.query_window(window)?;
     let of_buffer = |Aged::<Buffered> { layout, words, .. }: &_| layout.distinct(words.as_slice());
-    let of_entries = |Aged::<Quotient> { layout, words, clock }: &_| layout.distinct(words.as_slice(), clock, window);
-    let distinct = |filter: &AnyFilter| {
-        let buffered = filter.engine_as().map(of_buffer).or_else(|| filter.engine_as().map(of_entries));
-        supported(buffered.or_else(|| filter.distinct(window)))
-    };
+    let distinct =
+        |filter: &AnyFilter| supported(filter.engine_as().map(of_buffer).or_else(|| filter.distinct(window)));
     detached(py, || filter.with(distinct))?.map_err(raise)
 }
 

@@ -16,10 +16,8 @@ use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 
 use lately::clock::{Clock, Window};
-use lately::engine::Aged;
 use lately::family::AnyFilter;
-use lately::layout::quotient::Quotient;
-use lately::shape::quotient;
+use lately::family::aged_cuckoo::shape::AgedCuckooShape;
 
 create_exception!(
     lately,
@@ -29,7 +27,7 @@ create_exception!(
      Each filter warns once, with its numbers, and once more after `clear`. A copy is another filter. The call that \
      warns is complete: if the warning is made an error, its keys are inserted, and the answers to them are the \
      attribute ``answers`` of the exception.\n\n\
-     Choose a larger `capacity`, or a filter whose memory grows with the keys: `TimeLimitedBloomFilter`."
+     Choose a larger `capacity`, or a filter whose memory grows with the keys: an `AgedCuckooFilter` with `fpr`."
 );
 
 /// How far the rate of false positives may exceed the planned one without a warning. Chance alone makes it vary.
@@ -161,12 +159,8 @@ impl LoadMonitor {
             return None;
         }
         self.next.store(clock.inserted().saturating_add(self.step()), Relaxed);
-        let keys = match filter.engine_as() {
-            Some(Aged::<Quotient> { layout, words, clock }) => {
-                layout.distinct(words.as_slice(), clock, clock.window().length()) as u64
-            }
-            None => self.keys_per_window(&clock),
-        };
+        let distinct = filter.distinct(clock.window().length());
+        let keys = distinct.map_or_else(|| self.keys_per_window(&clock), |keys| keys as u64);
         let expected = match clock.window() {
             // The generations of a window of time contain late keys too.
             window @ Window::Time { .. } => window.keys_in(self.retained, self.retained),
@@ -186,7 +180,7 @@ impl LoadMonitor {
             return None;
         }
         self.next.store(NEVER, Relaxed);
-        let timed = "capacity, or lately.TimeLimitedBloomFilter, whose memory grows with the keys";
+        let timed = "capacity, or lately.AgedCuckooFilter with fpr, whose memory grows with the keys";
         let (load, remedy) = match (clock.window(), self.evenly) {
             (_, Some(evenly)) if keys <= expected => {
                 (format!("{evenly} keys in 1/{} of its window, where at least {burst} came", self.retained), timed)
@@ -250,15 +244,15 @@ fn planned(filter: &AnyFilter) -> Option<u64> {
         _ if filter.shape().grows() => None,
         Window::Time { capacity, .. } => Some(capacity),
         Window::Count { insertions } if clock.endless() => Some(insertions),
-        Window::Count { .. } => filter.shape_as::<quotient::QuotientShape>()?.distinct,
+        Window::Count { .. } => filter.shape_as::<AgedCuckooShape>()?.distinct,
     }
 }
 
 /// Returns the keys of a generation if they come evenly. None for a window of insertions, where they always do, and for
-/// an aged quotient filter, where generations share their cells.
+/// an aged cuckoo filter, where generations share their cells.
 fn evenly(filter: &AnyFilter) -> Option<u64> {
     let window = filter.window();
-    let differ = matches!(window, Window::Time { .. }) && filter.shape_as::<quotient::QuotientShape>().is_none();
+    let differ = matches!(window, Window::Time { .. }) && filter.shape_as::<AgedCuckooShape>().is_none();
     differ.then(|| window.keys_in(filter.shape().retained(), 1))
 }
 

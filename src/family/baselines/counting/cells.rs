@@ -1,8 +1,6 @@
 //! Counters, and a queue of the hashes to be deleted from them. A generation of the clock is one insertion, whose
 //! number gives its place in the queue.
 
-use std::ops::Range;
-
 use super::shape::{BITS, CountingShape, STUCK};
 use crate::Error;
 use crate::clock::Clock;
@@ -32,12 +30,6 @@ impl Counters {
     pub fn new(shape: CountingShape, window: u64) -> Self {
         let slices = shape.slices;
         Self { counters: CounterSlices { slices }, queue: slices.words(BITS) as usize, window }
-    }
-
-    /// Returns how often a key was inserted within the window, up to 15. It is never too low. The least counter of a
-    /// key has the fewest insertions of other keys.
-    pub fn count(&self, words: &[u64], hash: u64) -> u64 {
-        self.counters.values(words, hash).min().unwrap_or(0)
     }
 
     /// Returns the share of counters that are stuck at 15, which no deletion lowers.
@@ -187,10 +179,10 @@ impl Check for Counters {
     }
 }
 
-impl Count<usize> for Counters {
-    fn count_run(&self, words: &[u64], _: usize, hashes: &[u64], run: Range<usize>, counts: &mut [u64]) {
-        for i in run {
-            counts[i] = self.count(words, hashes[i]);
-        }
+impl Count for Counters {
+    /// Returns how often a key was inserted within the window, up to 15. It is never too low. The least counter of a
+    /// key has the fewest insertions of other keys.
+    fn count(&self, words: &[u64], hash: u64) -> u64 {
+        self.counters.values(words, hash).min().unwrap_or(0)
     }
 }

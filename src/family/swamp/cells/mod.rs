@@ -5,8 +5,6 @@ mod table;
 
 use std::hash::{BuildHasher, RandomState};
 
-use std::ops::Range;
-
 use super::shape::SwampShape;
 use crate::Error;
 use crate::clock::Clock;
@@ -71,12 +69,6 @@ impl Buffered {
     #[inline(always)]
     fn fetch(&self, words: Address, fingerprint: u64) {
         self.table.place(fingerprint).into_iter().for_each(|word| words.fetch(word));
-    }
-
-    /// Returns how often a key was inserted within the window. It is never too low; each other key of the window adds
-    /// its insertions with chance 1 / [`SwampShape::fingerprints`].
-    pub fn count(&self, words: &[u64], hash: u64) -> u64 {
-        self.table.count(words, self.fingerprint(hash))
     }
 
     /// Returns an [estimate](SwampShape::distinct) of the number of different keys in the window, from the number of
@@ -211,10 +203,10 @@ impl Check for Buffered {
     }
 }
 
-impl Count<BufferRotation> for Buffered {
-    fn count_run(&self, words: &[u64], _: BufferRotation, hashes: &[u64], run: Range<usize>, counts: &mut [u64]) {
-        for i in run {
-            counts[i] = self.count(words, hashes[i]);
-        }
+impl Count for Buffered {
+    /// Returns how often a key was inserted within the window. It is never too low; each other key of the window adds
+    /// its insertions with chance 1 / [`SwampShape::fingerprints`].
+    fn count(&self, words: &[u64], hash: u64) -> u64 {
+        self.table.count(words, self.fingerprint(hash))
     }
 }

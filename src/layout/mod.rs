@@ -1,3 +1,0 @@
-//! The cells of the aged quotient filter.
-
-pub mod quotient;

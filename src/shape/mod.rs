@@ -1,3 +1,0 @@
-//! The formulas of the aged quotient filter.
-
-pub mod quotient;
