@@ -134,7 +134,6 @@ impl<L: Occupancy> Engine for Aged<L> {
         if let Moments::Untimed = at
             && refresh == Refresh::Always
             && self.clock.has_room()
-            && self.layout.abilities().resize.is_none()
             && let (words, None) = self.words.to_mut_live()?
         {
             let rotation = self.layout.rotation(self.clock.generation(), 0);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::timing::growing::Grow;
-use super::variants::{LittleSlack, Options};
+use super::variants::Options;
 use super::{Budget, FAMILIES, Parameters, Shape};
 use crate::Error;
 use crate::clock::{Clock, Window};
@@ -179,8 +179,7 @@ impl Family {
     pub fn parameters(&self) -> Vec<&'static str> {
         let mut all = Vec::new();
         for form in self.forms {
-            let implied = form.implied.iter().map(|&(name, _)| name);
-            for name in form.parameters.iter().copied().chain(implied) {
+            for &name in form.parameters {
                 if !all.contains(&name) {
                     all.push(name);
                 }
@@ -196,7 +195,7 @@ impl Family {
         let mut layouts: Vec<&Options> = own().filter(|options| options.speed > 0).collect();
         layouts.sort_by_key(|options| options.speed);
         if layouts.is_empty() {
-            let little = own().find(|options| options.little_slack != LittleSlack::Never);
+            let little = own().find(|options| options.little_slack);
             layouts.extend(little.or_else(|| own().next()));
         }
         let plan = |options: &Options| {
