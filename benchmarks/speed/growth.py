@@ -11,7 +11,7 @@ import numpy as np
 from tqdm import tqdm
 
 import lately
-from speed.ours import OURS, Make, layouts
+from speed.ours import EXACT, OURS, Make, layouts
 from speed.peers import Rotated, frames
 from speed.race import Figures, race, ratio, seconds
 from speed.streams import SEED, Round, Stream
@@ -24,13 +24,13 @@ CALLS = 20_000
 SHARED = 2_000_000
 
 # What a filter does with a round, on a number of threads.
-Call = Callable[[lately.AgePartitionedBloomFilter, Round, int], object]
+Call = Callable[[lately.Filter, Round, int], object]
 
 
 def some(window: int, fpr: float) -> dict[str, Make]:
     """Make the structures to draw: the layouts of this package, and the rivals."""
     rotated: dict[str, Make] = {"two ablooms, rotated": lambda: Rotated(window, fpr)}
-    shown = ("line", "blocks of 512", "plain")
+    shown = (OURS, EXACT, "line", "blocks of 512", "plain")
     ours = {name: make for name, make in layouts(window, fpr).items() if name.endswith(shown)}
     return ours | rotated | frames()
 
@@ -62,7 +62,7 @@ def grown(figures: dict[str, Figures], first: str) -> str:
 def with_batch(window: int, fpr: float) -> dict[int, float]:
     """Seconds per key of the mask in batches of each size."""
     random = np.random.default_rng(SEED)
-    made = lately.AgePartitionedBloomFilter(window, fpr)
+    made = lately.Filter(window, fpr)
     made.insert(random.integers(0, 2**63, 2 * window))
     seconds = {}
     for size in tqdm(BATCHES, desc="batches"):
@@ -102,8 +102,8 @@ def shared(stream: Stream, fpr: float, threads: int) -> dict[tuple[str, str], st
     then, so their speedup is what the cores that can be had at that moment allow.
     """
 
-    def filled() -> lately.AgePartitionedBloomFilter:
-        made = lately.AgePartitionedBloomFilter(stream.window, fpr)
+    def filled() -> lately.Filter:
+        made = lately.Filter(stream.window, fpr)
         made.insert(stream.filling)
         return made
 

@@ -10,7 +10,8 @@ from lately._families import EVERY
 
 OPERATIONS = ("duplicated", "query", "insert")
 # The structure to which all ratios refer.
-OURS = "age-partitioned, line"
+OURS = "lately.Filter"
+EXACT = "lately.ExactFilter"
 
 Make = Callable[[], "Structure"]
 
@@ -51,7 +52,7 @@ class Ours(Structure):
     def whole_generations(self, window: int) -> int:
         """Fill with two windows of keys: a filter is fullest just before a shift."""
         parameters = self.filter.parameters
-        parts = next((parameters[name] for name in ("l", "r", "blocks") if name in parameters), window)
+        parts = next((parameters[name] for name in ("l", "r", "blocks", "epochs") if name in parameters), window)
         generation = -(-window // parts)
         return 2 * window // generation * generation
 
@@ -78,6 +79,20 @@ class Timed(Ours):
         return self.filter.duplicated(keys, at=self.moments(keys))
 
 
+class Exact(Structure):
+    """The exact window."""
+
+    takes = "array"
+
+    def __init__(self, made: lately.ExactFilter) -> None:
+        self.filter, self.fullest = made, 2 * int(made.window)
+        self.insert, self.query, self.duplicated = made.insert, made.query, made.duplicated
+
+    @property
+    def bits(self) -> int:
+        return self.filter.nbytes * 8
+
+
 class Bloom(Structure):
     """Nothing is ever forgotten."""
 
@@ -91,12 +106,16 @@ class Bloom(Structure):
 
 
 def layouts(window: int, fpr: float) -> dict[str, Make]:
-    """Make the families with several layouts, in each of their own."""
+    """Make what a user gets without an option, the exact window, and families in each of their layouts."""
     families = {"age-partitioned": "age-partitioned", "guarded epochs": "guarded-epoch"}
     ways = {"line": "-line", "blocks of 512": "-512", "blocks of 64": "-64", "plain": ""}
     rows = {f"{title}, {way}": EVERY[name + end] for title, name in families.items() for way, end in ways.items()}
     rows["guarded epochs, transposed"] = EVERY["guarded-epoch-transposed"]
-    return {title: lambda row=row: Ours(row.make(window, fpr=fpr)) for title, row in rows.items()}
+    default: dict[str, Make] = {
+        OURS: lambda: Ours(lately.Filter(window, fpr)),
+        EXACT: lambda: Exact(lately.ExactFilter(window)),
+    }
+    return default | {title: lambda row=row: Ours(row.make(window, fpr=fpr)) for title, row in rows.items()}
 
 
 def others(window: int, fpr: float, length: int) -> dict[str, Make]:
@@ -104,6 +123,7 @@ def others(window: int, fpr: float, length: int) -> dict[str, Make]:
     span, planned = f"{window}s", {"capacity": window}
     return {
         "age-partitioned, line, by time": lambda: Timed(lately.AgePartitionedBloomFilter(span, fpr, **planned), length),
+        "lately.Filter, by time": lambda: Timed(lately.Filter(span, fpr), length),
         "time-limited": lambda: Timed(lately.TimeLimitedBloomFilter(span, fpr, **planned), length),
         "timing": lambda: Ours(lately.TimingBloomFilter(window, fpr)),
         "timing, line": lambda: Ours(EVERY["timing-line"].make(window, fpr=fpr)),
@@ -117,9 +137,9 @@ def others(window: int, fpr: float, length: int) -> dict[str, Make]:
 
 
 def containers(window: int, fpr: float, kind: str) -> dict[str, Make]:
-    """Make the fastest filter again, to be given other containers than arrays."""
+    """Make the default again, to be given other containers than arrays."""
     forms = {"list": "a list", "object": "an object array"} if kind == "url" else {"list": "a list"}
     return {
-        f"{OURS}, from {spoken}": lambda takes=takes: Ours(lately.AgePartitionedBloomFilter(window, fpr), takes)
+        f"{OURS}, from {spoken}": lambda takes=takes: Ours(lately.Filter(window, fpr), takes)
         for takes, spoken in forms.items()
     }
