@@ -11,7 +11,7 @@ test *arguments:
 campaign:
     uv run pytest -m campaign
 
-# any bytes or calls, without end: operations, saved, learned or records; see fuzz/README.md
+# any bytes or calls, without end: operations, saved or records; see fuzz/README.md
 fuzz target *arguments:
     mkdir -p fuzz/corpus/{{ target }}
     {{ if target == "saved" { "uv run python fuzz/seeds.py fuzz/corpus/saved" } else { "" } }}

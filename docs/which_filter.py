@@ -30,7 +30,6 @@ SHOWN = [
     "age-partitioned",
     "guarded-epoch-transposed",
     "aged-quotient",
-    "timing-line",
     "time-limited",
     "swamp",
     "stable",

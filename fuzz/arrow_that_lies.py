@@ -19,7 +19,6 @@ FILTERS = [
     lately.TimingBloomFilter("1h", 0.01, capacity=100, max_ahead=None),
     lately.Swamp(100, 0.01),
 ]
-PRIOR = lately.Learned(100, nbytes=8192)
 # All but strings: a reader cannot check lengths that lie in their buffers.
 FORMATS = b"n b c C s S i I l L e f g d:9,9 d:76,0,256 w:3 w:0 tdD tdm tts ttm ttu ttn tsn:UTC tss:".split()
 FORMATS += b"tDs tDn tiM tiD tin +l +L +vl +vL +w:2 +s +m +ud:0 +us:0,1 +r".split()
@@ -89,8 +88,6 @@ def case(chance: random.Random) -> None:
         lambda: f.posterior(np.arange(20), given),
         lambda: FILTERS[1].query(np.arange(20), at=given),
         lambda: FILTERS[1].insert(np.arange(20), at=given),
-        lambda: PRIOR.insert(given),
-        lambda: PRIOR.distinct(given),
         lambda: lately.Hashes(given),
         lambda: f.age_probability(np.arange(3), 0.1, given),
     ]

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 0..8 | `89 4C 41 54 0D 0A 1A 0A`: no text, `LAT`, and line ends that a transfer in text mode would damage |
 //! | 8..10 | version of this format: 1 |
-//! | 10..12 | kind of filter: 1 age-partitioned, 2 guarded-epoch, 3 timing, 4 time-limited, 5 Bloom, 6 counting, 7 stable, 8 fingerprint buffer, 10 generalized, 11 SWAMP, 16 age-partitioned in lines, 17 guarded-epoch in lines, 18 guarded-epoch transposed, 19 timing in lines, 26 aged cuckoo |
+//! | 10..12 | kind of filter: 1 age-partitioned, 2 guarded-epoch, 3 timing, 4 time-limited, 5 Bloom, 6 counting, 7 stable, 8 fingerprint buffer, 10 generalized, 11 SWAMP, 16 age-partitioned in lines, 17 guarded-epoch in lines, 18 guarded-epoch transposed, 26 aged cuckoo |
 //! | 12..14 | scheme its keys are hashed by ([`key`](crate::key)): 1 or 2 |
 //! | 14..16 | zero |
 //! | 16..24 | seed; of scheme 2 the first half of the secret |
@@ -51,9 +51,6 @@
 //! | 1 | load of the newest part: the keys it has taken, or its timers that are set |
 //! | 2.. | for each part, the newest first: generation of its last insertion |
 //! | .. | the timers of each part, in the same order |
-//!
-//! In lines the parameters are k, bits per timer, blocks, pages and lines per key; the cells are pages of 64 lines of 8
-//! such words.
 //!
 //! The parameters of the time-limited filter are k, l and the bits of the first slices. The cells begin with a table:
 //!

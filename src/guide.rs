@@ -15,7 +15,6 @@
 //! | [both in lines](crate::family::lines::shape) | the highest speed | 21.1 and 27.3 bits, guarded epochs 18.0 and 27.9; 1 or 2 lines per call |
 //! | [aged cuckoo](crate::family::aged_cuckoo) | speed, little slack, many repeats, ages, any rate of keys | 23.3 and 26.6 bits per *distinct* key at a slack of 1/64; 2 lines per call |
 //! | [timing](crate::family::timing::shape) | a sharp end of the window | 28.8 and 43.1 bits, 53 and 80 at a slack of 7 %, 205 and 307 at none; 7 lines at 1 % |
-//! | [timing in lines](crate::family::timing::shape::line) | a sharp end, and speed | 30.8 and 50.7 bits, 63 and 116 at a slack of 7 %; 1 or 2 lines per call |
 //! | [time-limited](crate::family::time_limited::shape) | an unknown rate of keys | 21.7 and 30.0 bits per key that came; 10 and 14 lines per insertion, more while the rate rises |
 //! | [SWAMP](crate::family::swamp::shape) | keys leave at once and are counted | 41.8 and 48.5 bits; 1 or 2 lines per call, 1 for the key that leaves |
 //! | [fingerprint buffer](crate::family::baselines::fingerprint_buffer::shape) | keys leave at once, small windows | 27 and 30 bits; a query searches the window |

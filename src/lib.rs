@@ -159,8 +159,6 @@ pub mod memory;
 #[doc(hidden)]
 pub mod parallel;
 #[doc(hidden)]
-#[cfg(feature = "inference")]
-pub mod prior;
 #[doc(hidden)]
 #[cfg(not(test))]
 pub mod shard;

@@ -167,10 +167,9 @@ def in_layout(end: str) -> list[Family]:
     return [Family(cls, rings, rings_later, name=f"{name}{end}") for cls, name in names.items()]
 
 
-RINGS, WORDS, BLOCKS, LINES = map(in_layout, ("", "-64", "-512", "-line"))
+RINGS, BLOCKS, LINES = map(in_layout, ("", "-512", "-line"))
 EPOCHS = [Family(lately.GuardedEpochBloomFilter, rings, rings_later)]
 TIMERS = [Family(lately.TimingBloomFilter, timers, timers_later)]
-TIMERS_IN_LINES = [Family(lately.TimingBloomFilter, timers, timers_later, name="timing-line")]
 LIMITED = [Family(lately.TimeLimitedBloomFilter, limited, limited_later)]
 FINGERPRINTS = [Family(cls, fingerprints, fingerprints_later, 0) for cls in (FingerprintBuffer, lately.Swamp)]
 COUNTERS = [Family(CountingBloomFilter, counters, counters_later, 0)]
@@ -184,7 +183,6 @@ GIVEN: list[tuple[list[Family], dict[str, Any]]] = [
     (RINGS + FADING + COUNTERS + FINGERPRINTS, {"window": 1, "fpr": 0.1}),
     (RINGS, {"window": 1000, "fpr": 0.001}),
     (RINGS, {"window": 1000, "fpr": 0.001, "slack": 100}),
-    (WORDS, {"window": 5000, "fpr": 1e-6, "seed": 5}),
     (BLOCKS, {"window": np.int32(5000), "fpr": np.float32(0.01), "seed": LARGEST}),
     (RINGS, {"window": 5000, "nbytes": 10_001}),
     (BLOCKS, {"window": 5000, "nbytes": 60_000, "slack": 5000}),
@@ -193,7 +191,6 @@ GIVEN: list[tuple[list[Family], dict[str, Any]]] = [
     (LINES, {"window": "10min", "fpr": 0.01, "capacity": 30_000, "lateness": "90s"}),
     (RINGS, {"window": "10min", "fpr": 0.01, "capacity": 3000}),
     (RINGS, {"window": SPAN, "fpr": 0.01, "capacity": 3000, "lateness": "90s", "slack": "15min"}),
-    (WORDS, {"window": SPAN64, "nbytes": 5000, "capacity": 3000, "lateness": "1h"}),
     (EPOCHS, {"window": 1000, "fpr": 0.001, "slack": 100}),
     (EPOCHS, {"window": 5000, "nbytes": 10_001, "seed": LARGEST}),
     (EPOCHS, {"window": "10min", "fpr": 0.01, "capacity": 3000, "lateness": "90s", "slack": "15min"}),
@@ -207,11 +204,6 @@ GIVEN: list[tuple[list[Family], dict[str, Any]]] = [
     (TIMERS, {"window": "10min", "fpr": 0.01, "capacity": 3000}),
     (TIMERS, {"window": SPAN, "fpr": 0.01, "capacity": 3000, "lateness": "90s", "slack": "2min"}),
     (TIMERS, {"window": SPAN64, "nbytes": 5000, "capacity": 3000, "lateness": "1h"}),
-    (TIMERS_IN_LINES, {"window": 1, "fpr": 0.1}),
-    (TIMERS_IN_LINES, {"window": 20_000, "fpr": 0.01, "seed": 5}),
-    (TIMERS_IN_LINES, {"window": 20_000, "fpr": 1e-6, "slack": 0}),
-    (TIMERS_IN_LINES, {"window": 20_000, "nbytes": 100_000}),
-    (TIMERS_IN_LINES, {"window": "10min", "fpr": 0.001, "capacity": 9000, "lateness": "90s", "slack": "2min"}),
     (LIMITED, {"window": "10min", "fpr": 0.01}),
     (LIMITED, {"window": "1s", "fpr": 0.3, "capacity": 5, "seed": LARGEST}),
     (LIMITED, {"window": timedelta(hours=1), "fpr": 1e-6, "capacity": 10**6, "slack": "50min"}),

@@ -25,10 +25,6 @@ def test_every_family_answers_as_for_the_keys(name):
 def test_other_calls_that_take_keys():
     hashes = lately.Hashes(lately.hash_keys(KEYS))
     assert lately.duplicated(hashes, window=1000).tolist() == lately.duplicated(KEYS, window=1000, seed=0).tolist()
-    learned = [lately.Learned(500) for _ in range(2)]
-    for prior, keys in zip(learned, (KEYS, hashes), strict=True):
-        prior.insert(keys)
-    assert learned[0].to_bytes() == learned[1].to_bytes()
     timed = [lately.TimeLimitedBloomFilter("1min", 0.01) for _ in range(2)]
     answers = [
         f.duplicated(keys, at=np.arange(1000) // 30).tolist() for f, keys in zip(timed, (KEYS, hashes), strict=True)

@@ -13,7 +13,6 @@ import lately
 f = lately.AgePartitionedBloomFilter(100, 0.01)
 timed = lately.TimingBloomFilter("1h", 0.01, capacity=100)
 exact = lately.ExactFilter(100)
-learned = lately.Learned(100)
 """
 NEED_ARRAYS = [
     "f.query(['a'])",
@@ -27,7 +26,6 @@ NEED_ARRAYS = [
     "exact.duplicated(['a'])",
     "lately.hash_keys(['a'])",
     "lately.Hashes([1])",
-    "learned.insert(['a']) or learned.probability(['a'])",
     "lately.duplicated(['a', 'a'], 10)",
     "lately.plan(100, 0.01)",
 ]

@@ -11,11 +11,8 @@ from support.planned import planned
 
 WINDOW = 1000
 NAMES = ["guarded-epoch", "guarded-epoch-transposed", "guarded-epoch-512", "age-partitioned", "age-partitioned-512"]
-FILTERS = {name: partial(EVERY[name].make, WINDOW, fpr=0.01) for name in [*NAMES, "timing", "timing-line"]} | {
+FILTERS = {name: partial(EVERY[name].make, WINDOW, fpr=0.01) for name in [*NAMES, "timing"]} | {
     "timing, B = 1": partial(EVERY["timing"].make, WINDOW, fpr=0.01, slack=0),
-    "timing, two lines, B = 1": lambda: lately.TimingBloomFilter.from_parameters(
-        WINDOW, k=10, bpt=10, blocks=WINDOW - 1, pages=7, lines=2
-    ),
 }
 KEYS = np.arange(3000)
 
@@ -184,9 +181,9 @@ def test_every_family_computes_posteriors_or_rejects_the_call(name):
     [
         lately.AgePartitionedBloomFilter,
         lately.AgedQuotientFilter,
-        partial(planned, "timing-line"),
-        partial(planned, "timing-line", slack=5),
-        partial(planned, "timing-line", slack=0),
+        partial(planned, "timing"),
+        partial(planned, "timing", slack=5),
+        partial(planned, "timing", slack=0),
     ],
 )
 @pytest.mark.parametrize("window", [300, 200_000])

@@ -12,7 +12,7 @@ from lately.distributed import SlicedFilter
 WINDOW, LATENESS, CAPACITY, FPR = 100, 100, 1000, 1e-4
 GIVEN = {"capacity": CAPACITY, "lateness": f"{LATENESS}s", "max_ahead": None}
 LAYOUTS = ["age-partitioned-line", "age-partitioned", "age-partitioned-512", "guarded-epoch-transposed"]
-LAYOUTS += ["guarded-epoch-512", "timing-line", "timing", "timing-growing", "aged-quotient", "time-limited"]
+LAYOUTS += ["guarded-epoch-512", "timing", "timing-growing", "aged-quotient", "time-limited"]
 MAKE = {name: partial(FAMILIES[name].make, f"{WINDOW}s", fpr=FPR, **GIVEN) for name in LAYOUTS} | {
     "aged-quotient, fine": lambda: lately.AgedQuotientFilter(f"{WINDOW}s", FPR, slack="102s", **GIVEN),
     "aged-quotient, counts": lambda: lately.AgedQuotientFilter(f"{WINDOW}s", FPR, counts=4, **GIVEN),

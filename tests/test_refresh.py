@@ -64,7 +64,7 @@ def test_small_windows_and_batches_of_any_size(name, window):
     )
 
 
-@pytest.mark.parametrize("name", ["age-partitioned-line", "guarded-epoch-line", "timing-line"])
+@pytest.mark.parametrize("name", ["age-partitioned-line", "guarded-epoch-line", "timing"])
 @pytest.mark.parametrize("window", [100, 20_000])
 def test_threads_share_lines_without_refresh_too(name, window):
     keys = np.random.default_rng(3).integers(0, 5000, 300_000)

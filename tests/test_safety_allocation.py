@@ -27,7 +27,7 @@ def test_a_table_of_answers_as_wide_as_it_is_long_is_a_memory_error():
 # Each call in a child of its own, which has as much memory as the others had.
 STARVED = """
 n = 5_000_000
-keys, some, times = np.zeros(n, "u1"), np.arange(1000), np.zeros(n, "i8")
+keys, times = np.zeros(n, "u1"), np.zeros(n, "i8")
 objects = [None] * n
 back = np.zeros(n)
 back[5] = -1
@@ -35,8 +35,6 @@ count = lately.AgePartitionedBloomFilter(1000, 0.01)
 line = lately.AgePartitionedBloomFilter(1000, 0.01)
 time_ = lately.AgePartitionedBloomFilter("1h", 0.01, capacity=1000, lateness="1h")
 timers = lately.TimingBloomFilter("1h", 0.01, capacity=1000)
-prior = lately.Learned(1000)
-prior.insert(some, at=np.arange(1000))
 slice_ = lately._core.Slice(lately.BloomFilter(1000, 0.01))
 buffer = memoryview(bytearray(n))
 CALLS = {
@@ -55,9 +53,6 @@ CALLS = {
     "query of a list": lambda: count.query(objects),
     "query at times out of order": lambda: time_.query(keys, at=back),
     "read_moments": lambda: lately._core.read_moments(back),
-    "probability": lambda: prior.probability(keys),
-    "rate": lambda: prior.rate(keys),
-    "distinct": lambda: prior.distinct(back + 2),
     "cells": lambda: lately.BloomFilter(1000, 0.01).cells(keys),
     "generations": lambda: lately.BloomFilter(1000, 0.01).generations(None, n),
     "generations of times": lambda: timers.generations(times, n),

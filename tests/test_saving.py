@@ -69,7 +69,7 @@ def by_the_clock(family, max_ahead):
 
 
 BY_THE_CLOCK = "age-partitioned", "guarded-epoch-transposed", "timing-growing", "aged-quotient-growing", "time-limited"
-AHEAD = [*product(BY_THE_CLOCK, ("90 s", None)), ("timing-line", "1 d"), ("timing-line", "0 s")]
+AHEAD = [*product(BY_THE_CLOCK, ("90 s", None)), ("timing", "1 d"), ("timing", "0 s")]
 AHEAD = {f"{family}, max_ahead={ahead}": partial(by_the_clock, family, ahead) for family, ahead in AHEAD}
 
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import lately
-from support.planned import planned
 
 MAKERS = {
     "quotient": lambda window, **more: lately.AgedQuotientFilter(window, 1e-4, **more),
@@ -15,7 +14,6 @@ MAKERS = {
         window, fingerprint_bits=7, tag_bits=3, pages=1, lines=63, **more
     ),
     "timing": lambda window, **more: lately.TimingBloomFilter(window, 1e-4, **more),
-    "timing, in lines": lambda window, **more: planned("timing-line", window, 1e-4, **more),
 }
 makers = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 
@@ -53,7 +51,7 @@ def test_a_shorter_window_of_time_ends_at_the_time_of_the_query(make):
         assert f.query(users[part][seen], at=queried_at[seen], window="80s").all()
 
 
-@pytest.mark.parametrize("make", [MAKERS["quotient"], MAKERS["timing"], MAKERS["timing, in lines"]])
+@pytest.mark.parametrize("make", [MAKERS["quotient"], MAKERS["timing"]])
 def test_keys_that_left_a_shorter_window_an_epoch_ago_are_gone(make):
     f = make(70_000)
     keys = np.arange(200_000)

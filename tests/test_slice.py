@@ -24,12 +24,6 @@ ROWS = {
     "B=7": (lambda: timers(64, k=3, bpt=4, blocks=9, slice_timers=500), 7),
     "no padding": (lambda: timers(61, k=3, bpt=2, blocks=2, slice_timers=300), 30),
     "much padding": (lambda: timers(61, k=3, bpt=10, blocks=3, slice_timers=500), 20),
-    "line, B=1": (lambda: timers(65, k=4, bpt=7, blocks=64, pages=1, lines=1), 1),
-    "two lines": (lambda: timers(61, k=9, bpt=5, blocks=20, pages=2, lines=2), 3),
-    "time, two lines": (
-        lambda: timers("10min", k=9, bpt=4, blocks=10, pages=1, lines=2, capacity=500),
-        None,
-    ),
     "time": (lambda: minutes(k=4, bpt=4, blocks=10, slice_timers=400), None),
     "time, no padding": (lambda: minutes(k=3, bpt=3, blocks=6, slice_timers=300), None),
 }

@@ -12,7 +12,7 @@ from lately._core import Slice, part_of
 from lately.distributed import SlicedFilter
 from lately.distributed._slices import sliced as _sliced
 from support.planned import planned
-from support.sliced import sites_of_cells, timers, timers_in_lines
+from support.sliced import sites_of_cells, timers
 
 TIMED = {
     "epochs": lambda **more: planned("guarded-epoch", "10min", 0.01, capacity=500, **more),
@@ -22,7 +22,6 @@ TIMED = {
     "age-partitioned": lambda **more: planned("age-partitioned", "10min", 0.01, capacity=500, **more),
     "age-partitioned in lines": lambda **more: lately.AgePartitionedBloomFilter("10min", 0.01, capacity=500, **more),
     "timing": lambda **more: lately.TimingBloomFilter("10min", 0.01, capacity=500, **more),
-    "timing in lines": lambda **more: planned("timing-line", "10min", 0.01, capacity=500, **more),
     "timing, growing": lambda **more: lately.TimingBloomFilter("10min", 0.01, capacity=100, grow="cardinality", **more),
     "timing, growing by density": lambda **more: lately.TimingBloomFilter(
         "10min", 0.01, capacity=100, grow="density", **more
@@ -35,7 +34,6 @@ CELLS = {
     "timers": lambda: timers(),
     "timers, late": lambda: lately.TimingBloomFilter("10min", 0.02, capacity=400, lateness="90s", seed=3),
     "timers, equal": lambda: timers(equal_timers=2),
-    "timers in lines": timers_in_lines,
 }
 
 

@@ -8,7 +8,6 @@ import pytest
 
 import lately
 from lately.distributed import SlicedFilter, slice_capacity
-from support.planned import planned
 
 PLANNED = 4000
 KINDS = {
@@ -18,9 +17,6 @@ KINDS = {
     "horizontal bits": lambda **more: SlicedFilter("horizontal", 4, lately.BloomFilter(PLANNED // 3, 0.01), **more),
     "vertical": lambda **more: SlicedFilter(
         "vertical", 4, lately.TimingBloomFilter("10min", 0.01, capacity=PLANNED), **more
-    ),
-    "vertical, lines": lambda **more: SlicedFilter(
-        "vertical", 4, planned("timing-line", "10min", 0.01, capacity=PLANNED), **more
     ),
     "vertical bits": lambda **more: SlicedFilter("vertical", 4, lately.BloomFilter(PLANNED, 0.01), **more),
 }

@@ -105,7 +105,6 @@ class Machine(RuleBasedStateMachine):
             self.pairs.append([make(name, self.kind, size, fpr), Exact(self.kind, size, promise)])
         self.f, self.exact = self.pairs[0]
         self.twin, self.other = self.f.copy(), self.pairs[1][0].copy()
-        self.prior = lately.Learned(100, nbytes=8192)
         self.now = BEGIN
 
     def times(self, step, keys, spread):
@@ -146,7 +145,6 @@ class Machine(RuleBasedStateMachine):
         for key, moment in zip(keys, each, strict=True):
             self.twin.add(key, at=moment)
             self.exact.take(key, moment, True, True)
-        self.prior.insert(keys)
 
     @rule(
         keys=KEYS,
@@ -196,12 +194,9 @@ class Machine(RuleBasedStateMachine):
         self.count()
         assert key in self.f or not self.exact.promised(key, self.exact.latest)
 
-    @rule(keys=KEYS, prior=st.sampled_from([0.0, 1e-6, 0.02, 1.0]), learned=st.booleans())
-    def ask_for_ages(self, keys, prior, learned):
+    @rule(keys=KEYS, prior=st.sampled_from([0.0, 1e-6, 0.02, 1.0]))
+    def ask_for_ages(self, keys, prior):
         self.count()
-        if self.kind == "time":
-            learned = False
-        prior = self.prior if learned else prior
         finite = self.kind == "insertions"
         for answers in (
             self.f.posterior(keys, prior),

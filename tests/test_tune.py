@@ -2,7 +2,7 @@
 
 import copy
 import sys
-from collections import deque
+from collections import Counter, deque
 from dataclasses import replace
 
 import numpy as np
@@ -32,6 +32,25 @@ def alone(**given):
     return rehearse(families="timing", **given)
 
 
+class Counted:
+    """A prior that learns: a key has half the chance of its share so far."""
+
+    nbytes = 8192
+
+    def __init__(self):
+        self.counts = Counter()
+
+    def insert(self, keys):
+        self.counts.update(lately.hash_keys(keys).tolist())
+
+    def probability(self, keys):
+        of_all = 2 * max(self.counts.total(), 50)
+        return np.array([max(self.counts[key], 0.1) for key in lately.hash_keys(keys).tolist()]) / of_all
+
+    def distinct(self, insertions):
+        return np.minimum(np.asarray(insertions, float), 1 + 50 * np.log1p(np.asarray(insertions, float)))
+
+
 def slowly(trial, prior):
     """Repeat a trial with a window of keys, key by key: chunks of a window of 50 hold one key."""
     f, window = trial.build(), deque(maxlen=50)
@@ -48,17 +67,16 @@ def slowly(trial, prior):
             mistakes[1] += seen and not decided
         f.insert([key])
         window.append(key)
-        if isinstance(prior, lately.Learned):
+        if isinstance(prior, Counted):
             prior.insert(KEYS[place : place + 1])
     return penalty, plain, *mistakes
 
 
-@pytest.mark.parametrize("prior", [lately.Uniform(300), lately.Learned(50, nbytes=8192)], ids=repr)
+@pytest.mark.parametrize("prior", [lately.Uniform(300), Counted()], ids=["uniform", "counted"])
 def test_a_trial_equals_key_by_key_calls(prior):
-    before = prior.to_bytes() if isinstance(prior, lately.Learned) else None
     tuned = rehearse(false_positive=COSTS[0], false_negative=COSTS[1], prior=prior)
     # One that learns is copied.
-    assert before is None or prior.to_bytes() == before
+    assert not isinstance(prior, Counted) or not prior.counts
     assert tuned.decided == len(KEYS) - 100
     by_name = {trial.name: trial for trial in tuned.curve}
     assert set(by_name) == set(FAST)
@@ -153,10 +171,17 @@ def test_any_container_and_one_cost_for_all():
     pd.testing.assert_frame_equal(each.to_pandas(), expected)
 
 
-def test_the_default_prior_learns_over_a_window():
-    learned = alone(prior=lately.Learned(50), sample=pd.Series(KEYS, index=np.linspace(5, 0, len(KEYS))))
-    pd.testing.assert_frame_equal(alone(prior=None).to_pandas(), learned.to_pandas())
-    assert alone(prior=None).prior_penalty == learned.prior_penalty < alone(prior=1e-9).prior_penalty
+def test_the_default_prior_is_how_often_keys_came_in_the_first_two_windows():
+    warm = Counter(KEYS[:100].tolist())
+    of_all = 100 + len(warm) / 2
+    chances = lately.Probabilities(
+        lambda keys: np.array([(warm[key] + 0.5) / of_all for key in np.asarray(keys).tolist()]),
+        distinct=lately.DistinctCurve.from_stream(KEYS[:100]),
+    )
+    pd.testing.assert_frame_equal(alone(prior=None).to_pandas(), alone(prior=chances).to_pandas())
+    costs = {"false_positive": 1, "false_negative": 5}
+    by_default, rare = (alone(prior=prior, **costs).prior_penalty for prior in (None, 1e-9))
+    assert by_default == alone(prior=chances, **costs).prior_penalty < rare
 
 
 class Mute:
@@ -240,7 +265,7 @@ def test_a_sample_may_be_any_batch(held):
     keys = list(map(int, KEYS))
     sample = held(keys)
     rows = pa.table([keys], ["key"]) if isinstance(sample, pa.RecordBatchReader) else keys
-    prior = lately.Learned(50, nbytes=8192)
+    prior = Counted()
     assert alone(sample=sample, prior=prior).curve == alone(sample=rows, prior=prior).curve
 
 

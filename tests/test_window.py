@@ -67,7 +67,7 @@ def test_no_key_of_the_last_while_is_missed(window, lateness, shape, make, refre
 
 MAKERS = [
     *(partial(planned, name) for name in EVERY_LAYOUT),
-    *(partial(planned, name, slack=slack) for name in ("timing", "timing-line") for slack in (None, 100, 0)),
+    *(partial(planned, "timing", slack=slack) for slack in (None, 100, 0)),
 ]
 
 

@@ -108,7 +108,7 @@ class Bloom(Structure):
 def layouts(window: int, fpr: float) -> dict[str, Make]:
     """Make what a user gets without an option, the exact window, and families in each of their layouts."""
     families = {"age-partitioned": "age-partitioned", "guarded epochs": "guarded-epoch"}
-    ways = {"line": "-line", "blocks of 512": "-512", "blocks of 64": "-64", "plain": ""}
+    ways = {"line": "-line", "blocks of 512": "-512", "plain": ""}
     rows = {f"{title}, {way}": EVERY[name + end] for title, name in families.items() for way, end in ways.items()}
     rows["guarded epochs, transposed"] = EVERY["guarded-epoch-transposed"]
     default: dict[str, Make] = {
@@ -126,7 +126,6 @@ def others(window: int, fpr: float, length: int) -> dict[str, Make]:
         "lately.Filter, by time": lambda: Timed(lately.Filter(span, fpr), length),
         "time-limited": lambda: Timed(lately.TimeLimitedBloomFilter(span, fpr, **planned), length),
         "timing": lambda: Ours(lately.TimingBloomFilter(window, fpr)),
-        "timing, line": lambda: Ours(EVERY["timing-line"].make(window, fpr=fpr)),
         "SWAMP": lambda: Ours(lately.Swamp(window, fpr)),
         "counting": lambda: Ours(lately.baselines.CountingBloomFilter(window, fpr)),
         "fingerprint buffer": lambda: Ours(lately.baselines.FingerprintBuffer(window, fpr), share=10_000),

@@ -9,17 +9,14 @@ from lately._families import FAMILIES
 
 _WHY = {
     "age-partitioned": "the layout of its paper, in which old keys fade slice by slice; the fewest bytes of its class",
-    "age-partitioned-64": "a slice's bits of a key in one word",
     "age-partitioned-512": "a slice's bits of a key in one cache line; for rates too low for lines",
     "age-partitioned-line": "the fastest for windows of either kind: a key's bits are in one cache line, or a few",
     "guarded-epoch": "the layout of its paper, segments that rotate",
-    "guarded-epoch-64": "a segment's bits of a key in one word",
     "guarded-epoch-512": "a segment's bits of a key in one cache line",
     "guarded-epoch-line": "fast, and a few bits smaller than age-partitioned lines",
     "guarded-epoch-transposed": "few bytes, and it fades gently when overfull",
     "aged-cuckoo": "fast, in few bytes, none of them for repeats, and with an age for every key",
     "timing": "a cell stores when it was set; the window may be exact",
-    "timing-line": "a cell stores when it was set, and a key's cells are in one cache line, or two",
     "timing-growing": "opens another part in a burst, and drops it afterwards",
     "time-limited": "for an unknown rate of keys: memory follows it",
     "swamp": "an exact window of insertions, and how often every key came",

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lately._core import Hashes, hash_keys
-from lately.priors import Probabilities, _checks
+from lately.priors import DistinctCurve, Probabilities, _checks
 
 # The sample holds three windows or more. The first two fill every filter and teach a prior that learns.
 _WINDOWS, _WARM = 3, 2
@@ -81,6 +81,8 @@ class Sample:
         step = min(max(window // _CHUNKS_PER_WINDOW, 1), _CHUNK)
         warm = _WARM * window
         cuts = [slice(start, min(start + step, n)) for start in range(warm, n, step)]
+        if prior is None:
+            prior, keys = _frequencies(hashes[:warm]), Hashes(hashes)
         p, distinct = _chances(prior, keys, n, warm, cuts)
         seen = _seen(hashes, window, warm, cuts)
         self.warm = hashes[:warm]
@@ -129,6 +131,19 @@ def _costs(values: ArrayLike, n: int, name: str) -> NDArray[np.float64]:
     if wrong.size:
         raise ValueError(f"{name}[{wrong[0]}] must be 0 or more and finite, got {costs.flat[wrong[0]]}")
     return np.broadcast_to(costs, n)
+
+
+def _frequencies(hashes: NDArray[np.uint64]) -> Probabilities:
+    """Return the chances of keys by how often they came in a part of the stream: half an occurrence more for each."""
+    keys, counts = np.unique(hashes, return_counts=True)
+    of_all = len(hashes) + len(keys) / 2
+
+    def chances(batch: Any) -> NDArray[np.float64]:
+        given = hash_keys(batch)
+        place = np.minimum(np.searchsorted(keys, given), len(keys) - 1)
+        return (np.where(keys[place] == given, counts[place], 0) + 0.5) / of_all
+
+    return Probabilities(chances, distinct=DistinctCurve.from_stream(Hashes(hashes)))
 
 
 def _chances(

@@ -13,7 +13,7 @@ from warnings import warn
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lately._core import Filter, Learned
+from lately._core import Filter
 from lately._families import FAMILIES, Family, whole
 from lately._progress import progress as bar
 from lately._sample import Sample
@@ -191,8 +191,8 @@ def tune(
         keys, or one per key of the sample.
     prior : float, array-like of float, shape (n,), or object, optional
         As for `Filter.posterior`. A prior that learns (one with a method `insert`) is copied. It gives the chances of
-        each chunk before it is shown that chunk. The default is ``Learned(half_life=window, seed=seed)``, which takes
-        1 MiB.
+        each chunk before it is shown that chunk. By default a key that came c times among the first two windows, of n
+        keys and m different ones, has the chance (c + 1/2) / (n + m/2).
     families : str or iterable of str, optional
         Names of the families to run, as in the table of `plan`. The default is all.
     seed : int, default 0
@@ -255,7 +255,6 @@ def tune(
     sizes: list[Any] = [nbytes] if isinstance(nbytes, int) else list(np.atleast_1d(nbytes))
     if not sizes or not all(hasattr(size, "__index__") for size in sizes):
         raise TypeError(f"nbytes must be a whole number of bytes, or a sequence of them, got {nbytes!r}")
-    prior = Learned(half_life=window, seed=seed) if prior is None else prior
     wanted = list(FAMILIES) if families is None else [families] if isinstance(families, str) else list(families)
     if unknown := [name for name in wanted if name not in FAMILIES]:
         raise ValueError(f"families must be of {', '.join(FAMILIES)}; got {unknown[0]!r}")

@@ -24,7 +24,7 @@ pub struct Aged<L> {
 
 impl<L: Occupancy> Aged<L> {
     /// Returns an engine of any layout, boxed.
-    pub(crate) fn boxed(layout: L, words: Words, clock: Clock) -> Box<dyn Engine> {
+    pub fn boxed(layout: L, words: Words, clock: Clock) -> Box<dyn Engine> {
         Box::new(Self { layout, words, clock })
     }
 

@@ -1,48 +1,15 @@
-//! What only some layouts can do: a small trait for each ability, and [`Abilities`], which lists those of a layout.
+//! What only some layouts can do: a small trait for each ability. [`Abilities`](super::Abilities) lists those of a
+//! layout.
 //!
-//! The traits are used as trait objects. The engine calls [`Layout::abilities`] where the compiler knows the layout, so
-//! calls through them are resolved at compile time, like calls of [`Layout`].
+//! The traits are used as trait objects. The engine calls [`Layout::abilities`](super::Layout::abilities) where the
+//! compiler knows the layout, so calls through them are resolved at compile time, like calls of
+//! [`Layout`](super::Layout).
 
 use std::ops::RangeInclusive;
 
-use super::Layout;
 use crate::Error;
 use crate::clock::Clock;
 use crate::inference::{Code, Evidence, Likelihood, Question};
-
-/// The optional traits that a layout implements, as references to the layout.
-pub struct Abilities<'a, L: Layout> {
-    /// Answers queries for a window that is shorter than the filter's.
-    pub shorten: Option<&'a dyn Shorten<L::Rotation>>,
-    /// Fills the place of an insertion that is skipped.
-    pub skip: Option<&'a dyn Skip<L::Rotation>>,
-    /// Reads evidence, and computes its likelihood.
-    pub infer: Option<&'a dyn Infer<L::Rotation>>,
-    /// Writes evidence as codes of a few bits.
-    pub codes: Option<&'a dyn Codes<L::Rotation>>,
-    /// Counts how often keys were inserted.
-    pub count: Option<&'a dyn Count>,
-    /// Divides the cells among threads.
-    pub divide: Option<&'a dyn Divide<L>>,
-    /// Merges the cells of two filters. Layouts that [set bits](Layout::SETS_BITS) merge without it.
-    pub merge: Option<&'a dyn Merge<L::Rotation>>,
-    /// Rejects words from a file that is to be verified, if later keys would be missed with them.
-    pub verify: Option<&'a dyn Check>,
-}
-
-impl<L: Layout> Abilities<'_, L> {
-    /// The abilities of a layout that implements [`Layout`] alone.
-    pub const NONE: Self = Self {
-        shorten: None,
-        skip: None,
-        infer: None,
-        codes: None,
-        count: None,
-        divide: None,
-        merge: None,
-        verify: None,
-    };
-}
 
 /// Answers queries for a window that is shorter than the filter's: for cells that store how old keys are.
 pub trait Shorten<R> {

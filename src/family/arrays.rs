@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use super::slices::shape::MAX_SLICES;
+use crate::inference::MAX_SLICES;
 use crate::memory::bits::{odd_constants, scale};
 use crate::memory::prefetch::Address;
 

@@ -61,7 +61,7 @@ impl AnyFilter {
         let seed = seed.into();
         let unknown = || Error::format(format!("filters of kind {kind} are not known to this version"));
         let (family, form) = Family::of_kind(kind).ok_or_else(unknown)?;
-        let shape = (family.read)(&Parameters(&form.named(parameters.iter().copied()))).map_err(as_damage)?;
+        let shape = family.read(&Parameters(&form.named(parameters.iter().copied()))).map_err(as_damage)?;
         shape.check(window).map_err(as_damage)?;
         let len = words.as_slice().len() as u64;
         if len == 0 || !shape.grows() && len != shape.bytes(window) / 8 {
@@ -140,7 +140,7 @@ impl AnyFilter {
         let value = |wanted| parameters.iter().find(|&&(name, value)| name == wanted && value != 0);
         let block_bits = value("block_bits").map(|&(_, bits)| bits.to_string());
         let grows = ["part_keys", "part_timers"].into_iter().any(|name| value(name).is_some());
-        let layout = layout_in_name(self.form().layout);
+        let layout = layout_in_name(self.family().row(&*self.shape).layout);
         named(self.family(), [layout, block_bits.as_deref(), grows.then_some("growing")])
     }
 

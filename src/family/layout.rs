@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use crate::family::abilities::Abilities;
+use crate::family::abilities::{Check, Codes, Count, Divide, Infer, Merge, Shorten, Skip};
 use crate::inference::Evidence;
 use crate::memory::prefetch::{Address, in_flight};
 
@@ -154,4 +154,38 @@ pub(crate) fn presence_run<L: Layout>(
 ) {
     let presence = |hash| Evidence::present(layout.contains(words, rotation, hash));
     evidence_each(layout, words, hashes, evidence, presence);
+}
+
+/// The optional traits that a layout implements, as references to the layout.
+pub struct Abilities<'a, L: Layout> {
+    /// Answers queries for a window that is shorter than the filter's.
+    pub shorten: Option<&'a dyn Shorten<L::Rotation>>,
+    /// Fills the place of an insertion that is skipped.
+    pub skip: Option<&'a dyn Skip<L::Rotation>>,
+    /// Reads evidence, and computes its likelihood.
+    pub infer: Option<&'a dyn Infer<L::Rotation>>,
+    /// Writes evidence as codes of a few bits.
+    pub codes: Option<&'a dyn Codes<L::Rotation>>,
+    /// Counts how often keys were inserted.
+    pub count: Option<&'a dyn Count>,
+    /// Divides the cells among threads.
+    pub divide: Option<&'a dyn Divide<L>>,
+    /// Merges the cells of two filters. Layouts that [set bits](Layout::SETS_BITS) merge without it.
+    pub merge: Option<&'a dyn Merge<L::Rotation>>,
+    /// Rejects words from a file that is to be verified, if later keys would be missed with them.
+    pub verify: Option<&'a dyn Check>,
+}
+
+impl<L: Layout> Abilities<'_, L> {
+    /// The abilities of a layout that implements [`Layout`] alone.
+    pub const NONE: Self = Self {
+        shorten: None,
+        skip: None,
+        infer: None,
+        codes: None,
+        count: None,
+        divide: None,
+        merge: None,
+        verify: None,
+    };
 }

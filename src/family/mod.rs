@@ -10,8 +10,6 @@ pub mod arrays;
 pub mod baselines;
 pub mod bloom;
 pub mod budget;
-#[cfg(not(test))]
-mod engines;
 pub mod exact;
 pub mod fill;
 #[cfg(not(test))]
@@ -22,6 +20,7 @@ pub mod lines;
 mod meanings;
 mod parameters;
 pub(crate) mod partition;
+pub mod request;
 #[cfg(not(test))]
 pub mod row;
 #[cfg(not(test))]
@@ -40,17 +39,18 @@ pub mod timing;
 #[cfg(not(test))]
 mod variants;
 
-pub use abilities::Abilities;
 pub use budget::Budget;
 #[cfg(not(test))]
 pub use filter::AnyFilter;
-pub use layout::{Layout, Occupancy};
+pub use layout::{Abilities, Layout, Occupancy};
 pub(crate) use layout::{evidence_each, presence_run};
 #[cfg(not(test))]
 pub use meanings::meaning;
 pub use parameters::Parameters;
 #[cfg(not(test))]
-pub use row::{Family, Form, Request, Windows};
+pub use request::Request;
+#[cfg(not(test))]
+pub use row::{Family, Form, Options, Row, Windows};
 #[cfg(not(test))]
 pub use rule::{Choice, Comparison, Prefer, choose, compare};
 pub use runs::Accesses;
@@ -58,4 +58,4 @@ pub use shape::{CacheLines, Shape};
 #[cfg(not(test))]
 pub use table::FAMILIES;
 #[cfg(not(test))]
-pub use variants::{Options, VARIANTS, Variant};
+pub use variants::{VARIANTS, Variant};

@@ -1,76 +1,15 @@
-//! A row of the [table of families](super::FAMILIES), and the requests that it is planned for.
+//! A row of the [table of families](super::FAMILIES), and the options of a family.
 
+use std::any::Any;
 use std::sync::Arc;
 
-use super::timing::growing::Grow;
-use super::variants::Options;
-use super::{Budget, FAMILIES, Parameters, Shape};
+use super::request::{Grow, Layout, Request};
+use super::{Parameters, Shape};
 use crate::Error;
 use crate::clock::{Clock, Window};
 use crate::engine::Engine;
 use crate::key::Seed;
 use crate::memory::Words;
-
-/// A request for a filter: the budget, and the options of the family. A family ignores options that it does not have.
-#[derive(Debug, Clone, Copy)]
-pub struct Request {
-    /// A rate, or a number of bytes.
-    pub budget: Budget,
-    /// Longest time that a key may be reported after leaving the window, in the unit of the clock.
-    pub slack: Option<u64>,
-    /// Where the bits of a key lie.
-    pub layout: Layout,
-    /// Bits of a block, of a sliced layout in blocks.
-    pub block_bits: Option<u32>,
-    /// When a filter grows; `None` if never.
-    pub grow: Option<Grow>,
-    /// Whether a Bloom filter is partitioned into slices.
-    pub partitioned: bool,
-    /// Distinct keys of a window of insertions, for filters in which repeats take no space; by default all of them.
-    pub distinct: Option<u64>,
-    /// Whether the number of keys in a window of time is unknown; the capacity of the window is then a first guess.
-    pub unknown_rate: bool,
-}
-
-impl From<Budget> for Request {
-    fn from(budget: Budget) -> Self {
-        Self {
-            budget,
-            slack: None,
-            layout: Layout::Sliced,
-            block_bits: None,
-            grow: None,
-            partitioned: false,
-            distinct: None,
-            unknown_rate: false,
-        }
-    }
-}
-
-/// The layouts that a family may have, by the names of the parameter `layout`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Layout {
-    /// The layout of the family's paper, or its only one.
-    Sliced,
-    /// The bits of a key lie in one cache line, or in a few.
-    Line,
-    /// The bits of all generations lie side by side.
-    Transposed,
-}
-
-impl Layout {
-    /// Every layout.
-    pub const ALL: [Self; 3] = [Self::Sliced, Self::Line, Self::Transposed];
-
-    /// Returns the name of the layout.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Sliced => "sliced",
-            Self::Line => "line",
-            Self::Transposed => "transposed",
-        }
-    }
-}
 
 /// The windows of a family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,10 +26,10 @@ pub enum Windows {
     Endless,
 }
 
-pub(crate) type Planned = Result<Arc<dyn Shape>, Error>;
-pub(crate) type Built = Result<Box<dyn Engine>, Error>;
+pub type Planned = Result<Arc<dyn Shape>, Error>;
+pub type Built = Result<Box<dyn Engine>, Error>;
 
-/// A family of filters: how its filters are planned, read and built.
+/// A family of filters.
 #[derive(Debug)]
 pub struct Family {
     /// The name that the planner and the command use.
@@ -99,21 +38,32 @@ pub struct Family {
     pub class: &'static str,
     /// The windows that its filters can have.
     pub windows: Windows,
-    /// The options with which the planner compares its filters, and with which the command names them.
-    pub variants: &'static [Options],
     /// Whether the filters never miss a key of the window.
     pub promises: bool,
-    /// The saved forms, one for each set of parameters that a file can hold.
-    pub forms: &'static [Form],
     /// Parameters that may be missing.
     pub optional: &'static [&'static str],
-    /// Returns whether a shape is one of the family.
+    /// A row for each layout. Parameters are read by the row that has the most of them.
+    pub rows: &'static [Row],
+}
+
+/// How the filters of a family are planned, read and built in one layout.
+#[derive(Debug)]
+pub struct Row {
+    /// Where the bits of a key lie.
+    pub layout: Layout,
+    /// The options with which the planner compares the filters, and with which the command names them.
+    pub variants: &'static [Options],
+    /// The saved forms, one for each set of parameters that a file can hold.
+    pub forms: &'static [Form],
+    /// Returns whether a shape is one of this row.
     pub owns: fn(&dyn Shape) -> bool,
     /// Reads a shape from the parameters of one of the forms.
     pub read: fn(&Parameters<'_>) -> Planned,
     /// Plans the shape for a request.
     pub plan: fn(Window, &Request) -> Planned,
-    pub(crate) engine: fn(&dyn Shape, Clock, Seed, Words) -> Built,
+    /// Builds the engine of a shape around its words. Families whose cells come and go make an empty filter from no
+    /// words.
+    pub engine: fn(&dyn Shape, Clock, Seed, Words) -> Built,
 }
 
 /// A saved form of a family: a number in the [file](crate::format), and the parameters that follow it.
@@ -121,10 +71,75 @@ pub struct Family {
 pub struct Form {
     /// The number of the form in a file.
     pub kind: u16,
-    /// The layout of its filters.
-    pub layout: Layout,
     /// The parameters of the paper, in the order of the file.
     pub parameters: &'static [&'static str],
+}
+
+/// A choice of a family's options, and how the planner treats it.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// The layout of the cells; `None` for families that have only one.
+    pub layout: Option<Layout>,
+    /// Bits of a block, of families in blocks.
+    pub block_bits: Option<u32>,
+    /// When a filter grows, of families that can.
+    pub grow: Option<Grow>,
+    /// Whether the planner lists the variant. Others can be built by name, and are opened.
+    pub listed: bool,
+    /// A caveat for the table of plans; empty if there is none.
+    pub note: &'static str,
+    /// Place among the variants for speed: 1 is tried first, and 0 never.
+    pub(crate) speed: u8,
+    /// Whether the default takes this variant for every request that it can meet.
+    pub(crate) first: bool,
+    /// Whether the default may take this variant otherwise, because it keeps little slack in few bytes.
+    pub(crate) little_slack: bool,
+}
+
+impl Options {
+    /// The options of a family that has only one form.
+    pub(crate) const PLAIN: Self = Self {
+        layout: None,
+        block_bits: None,
+        grow: None,
+        listed: true,
+        note: "",
+        speed: 0,
+        first: false,
+        little_slack: false,
+    };
+
+    pub(crate) const fn layout(layout: Layout) -> Self {
+        Self { layout: Some(layout), ..Self::PLAIN }
+    }
+
+    pub(crate) const fn blocks(block_bits: u32) -> Self {
+        Self { block_bits: Some(block_bits), ..Self::layout(Layout::Sliced) }
+    }
+
+    pub(crate) const fn unlisted(self) -> Self {
+        Self { listed: false, ..self }
+    }
+
+    pub(crate) const fn grows(self, grow: Grow) -> Self {
+        Self { grow: Some(grow), note: "bytes and fpr follow bursts", ..self }
+    }
+
+    pub(crate) const fn noted(self, note: &'static str) -> Self {
+        Self { note, ..self }
+    }
+
+    pub(crate) const fn first(self) -> Self {
+        Self { first: true, ..self }
+    }
+
+    pub(crate) const fn for_speed(self, place: u8) -> Self {
+        Self { speed: place, ..self }
+    }
+
+    pub(crate) const fn for_little_slack(self) -> Self {
+        Self { little_slack: true, ..self }
+    }
 }
 
 impl Form {
@@ -140,6 +155,11 @@ impl Form {
         self.parameters.iter().map(value).collect()
     }
 
+    /// Returns how many of these parameters the form has.
+    fn named_in(&self, parameters: &[(&str, u64)]) -> usize {
+        parameters.iter().filter(|(name, _)| self.parameters.contains(name)).count()
+    }
+
     /// Returns whether the form can hold these parameters.
     fn holds(&self, parameters: &[(&'static str, u64)]) -> bool {
         let mut apply = parameters.iter().filter(|&&(_, value)| value != 0);
@@ -148,37 +168,48 @@ impl Form {
 }
 
 impl Family {
-    /// Returns the family of a shape.
-    pub fn of(shape: &dyn Shape) -> &'static Self {
-        FAMILIES.iter().find(|family| (family.owns)(shape)).expect("every shape belongs to a row")
+    /// Returns the row of a shape of this family.
+    pub fn row(&self, shape: &dyn Shape) -> &'static Row {
+        self.rows.iter().find(|row| (row.owns)(shape)).expect("a shape of the family belongs to a row")
     }
 
-    /// Returns the family of this name, if there is one.
-    pub fn named(name: &str) -> Option<&'static Self> {
-        FAMILIES.iter().find(|family| family.name == name)
+    /// Returns the saved forms of all rows.
+    pub fn forms(&self) -> impl Iterator<Item = &'static Form> + use<> {
+        self.rows.iter().flat_map(|row| row.forms)
     }
 
-    /// Returns the family and the saved form of a number, if there are any.
-    pub fn of_kind(kind: u16) -> Option<(&'static Self, &'static Form)> {
-        let mut forms = FAMILIES.iter().flat_map(|family| family.forms.iter().map(move |form| (family, form)));
-        forms.find(|(_, form)| form.kind == kind)
+    /// Returns the options of all rows.
+    pub fn variants(&self) -> impl Iterator<Item = &'static Options> + use<> {
+        self.rows.iter().flat_map(|row| row.variants)
     }
 
     /// Returns the form in which a shape of this family is saved: the first one that can represent its parameters.
     pub fn form(&self, shape: &dyn Shape) -> &'static Form {
         let parameters = shape.parameters();
-        self.forms.iter().find(|form| form.holds(&parameters)).expect("every shape has a form")
+        self.row(shape).forms.iter().find(|form| form.holds(&parameters)).expect("every shape has a form")
+    }
+
+    /// Reads a shape from the parameters of one of the forms.
+    pub fn read(&self, parameters: &Parameters<'_>) -> Planned {
+        let named = |row: &&Row| row.forms.iter().map(|form| form.named_in(parameters.0)).max();
+        // Of rows that have equally many, `max_by_key` returns the last.
+        (self.rows.iter().rev().max_by_key(named).expect("a family has a row").read)(parameters)
+    }
+
+    /// Plans the shape for a request, in the layout of the request.
+    pub fn plan(&self, window: Window, request: &Request) -> Planned {
+        (self.rows.iter().find(|row| row.layout == request.layout).unwrap_or(&self.rows[0]).plan)(window, request)
     }
 
     /// Returns whether a caller may set this parameter of the family.
     pub fn has(&self, parameter: &str) -> bool {
-        self.forms.iter().any(|form| form.parameters.contains(&parameter))
+        self.forms().any(|form| form.parameters.contains(&parameter))
     }
 
     /// Returns the parameters that a caller may set, in the order of the forms.
     pub fn parameters(&self) -> Vec<&'static str> {
         let mut all = Vec::new();
-        for form in self.forms {
+        for form in self.forms() {
             for &name in form.parameters {
                 if !all.contains(&name) {
                     all.push(name);
@@ -191,7 +222,7 @@ impl Family {
     /// Plans the shape for a request by the family's own name: in the first of its layouts that meets the request. These
     /// are the layouts for speed, or else the one for little slack, or else the first.
     pub fn plan_itself(&self, window: Window, request: &Request) -> Planned {
-        let own = || self.variants.iter().filter(|options| options.listed && options.grow.is_none());
+        let own = || self.variants().filter(|options| options.listed && options.grow.is_none());
         let mut layouts: Vec<&Options> = own().filter(|options| options.speed > 0).collect();
         layouts.sort_by_key(|options| options.speed);
         if layouts.is_empty() {
@@ -200,10 +231,10 @@ impl Family {
         }
         let plan = |options: &Options| {
             let layout = options.layout.unwrap_or(Layout::Sliced);
-            (self.plan)(window, &Request { layout, block_bits: options.block_bits, ..*request })
+            self.plan(window, &Request { layout, block_bits: options.block_bits, ..*request })
         };
         let mut planned = layouts.into_iter().map(plan);
-        let first = planned.next().unwrap_or_else(|| (self.plan)(window, request));
+        let first = planned.next().unwrap_or_else(|| self.plan(window, request));
         first.or_else(|error| planned.find_map(Result::ok).ok_or(error))
     }
 
@@ -217,9 +248,28 @@ impl Family {
         self.promises && !self.is_baseline()
     }
 
-    /// Builds the engine of a shape around its words. Families whose cells come and go make an empty filter from no
-    /// words.
+    /// Returns the engine of a shape of this family.
     pub(crate) fn engine(&self, shape: &dyn Shape, clock: Clock, seed: Seed, words: Words) -> Built {
-        (self.engine)(shape, clock, seed, words)
+        (self.row(shape).engine)(shape, clock, seed, words)
     }
+}
+
+/// Returns the saved form of this number.
+pub const fn form(kind: u16, parameters: &'static [&'static str]) -> Form {
+    Form { kind, parameters }
+}
+
+/// Returns a shape as the rows return it.
+pub fn shared(shape: Result<impl Shape, Error>) -> Planned {
+    Ok(Arc::new(shape?))
+}
+
+/// Returns the concrete shape of a row.
+pub fn of<S: Shape>(shape: &dyn Shape) -> &S {
+    (shape as &dyn Any).downcast_ref().expect("a row makes engines of its own shapes")
+}
+
+/// Returns whether a shape is of this type.
+pub fn is<S: Shape>(shape: &dyn Shape) -> bool {
+    (shape as &dyn Any).is::<S>()
 }

@@ -7,8 +7,8 @@
 use super::budget::{check_rate, too_much_memory};
 use super::fill;
 use super::search::{self, Candidate};
-use super::slices::shape::MAX_SLICES;
 use crate::Error;
+use crate::inference::MAX_SLICES;
 
 /// Greatest number of cells of all slices: far above any machine, far enough below 2^64 that no size can overflow.
 const MAX_CELLS: u64 = 1 << 60;

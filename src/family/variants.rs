@@ -2,78 +2,10 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::row::Layout;
-use super::timing::growing::Grow;
-use super::{FAMILIES, Family, Request, Shape, Windows};
+use super::request::Layout;
+use super::{FAMILIES, Family, Options, Request, Shape, Windows};
 use crate::Error;
 use crate::clock::Window;
-
-/// A choice of a family's options, and how the planner treats it.
-#[derive(Debug, Clone, Copy)]
-pub struct Options {
-    /// The layout of the cells; `None` for families that have only one.
-    pub layout: Option<Layout>,
-    /// Bits of a block, of families in blocks.
-    pub block_bits: Option<u32>,
-    /// When a filter grows, of families that can.
-    pub grow: Option<Grow>,
-    /// Whether the planner lists the variant. Others can be built by name, and are opened.
-    pub listed: bool,
-    /// A caveat for the table of plans; empty if there is none.
-    pub note: &'static str,
-    /// Place among the variants for speed: 1 is tried first, and 0 never.
-    pub(crate) speed: u8,
-    /// Whether the default takes this variant for every request that it can meet.
-    pub(crate) first: bool,
-    /// Whether the default may take this variant otherwise, because it keeps little slack in few bytes.
-    pub(crate) little_slack: bool,
-}
-
-impl Options {
-    /// The options of a family that has only one form.
-    pub(crate) const PLAIN: Self = Self {
-        layout: None,
-        block_bits: None,
-        grow: None,
-        listed: true,
-        note: "",
-        speed: 0,
-        first: false,
-        little_slack: false,
-    };
-
-    pub(crate) const fn layout(layout: Layout) -> Self {
-        Self { layout: Some(layout), ..Self::PLAIN }
-    }
-
-    pub(crate) const fn blocks(block_bits: u32) -> Self {
-        Self { block_bits: Some(block_bits), ..Self::layout(Layout::Sliced) }
-    }
-
-    pub(crate) const fn unlisted(self) -> Self {
-        Self { listed: false, ..self }
-    }
-
-    pub(crate) const fn grows(self, grow: Grow) -> Self {
-        Self { grow: Some(grow), note: "bytes and fpr follow bursts", ..self }
-    }
-
-    pub(crate) const fn noted(self, note: &'static str) -> Self {
-        Self { note, ..self }
-    }
-
-    pub(crate) const fn first(self) -> Self {
-        Self { first: true, ..self }
-    }
-
-    pub(crate) const fn for_speed(self, place: u8) -> Self {
-        Self { speed: place, ..self }
-    }
-
-    pub(crate) const fn for_little_slack(self) -> Self {
-        Self { little_slack: true, ..self }
-    }
-}
 
 /// A family with its options set.
 #[derive(Debug, Clone, Copy)]
@@ -86,8 +18,8 @@ pub struct Variant {
 
 /// The variants of all families, in the order of the table.
 pub static VARIANTS: LazyLock<Vec<Variant>> = LazyLock::new(|| {
-    let of = |family: &'static Family| family.variants.iter().map(move |options| Variant { family, options });
-    FAMILIES.iter().flat_map(of).collect()
+    let of = |family: &'static Family| family.variants().map(move |options| Variant { family, options });
+    FAMILIES.into_iter().flat_map(of).collect()
 });
 
 /// Returns the name of a family, followed by the options that are set.
@@ -121,7 +53,7 @@ impl Variant {
 
     /// Plans the shape for a request.
     pub fn plan(&self, window: Window, request: &Request) -> Result<Arc<dyn Shape>, Error> {
-        (self.family.plan)(window, &self.request(request))
+        self.family.plan(window, &self.request(request))
     }
 
     /// Returns why this variant cannot meet a request whatever its size; `None` if it may.

@@ -12,7 +12,7 @@ pub const PAGE_RANGES: u64 = 64;
 /// |---|---|---|
 /// | lines of 8 lanes | 0..8 | the generations that are not ruled out |
 /// | | 8..14 | the page range |
-/// | timers of few blocks | 0..8 | number of timers that show the oldest block; in two lines, 0..4 and 4..8 for each |
+/// | timers of few blocks | 0..8 | number of timers that show the oldest block |
 /// | | 8..14 | the age of that block; all bits if the key is not there |
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Code(u16);
@@ -49,16 +49,12 @@ impl Code {
     #[inline(always)]
     pub fn of_timers(evidence: Evidence) -> Self {
         // If the key is not there, all bits are set without a branch.
-        let (age, counts) = (evidence.age() as u16, evidence.count(0) as u16 | (evidence.count(1) as u16) << 4);
-        Self((age << UPPER | counts & 0xff) & (Self::KINDS as u16 - 1))
+        Self(((evidence.age() as u16) << UPPER | evidence.count() as u16 & 0xff) & (Self::KINDS as u16 - 1))
     }
 
-    /// Returns the evidence of timers in this many lines that this code represents.
-    pub fn timers<const LINES: usize>(self) -> Evidence {
-        let (age, counts) = (u64::from(self.0 >> UPPER), u64::from(self.0 as u8));
-        let count = |line: u32| if LINES == 1 { counts } else { counts >> (4 * line) & 15 };
-        let mut of_lines = [0; LINES];
-        (0..).zip(&mut of_lines).for_each(|(line, of_line)| *of_line = count(line));
-        Evidence::oldest(age, of_lines).if_present(age < Self::BLOCKS)
+    /// Returns the evidence of timers that this code represents.
+    pub fn timers(self) -> Evidence {
+        let age = u64::from(self.0 >> UPPER);
+        Evidence::oldest(age, u64::from(self.0 as u8)).if_present(age < Self::BLOCKS)
     }
 }

@@ -10,7 +10,7 @@
 /// | | 96.. | the [page range](crate::family::lines::likelihood) that contains its page |
 /// | aged cuckoo | 0..32 | 1 + the epochs since the key's last occurrence, 0 if it is not there |
 /// | | 32 | whether the key may have been rejected then, and is not there |
-/// | timers | 0..8, 8..16, .. | number of timers that show the oldest block; in lines, for each line of the key |
+/// | timers | 0..32 | number of timers that show the oldest block |
 /// | | 32..96 | the age of that block |
 /// | | 96.. | the [part](crate::family::timing::likelihood::PartsLikelihood) that contains the key, if parts come and go |
 /// | buffer | 0..64 | the age of the newest fingerprint equal to the key's |
@@ -24,12 +24,13 @@ pub struct Evidence(
     [u64; 2],
 );
 
+/// Greatest number of slices or segments of a ring: evidence has a bit for each.
+pub const MAX_SLICES: u32 = u128::BITS;
+
 /// The lowest bit of a page range or a part in the upper half.
 const UPPER: u32 = 32;
 /// The lowest bit of the age of the oldest block.
 const AGE: u32 = 32;
-/// Number of bits of a count.
-const COUNT: u32 = 8;
 
 impl Evidence {
     /// The evidence of timers and buffers about a key that is not there.
@@ -79,12 +80,10 @@ impl Evidence {
         Some(((self.0[0] as u32).checked_sub(1)? as usize, self.0[0] >> AGE & 1 == 0))
     }
 
-    /// Creates evidence of timers that are all live: the age in blocks of the oldest timers, and for each line how many
-    /// timers show it.
+    /// Creates evidence of timers that are all live: the age in blocks of the oldest timers, and how many show it.
     #[inline(always)]
-    pub fn oldest<const LINES: usize>(age: u64, counts: [u64; LINES]) -> Self {
-        let counts = (0..).zip(counts).fold(0, |all, (line, count)| all | count << (line * COUNT));
-        Self([age << AGE | counts, age >> (64 - AGE)])
+    pub fn oldest(age: u64, count: u64) -> Self {
+        Self([age << AGE | count, age >> (64 - AGE)])
     }
 
     /// Returns this evidence if the key is `present`, else [`ABSENT`](Self::ABSENT). There is no branch, because none
@@ -100,10 +99,10 @@ impl Evidence {
         self.0[0] >> AGE | self.0[1] << (64 - AGE)
     }
 
-    /// Returns how many timers of a line show the oldest age.
+    /// Returns how many timers show the oldest age.
     #[inline(always)]
-    pub fn count(self, line: usize) -> usize {
-        (self.0[0] >> (line as u32 * COUNT)) as usize & ((1 << COUNT) - 1)
+    pub fn count(self) -> u32 {
+        self.0[0] as u32
     }
 
     /// Adds the part of a growing timing filter that contains the timers.

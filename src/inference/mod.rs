@@ -36,7 +36,7 @@ pub use batch::{Inference, evidence_of};
 pub use cache::PosteriorCache;
 pub use code::{Code, PAGE_RANGES};
 pub use decision::decide;
-pub use evidence::Evidence;
+pub use evidence::{Evidence, MAX_SLICES};
 pub use per_key::PerKey;
 pub use posterior::{Posterior, Span};
 pub use posterior_curve::PosteriorCurve;

@@ -27,7 +27,7 @@
 
 use super::{Evidence, Hazard, Likelihood, PosteriorCurve, Span, chances};
 use crate::clock::Clock;
-use crate::family::slices::shape::MAX_SLICES;
+use crate::inference::MAX_SLICES;
 use crate::memory::bits::ones;
 
 /// Least match rate: smaller ones come from samples in which hardly a bit was set.

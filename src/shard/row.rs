@@ -9,7 +9,7 @@ use crate::Error;
 use crate::clock::{Clock, Moments, Window};
 use crate::family::arrays::{BitsInParts, SliceCells as _};
 use crate::family::bloom::cells::Bits;
-use crate::family::timing::cells::{Places, TimerRotation, TimerWords, TimersInLines, TimersInSlices};
+use crate::family::timing::cells::{TimerRotation, TimerWords, TimersInSlices};
 use crate::family::timing::{self, growing};
 use crate::family::{AnyFilter, Shape, bloom};
 use crate::memory::fallible;
@@ -27,7 +27,7 @@ pub struct Row {
 #[derive(Clone, Copy)]
 pub(super) enum Cells {
     Bits(BitsInParts),
-    Timers { timers: TimerWords, places: Places },
+    Timers { timers: TimerWords, slices: TimersInSlices },
 }
 
 impl Cells {
@@ -69,18 +69,11 @@ impl Row {
         if shape.is::<growing::Growing>() {
             return Err(Error::value("a timing Bloom filter that grows cannot be sliced: its cells come and go"));
         }
-        let (places, k) = if let Some(&shape) = shape.downcast_ref::<timing::shape::TimingShape>() {
-            (Places::Slices(TimersInSlices::new(shape)), shape.k)
-        } else if let Some(&shape) = shape.downcast_ref::<timing::shape::line::TimingLineShape>() {
-            let places = match shape.lines {
-                1 => Places::OneLine(TimersInLines::new(shape)),
-                _ => Places::TwoLines(TimersInLines::new(shape)),
-            };
-            (places, shape.k)
-        } else {
+        let Some(&shape) = shape.downcast_ref::<timing::shape::TimingShape>() else {
             return Err(Error::value("only Bloom filters and timing Bloom filters can be sliced"));
         };
-        Ok(Self { cells: Cells::Timers { timers: places.timers(), places }, clock, k })
+        let slices = TimersInSlices::new(shape);
+        Ok(Self { cells: Cells::Timers { timers: slices.timers, slices }, clock, k: shape.k })
     }
 
     /// Returns the number of cells of a key.
@@ -103,7 +96,7 @@ impl Row {
             Cells::Bits(parts) => keys.for_each(|(&hash, cells)| {
                 cells.iter_mut().zip(parts.bits_of(0, hash)).for_each(|(cell, bit)| *cell = bit);
             }),
-            Cells::Timers { places, .. } => places.of_keys(keys.map(|(&hash, cells)| (hash, cells))),
+            Cells::Timers { slices, .. } => keys.for_each(|(&hash, cells)| slices.cells(hash, cells)),
         }
     }
 

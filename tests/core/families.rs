@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use lately::clock::Window;
-use lately::family::row::Layout;
-use lately::family::timing::growing::Grow;
+use lately::family::request::{Grow, Layout};
 use lately::family::{AnyFilter, Budget, FAMILIES, Family, Parameters, Request, Windows, meaning};
 use lately::format;
 
@@ -13,14 +12,15 @@ const TIME: Window = Window::Time { span: 600_000_000_000, lateness: 0, capacity
 
 /// Returns the number of the form in which a filter of this request is saved, after a round trip through that form.
 fn saved_as(family: &Family, window: Window, request: &Request) -> u16 {
-    let shape = (family.plan)(window, request).unwrap();
-    let owners = FAMILIES.iter().filter(|owner| (owner.owns)(&*shape)).map(|owner| owner.name);
+    let shape = family.plan(window, request).unwrap();
+    let owners =
+        FAMILIES.iter().filter(|owner| owner.rows.iter().any(|row| (row.owns)(&*shape))).map(|owner| owner.name);
     assert_eq!(owners.collect::<Vec<_>>(), [family.name], "{shape:?}");
     let form = family.form(&*shape);
     let named = form.named(form.values(&*shape));
     let applying: Vec<_> = shape.parameters().into_iter().filter(|&(_, value)| value != 0).collect();
     assert_eq!(named, applying, "the form leaves nothing out");
-    let again = (family.read)(&Parameters(&named)).unwrap();
+    let again = family.read(&Parameters(&named)).unwrap();
     assert_eq!(format!("{again:?}"), format!("{shape:?}"));
 
     let filter = AnyFilter::of(Arc::clone(&shape), window, 7).unwrap();
@@ -44,7 +44,7 @@ fn a_filter_of_every_form_is_planned_saved_and_read() {
     for family in &FAMILIES {
         let window = if family.windows == Windows::Time { TIME } else { COUNT };
         kinds.extend(all.clone().map(|request| saved_as(family, window, &request)));
-        assert!(std::ptr::eq(Family::named(family.name).unwrap(), family), "names differ");
+        assert!(std::ptr::eq(Family::named(family.name).unwrap(), *family), "names differ");
         if family.windows == Windows::Either {
             for grow in [Grow::Cardinality, Grow::Density] {
                 let grows = all.clone().map(|request| Request { grow: Some(grow), ..request });
@@ -54,9 +54,8 @@ fn a_filter_of_every_form_is_planned_saved_and_read() {
     }
     kinds.sort_unstable();
     kinds.dedup();
-    let numbers = FAMILIES.iter().flat_map(|family| family.forms).map(|form| form.kind);
-    assert!(numbers.clone().all(|kind| Family::of_kind(kind).unwrap().1.kind == kind));
-    let mut numbers: Vec<u16> = numbers.collect();
+    let mut numbers: Vec<u16> = FAMILIES.iter().flat_map(|family| family.forms()).map(|form| form.kind).collect();
+    assert!(numbers.iter().all(|&kind| Family::of_kind(kind).unwrap().1.kind == kind));
     numbers.sort_unstable();
     assert_eq!(kinds, numbers, "each form is planned by some request");
 }
@@ -64,7 +63,7 @@ fn a_filter_of_every_form_is_planned_saved_and_read() {
 #[test]
 fn a_plan_takes_no_memory() {
     let (window, request) = (Window::Count { insertions: 1 << 50 }, Request::from(Budget::Rate(0.01)));
-    let shape = (Family::named("age-partitioned").unwrap().plan)(window, &request).unwrap();
+    let shape = Family::named("age-partitioned").unwrap().plan(window, &request).unwrap();
     assert!(shape.bytes(window) > 1 << 50 && shape.fpr(window) <= 0.01);
     assert!(AnyFilter::of(shape, window, 0).is_err(), "no machine has so much memory");
 }
@@ -76,7 +75,7 @@ fn an_error_names_a_parameter_that_is_missing_or_too_wide() {
         (&[("k", 3), ("slice_cells", 10), ("bits", 2)][..], "decrements is missing"),
         (&[("k", 1 << 32), ("slice_cells", 10)], "k must lie in 0 .. 2**32 - 1, got 4294967296"),
     ] {
-        let error = (family.read)(&Parameters(parameters)).unwrap_err().to_string();
+        let error = family.read(&Parameters(parameters)).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     }
 }

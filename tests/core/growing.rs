@@ -5,7 +5,8 @@ use crate::support::key;
 use crate::support::timed::{SECOND, SPAN, START, below, check_promise, reported, steady};
 use lately::clock::{Moments, Window};
 use lately::engine::{Refresh, growing};
-use lately::family::timing::growing::{Grow, Growing, Limit};
+use lately::family::request::Grow;
+use lately::family::timing::growing::{Growing, Limit};
 use lately::family::timing::shape::{TimingShape, choose, timestamps};
 use lately::family::{AnyFilter, Budget};
 

@@ -7,7 +7,7 @@ use crate::support::{campaign, trials};
 use lately::Error;
 use lately::format::{self, SaveError};
 
-pub const GOLDEN: [&str; 27] = [
+pub const GOLDEN: [&str; 25] = [
     "plain",
     "blocks",
     "words",
@@ -31,8 +31,6 @@ pub const GOLDEN: [&str; 27] = [
     "generalized",
     "side_by_side",
     "epochs_side_by_side",
-    "timers_in_lines",
-    "timed_in_lines",
     "transposed",
     "transposed_timed",
 ];

@@ -153,35 +153,3 @@ fn timing_filters_of_any_parameters_are_rejected_or_legal() {
     }
     assert!(legal > 500, "{legal} of 3,000 were filters");
 }
-
-/// Timers in lines of one to three pages, with any parameters.
-#[test]
-fn timing_filters_in_lines_of_any_parameters_are_rejected_or_legal() {
-    let mut random = Random(7);
-    let mut legal = 0;
-    for round in 0..2_000 {
-        let (k, lines, pages) = (random.below(18) as u64, random.below(4) as u64, 1 + random.below(3) as u64);
-        let bpt = 1 + random.below(33) as u64;
-        let blocks = match random.below(4) {
-            0 => random.number(),
-            _ => 1 + random.number() % (1 << bpt.min(12)),
-        };
-        let clock = any_clock(&mut random);
-        let shape = [k, bpt, blocks, if random.below(8) == 0 { random.number() } else { pages }, lines];
-        let mut bytes = golden("timers_in_lines")[..HEADER].to_vec();
-        set_word(&mut bytes, 24, 128);
-        set_word(&mut bytes, 32, 4096 * pages);
-        bytes.extend(clock.into_iter().chain(shape).flat_map(u64::to_le_bytes));
-        bytes.resize(HEADER + 128, 0);
-        let dense = random.below(3);
-        for _ in 0..512 * pages {
-            bytes.extend([random.next(), random.next() & random.next() & random.next(), !0][dense].to_le_bytes());
-        }
-        seal(&mut bytes);
-        let read = try_all(&bytes);
-        let in_range = (2..=32).contains(&bpt) && (1..=2).contains(&lines) && (lines..=8 * lines).contains(&k);
-        assert!(!read || in_range, "round {round}: {clock:?} {shape:?}");
-        legal += usize::from(read);
-    }
-    assert!(legal > 100, "{legal} of 2,000 were filters");
-}

@@ -397,13 +397,10 @@ fn a_key_has_the_same_posterior_in_a_large_batch_and_alone() {
     let lines = [(1, 7, 1, 1), (2, 6, 2, 1), (2, 6, 3, 2), (1, 15, 2, 1), (3, 29, 4, 2)].map(|(k, l, pages, lines)| {
         AnyFilter::new(lines::shape::LineShape::age_partitioned(k, l, pages, lines).unwrap(), window, 0).unwrap()
     });
-    let timers = [(2, 2, 2, 1), (9, 4, 8, 2), (3, 6, 62, 1), (3, 7, 63, 1)].map(|(k, bpt, blocks, lines)| {
-        AnyFilter::new(timing::shape::line::TimingLineShape::new(k, bpt, blocks, 2, lines).unwrap(), window, 0).unwrap()
-    });
     let slices = [(2, 2, 2, 1), (3, 4, 8, 2), (30, 6, 62, 1), (3, 7, 63, 1)].map(|(k, bpt, blocks, equal)| {
         AnyFilter::new(timing::shape::TimingShape::new(k, bpt, blocks, 20_000, equal).unwrap(), window, 0).unwrap()
     });
-    for mut filter in lines.into_iter().chain(timers).chain(slices) {
+    for mut filter in lines.into_iter().chain(slices) {
         insert(&mut filter, &keys[..7000]);
         let name = format!("{} {:?}", filter.name(), filter.parameters());
         let inference = Inference::new(filter.engine()).unwrap();

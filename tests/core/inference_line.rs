@@ -1,13 +1,12 @@
-//! Posteriors of filters in lines, of lanes and of timers, against streams drawn from the prior, and laws for any
-//! cells.
+//! Posteriors of filters in lines, against streams drawn from the prior, and laws for any cells.
 
 use std::collections::HashMap;
 
 use crate::support::calibration::Calibration;
 use crate::support::{insert, key, trials};
 use lately::clock::{Moments, Window};
+use lately::family::AnyFilter;
 use lately::family::lines::shape::LineShape;
-use lately::family::{AnyFilter, timing};
 use lately::inference::{Evidence, Hazard, Inference, PerKey, Posterior, Question};
 
 /// Returns a window of insertions, or of as many seconds.
@@ -25,12 +24,6 @@ fn filter(k: u32, l: u32, lines: u32, pages: u64, keys: u64, timed: bool) -> Any
     AnyFilter::new(shape, window(keys * u64::from(l), timed), 0).unwrap()
 }
 
-/// Returns a filter of timers, for a window of this many keys.
-fn timers(k: u32, bpt: u32, blocks: u32, lines: u32, pages: u64, keys: u64, timed: bool) -> AnyFilter {
-    let shape = timing::shape::line::TimingLineShape::new(k, bpt, blocks, pages, lines).unwrap();
-    AnyFilter::new(shape, window(keys, timed), 0).unwrap()
-}
-
 /// Returns filters with some percent of false positives.
 fn small_filters(timed: bool) -> Vec<(&'static str, AnyFilter)> {
     vec![
@@ -39,10 +32,6 @@ fn small_filters(timed: bool) -> Vec<(&'static str, AnyFilter)> {
         ("k = 3 of 16 lanes", filter(3, 13, 1, 2, 600, timed)),
         ("k = 2 of 8 lanes, two lines", filter(2, 6, 2, 3, 1300, timed)),
         ("k = 1 of 16 lanes, four lines", filter(1, 15, 4, 1, 250, timed)),
-        ("k = 6 timers of 2 blocks", timers(6, 2, 2, 1, 1, 1650, timed)),
-        ("k = 4 timers of 9 blocks", timers(4, 4, 9, 1, 1, 1000, timed)),
-        ("k = 8 timers of 300 blocks", timers(8, 9, 300, 1, 1, 400, timed)),
-        ("k = 7 timers of 6 blocks, two lines", timers(7, 3, 6, 2, 1, 1800, timed)),
     ]
 }
 

@@ -1,85 +1,43 @@
-//! The promise of the timing Bloom filter, in slices and in lines, through every wrap of its timestamps, on either
-//! clock, and its rates at the worst phase, with equal timers too.
+//! The promise of the timing Bloom filter through every wrap of its timestamps, on either clock, and its rates at the
+//! worst phase, with equal timers too.
 
 use crate::support::{self, insert, key, present};
 use lately::clock::{Moments, Window};
-use lately::family::timing::shape::{TimingShape, choose, line, sweeps, timestamps};
+use lately::family::timing::shape::{TimingShape, choose, sweeps, timestamps};
 use lately::family::{AnyFilter, Budget, Shape as _};
 
 const fn count(insertions: u64) -> Window {
     Window::Count { insertions }
 }
 
-/// A shape of timers, in slices or in lines.
-#[derive(Debug, Clone, Copy)]
-enum Timers {
-    Slices(TimingShape),
-    Lines(line::TimingLineShape),
+/// Returns a shape so empty that no key is reported by chance.
+fn sparse((bpt, blocks): (u32, u32)) -> TimingShape {
+    TimingShape::new(12, bpt, blocks, 2048, 1).unwrap()
 }
 
-impl Timers {
-    /// Returns shapes so empty that no key is reported by chance.
-    fn sparse(bpt: u32, blocks: u32) -> [Self; 3] {
-        [
-            Self::Slices(TimingShape::new(12, bpt, blocks, 2048, 1).unwrap()),
-            Self::Lines(line::TimingLineShape::new(8, bpt, blocks, 3, 1).unwrap()),
-            Self::Lines(line::TimingLineShape::new(13, bpt, blocks, 2, 2).unwrap()),
-        ]
-    }
+fn filter(shape: TimingShape, window: Window) -> AnyFilter {
+    AnyFilter::new(shape, window, 0).unwrap()
+}
 
-    /// Returns the shape chosen for a rate, in each layout.
-    fn chosen(window: Window, rate: f64, slack: Option<u64>) -> [Self; 2] {
-        let budget = Budget::Rate(rate);
-        [
-            Self::Slices(choose(window, budget, slack).unwrap()),
-            Self::Lines(line::choose(window, budget, slack).unwrap()),
-        ]
-    }
+/// Returns the number of generations in which timestamps wrap three times and all timers are swept three times.
+fn three_rounds(shape: TimingShape) -> u64 {
+    3 * (u64::from(timestamps(shape.bpt)) + u64::from(sweeps(shape.bpt, shape.blocks))) + 2
+}
 
-    fn filter(self, window: Window) -> AnyFilter {
-        match self {
-            Self::Slices(shape) => AnyFilter::new(shape, window, 0).unwrap(),
-            Self::Lines(shape) => AnyFilter::new(shape, window, 0).unwrap(),
-        }
-    }
-
-    fn bpt(self) -> u32 {
-        match self {
-            Self::Slices(TimingShape { bpt, .. }) | Self::Lines(line::TimingLineShape { bpt, .. }) => bpt,
-        }
-    }
-
-    fn blocks(self) -> u32 {
-        match self {
-            Self::Slices(TimingShape { blocks, .. }) | Self::Lines(line::TimingLineShape { blocks, .. }) => blocks,
-        }
-    }
-
-    /// Returns the number of generations in which timestamps wrap three times and all timers are swept three times.
-    fn three_rounds(self) -> u64 {
-        3 * (u64::from(timestamps(self.bpt())) + u64::from(sweeps(self.bpt(), self.blocks()))) + 2
-    }
-
-    /// Checks that no more timers are live than `keys` distinct keys set. An old timer that looks young again is one
-    /// more. Queries hardly ever show it, because all timers of a key would have to look young.
-    fn check(self, filter: &AnyFilter, keys: u64) {
-        let (timers, most) = match self {
-            Self::Slices(shape) => (shape.slice_timers(), keys),
-            Self::Lines(shape) => (shape.nbytes() / 8 * u64::from(64 / shape.bpt), keys * u64::from(shape.k)),
-        };
-        for fill in filter.engine().fill() {
-            let live = (fill * timers as f64).round() as u64;
-            assert!(live <= most, "{self:?}: {live} live timers of {keys} keys");
-        }
+/// Checks that no more timers are live than `keys` distinct keys set. An old timer that looks young again is one more.
+/// Queries hardly ever show it, because all timers of a key would have to look young.
+fn check(shape: TimingShape, filter: &AnyFilter, keys: u64) {
+    for fill in filter.engine().fill() {
+        let live = (fill * shape.slice_timers() as f64).round() as u64;
+        assert!(live <= keys, "{shape:?}: {live} live timers of {keys} keys");
     }
 }
 
 /// Returns shapes and windows: the least width, blocks and window, words with and without padding, and B = 1 and B > 1.
-fn shapes() -> impl Iterator<Item = (Timers, Window)> {
+fn shapes() -> impl Iterator<Item = (TimingShape, Window)> {
     let divided = [(2, 1), (2, 2), (3, 1), (3, 4), (3, 6), (4, 9), (4, 14), (5, 29), (5, 30), (6, 3)];
     let windows = [1, 2, 3, 7, 31].map(count);
-    let shapes = divided.into_iter().flat_map(|(bpt, blocks)| Timers::sparse(bpt, blocks));
-    shapes.flat_map(move |timers| windows.map(|window| (timers, window)))
+    divided.into_iter().map(sparse).flat_map(move |shape| windows.map(|window| (shape, window)))
 }
 
 /// After every insertion exactly the retained keys are reported. The test detects a key that returns when its timestamp
@@ -88,19 +46,19 @@ fn shapes() -> impl Iterator<Item = (Timers, Window)> {
 fn no_key_of_the_window_is_missed_and_no_expired_key_returns() {
     for (timers, window) in shapes() {
         let Window::Count { insertions } = window else { unreachable!() };
-        let block = window.generation(timers.blocks());
-        let reach = block * (u64::from(timers.blocks()) + 1);
-        let mut filter = timers.filter(window);
+        let block = window.generation(timers.blocks);
+        let reach = block * (u64::from(timers.blocks) + 1);
+        let mut filter = filter(timers, window);
         assert_eq!(filter.slack(), reach - insertions);
         let mut longest = 0;
-        for n in 0..timers.three_rounds() * block {
+        for n in 0..three_rounds(timers) * block {
             insert(&mut filter, &[key(0, n)]);
             // The retained keys are those of the open block and of the full blocks before it.
             let kept = n % block + 1 + (reach - block);
             let there: Vec<u64> = (0..=n).filter(|&i| present(&filter, &[key(0, i)]) == 1).collect();
             let expected: Vec<u64> = ((n + 1).saturating_sub(kept)..=n).collect();
             assert_eq!(there, expected, "{timers:?} {window:?} after {n}");
-            timers.check(&filter, there.len() as u64);
+            check(timers, &filter, there.len() as u64);
             longest = longest.max(there.len() as u64);
             assert!(there.len() as u64 >= insertions.min(n + 1));
         }
@@ -113,12 +71,12 @@ fn no_key_of_the_window_is_missed_and_no_expired_key_returns() {
 fn exactly_the_retained_keys_are_reported_after_gaps_of_every_length_at_every_phase() {
     let window = Window::Time { span: 1000, lateness: 0, capacity: 10 };
     let divided = [(2, 1), (2, 2), (3, 4), (3, 6), (4, 3), (4, 14)];
-    for timers in divided.into_iter().flat_map(|(bpt, blocks)| Timers::sparse(bpt, blocks)) {
-        let length = window.generation(timers.blocks()) as i64;
-        let (codes, kept) = (i64::from(timestamps(timers.bpt())), i64::from(timers.blocks()) + 1);
+    for timers in divided.map(sparse) {
+        let length = window.generation(timers.blocks) as i64;
+        let (codes, kept) = (i64::from(timestamps(timers.bpt)), i64::from(timers.blocks) + 1);
         for gap in (0..=2 * codes + 3).chain([1000 * codes, 1000 * codes + 1]) {
             for start in -codes..=codes {
-                let mut filter = timers.filter(window);
+                let mut filter = filter(timers, window);
                 let mut generations = Vec::new();
                 let mut generation = start;
                 // A key comes in every other generation through two rounds, so that timers have all ages. Then the gap.
@@ -127,7 +85,7 @@ fn exactly_the_retained_keys_are_reported_after_gaps_of_every_length_at_every_ph
                     let at = Moments::At(generation * length);
                     filter.engine_mut().insert(&[key(1, generations.len() as u64)], at).unwrap();
                     generations.push(generation);
-                    timers.check(&filter, generations.iter().filter(|&&g| generation - g < kept).count() as u64);
+                    check(timers, &filter, generations.iter().filter(|&&g| generation - g < kept).count() as u64);
                     for ahead in [0, 1, kept - 1, kept, codes - 1, codes, codes + 1, 1 << 40] {
                         let keys: Vec<u64> = (0..generations.len() as u64).map(|i| key(1, i)).collect();
                         let mut there = vec![false; keys.len()];
@@ -148,13 +106,14 @@ fn chosen_shapes_keep_their_promise() {
         for (rate, slack) in [(0.1, None), (0.001, None), (0.01, Some(0)), (0.01, Some(insertions / 20))] {
             let slack = if insertions == 1 { None } else { slack };
             let window = count(insertions);
-            for timers in Timers::chosen(window, rate, slack) {
-                let block = window.generation(timers.blocks());
+            {
+                let timers = choose(window, Budget::Rate(rate), slack).unwrap();
+                let block = window.generation(timers.blocks);
                 // Three windows, and three rounds of short timestamps.
-                let turns = if timestamps(timers.bpt()) < 1000 { timers.three_rounds() * block } else { 0 };
+                let turns = if timestamps(timers.bpt) < 1000 { three_rounds(timers) * block } else { 0 };
                 let insertions_checked = turns.max(3 * insertions).min(600_000);
                 let every = block.max(insertions / 10);
-                support::check_window(&mut timers.filter(window), insertions, every, insertions_checked).unwrap();
+                support::check_window(&mut filter(timers, window), insertions, every, insertions_checked).unwrap();
             }
         }
     }
@@ -163,9 +122,10 @@ fn chosen_shapes_keep_their_promise() {
 /// Wrong on purpose, as if one more block fitted into the window: the blocks are too short.
 #[test]
 fn the_check_of_the_window_fails_if_one_block_too_many_is_promised() {
-    for timers in Timers::sparse(4, 9) {
-        support::check_window(&mut timers.filter(count(9 * 10 + 1)), 91, 10, 1000).unwrap();
-        support::check_window(&mut timers.filter(count(9 * 10 + 1)), 92, 10, 1000).unwrap_err();
+    {
+        let timers = sparse((4, 9));
+        support::check_window(&mut filter(timers, count(9 * 10 + 1)), 91, 10, 1000).unwrap();
+        support::check_window(&mut filter(timers, count(9 * 10 + 1)), 92, 10, 1000).unwrap_err();
     }
 }
 
@@ -219,65 +179,6 @@ fn fresh_keys_are_reported_as_often_as_computed() {
             check_rate(shape, window, computed, support::trials(filters), trials).unwrap();
         }
     }
-}
-
-/// Returns the rate of filters in lines just before a shift, and its standard error: the mean of what each computes
-/// from its timers. Checks that fresh keys are reported at that rate.
-fn check_lines(shape: line::TimingLineShape, window: Window, filters: u64, trials: u64) -> (f64, f64) {
-    let block = window.generation(shape.blocks);
-    let inserted = (u64::from(timestamps(shape.bpt)) + u64::from(shape.blocks) + 2) * block;
-    let (mut reported, mut rates) = (0, Vec::new());
-    for stream in 0..filters {
-        let mut filter = AnyFilter::new(shape, window, 0).unwrap();
-        insert(&mut filter, &(0..inserted).map(|i| key(stream, i)).collect::<Vec<_>>());
-        reported += present(&filter, &(0..trials).map(|i| key(stream, inserted + i)).collect::<Vec<_>>());
-        rates.push(filter.false_positive_rate());
-    }
-    let n = filters as f64;
-    let now = rates.iter().sum::<f64>() / n;
-    let measured = reported as f64 / (n * trials as f64);
-    let coin = (now * (1.0 - now) / (n * trials as f64)).sqrt();
-    assert!((measured - now).abs() <= 5.0 * coin, "{shape:?}: {measured} is not {now} of the timers");
-    (now, (rates.iter().map(|rate| (rate - now).powi(2)).sum::<f64>() / (n - 1.0) / n).sqrt())
-}
-
-#[test]
-fn fresh_keys_are_reported_by_lines_as_often_as_computed() {
-    const WINDOW: u64 = 500_000;
-    let window = count(WINDOW);
-    for (k, bpt, blocks, lines, bits) in [
-        (1, 2, 2, 1, 20.0),
-        (4, 3, 6, 1, 30.0),
-        (6, 2, 2, 1, 31.0),
-        (8, 2, 2, 1, 40.0),
-        (7, 6, 55, 1, 70.0),
-        (6, 2, 2, 2, 29.0),
-        (9, 3, 6, 2, 40.0),
-        (16, 2, 2, 2, 40.0),
-        (10, 9, 500, 2, 110.0),
-    ] {
-        let pages = (bits * WINDOW as f64 / 32768.0) as u64;
-        let shape = line::TimingLineShape::new(k, bpt, blocks, pages, lines).unwrap();
-        // A campaign measures to 1 %. The error grows as the inverse root of the number of filters.
-        let campaign_filters: u64 = if bpt < 6 { 24 } else { 8 };
-        let filters = if support::campaign() { campaign_filters } else { 4 };
-        let detectable = 0.01 * (campaign_filters as f64 / filters as f64).sqrt();
-        let (now, error) = check_lines(shape, window, filters, 50_000);
-        let theory = shape.false_positive_rate(window);
-        println!("{shape:?}: by the timers {now:.4e}, in theory {theory:.4e}, error {:.2} %", 100.0 * error / now);
-        assert!((now - theory).abs() <= 5.0 * error, "{shape:?}: {now} of the timers is not {theory}");
-        assert!(5.0 * error < detectable * theory, "{shape:?}: {error} detects nothing");
-    }
-}
-
-/// Wrong on purpose, as if every line had the mean number of keys.
-#[test]
-fn the_check_of_the_rate_fails_if_all_lines_have_the_mean_load() {
-    let (window, shape) = (count(100_000), line::TimingLineShape::new(6, 2, 2, 94, 1).unwrap());
-    let load = 150_000.0 / (94.0 * 64.0);
-    let naive = (1.0 - (1.0_f64 - 6.0 / 8.0 / 32.0).powf(load)).powi(6);
-    let (now, error) = check_lines(shape, window, 10, 10_000);
-    assert!(now - naive > 5.0 * error, "{now} {naive} {error}");
 }
 
 #[test]

@@ -122,18 +122,6 @@ def timed_blocks() -> lately.Filter:
     )
 
 
-def timers_in_lines() -> lately.Filter:
-    return then_text(T.from_parameters(300, k=7, bpt=3, blocks=6, pages=1, lines=1, seed=15))
-
-
-def timed_in_lines() -> lately.Filter:
-    return some_late(
-        T.from_parameters(
-            "10min", k=11, bpt=5, blocks=20, pages=1, lines=2, capacity=200, lateness="30s", seed=2**64 - 1
-        )
-    )
-
-
 def aged_cuckoo() -> lately.Filter:
     """Twice as many keys as it has slots: entries that moved, and keys that were rejected."""
     size = {"fingerprint_bits": 13, "epochs": 7, "pages": 2, "lines": 6}
@@ -231,7 +219,7 @@ TIME_LIMITED = (limited,)
 EXACT = (fingerprints, swamp, counting)
 DECAYING = (stable, generalized)
 ENDLESS = (bloom, bloom_in_slices)
-IN_LINES = (side_by_side, epochs_side_by_side, timers_in_lines, timed_in_lines)
+IN_LINES = (side_by_side, epochs_side_by_side)
 TRANSPOSED = (transposed, transposed_timed)
 AGED = (aged_cuckoo, aged_cuckoo_chain)
 MADE = AGE_PARTITIONED + EPOCHS + TIMING + TIME_LIMITED + EXACT + DECAYING + ENDLESS + IN_LINES + TRANSPOSED + AGED

@@ -61,6 +61,16 @@ def in_a_burst(
     return lately.TimingBloomFilter(span, FPR, capacity=capacity // 5, grow=grow, seed=seed)
 
 
+def words_of_slices(window: int, seed: int) -> lately.Filter:
+    size = {"k": 2, "l": 4, "blocks": window * 1085 // 20_000, "block_bits": 64, "parts": 4}
+    return lately.AgePartitionedBloomFilter.from_parameters(window, **size, seed=seed)
+
+
+def words_of_epochs(window: int, seed: int) -> lately.Filter:
+    size = {"r": 4, "blocks": window * 1635 // 20_000, "block_bits": 64, "parts": 8}
+    return lately.GuardedEpochBloomFilter.from_parameters(window, **size, seed=seed)
+
+
 AGED = partial(planned, "age-partitioned", fpr=FPR)
 EPOCHS = partial(planned, "guarded-epoch", fpr=FPR)
 QUOTIENTS = partial(lately.AgedQuotientFilter, fpr=FPR)
@@ -68,11 +78,11 @@ TIMERS = partial(lately.TimingBloomFilter, fpr=FPR)
 CASES = {
     "age-partitioned": Case(AGED, formulas.age_partitioned),
     "age-partitioned (10, 7)": Case(partial(half_filled_slices, k=10, l=7), formulas.age_partitioned),
-    "age-partitioned, blocks of 64": Case(partial(planned, "age-partitioned-64", fpr=FPR), formulas.age_partitioned),
+    "age-partitioned, blocks of 64": Case(words_of_slices, formulas.age_partitioned),
     "age-partitioned, blocks of 512": Case(partial(planned, "age-partitioned-512", fpr=FPR), formulas.age_partitioned),
     "age-partitioned, time": Case(AGED, formulas.age_partitioned, timed=True),
     "guarded epochs": Case(EPOCHS, formulas.guarded_epoch),
-    "guarded epochs, blocks of 64": Case(partial(planned, "guarded-epoch-64", fpr=FPR), formulas.guarded_epoch),
+    "guarded epochs, blocks of 64": Case(words_of_epochs, formulas.guarded_epoch),
     "guarded epochs, blocks of 512": Case(partial(planned, "guarded-epoch-512", fpr=FPR), formulas.guarded_epoch),
     "guarded epochs, time": Case(EPOCHS, formulas.guarded_epoch, timed=True),
     "aged quotient": Case(QUOTIENTS, formulas.aged_quotient, bounds=True),

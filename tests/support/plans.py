@@ -9,7 +9,7 @@ import lately
 
 A, G = lately.AgePartitionedBloomFilter, lately.GuardedEpochBloomFilter
 EVERY_LAYOUT = [
-    *(f"{kind}{end}" for kind in ("age-partitioned", "guarded-epoch") for end in ("", "-64", "-512", "-line")),
+    *(f"{kind}{end}" for kind in ("age-partitioned", "guarded-epoch") for end in ("", "-512", "-line")),
     "guarded-epoch-transposed",
 ]
 BLOCKS = {
@@ -48,15 +48,6 @@ def timers(window, k, l, **others):  # noqa: E741
     return lately.TimingBloomFilter.from_parameters(window, k=k, bpt=bpt, blocks=l, slice_timers=1500, **others)
 
 
-def timers_in_lines(window, k, l, **others):  # noqa: E741
-    """A timing filter in one line or two of a few pages."""
-    lines, bpt = 1 + l % 2, (l + 1).bit_length()
-    k = max(lines, min(k, 8 * lines))
-    return lately.TimingBloomFilter.from_parameters(
-        window, k=k, bpt=bpt, blocks=l, pages=1 + l % 3, lines=lines, **others
-    )
-
-
 def aged(window, k, l, **others):  # noqa: E741
     """Fingerprints with tags of three bits or more, in a small page or two whole ones."""
     size = {"pages": 2, "lines": 63} if l % 2 else {"pages": 1, "lines": 9 + l}
@@ -73,10 +64,9 @@ PLANS = {"plain": partial(slices, slice_bits=1500), "epochs": epochs}
 PLANS |= {name: partial(slices, **size) for name, size in BLOCKS.items()}
 PLANS |= {f"epochs in {name}": partial(epochs_in_blocks, **size) for name, size in BLOCKS.items()}
 PLANS |= {"lines": lines, "epochs in lines": epochs_in_lines, "transposed": transposed}
-PLANS |= {"timers": timers, "timers in lines": timers_in_lines, "aged": aged}
+PLANS |= {"timers": timers, "aged": aged}
 COUNTED = {name: lambda make=make: make(300, 4, 6) for name, make in PLANS.items()}
 COUNTED["timers of one insertion"] = lambda: timers(300, 4, 299)
-COUNTED["timers of one insertion in lines"] = lambda: timers_in_lines(300, 10, 299)
 COUNTED["fingerprints"] = lambda: lately.baselines.FingerprintBuffer.from_parameters(300, fingerprint_bits=13)
 COUNTED["counting"] = lambda: lately.baselines.CountingBloomFilter.from_parameters(300, k=3, slice_cells=700)
 COUNTED["stable"] = lambda: lately.baselines.StableBloomFilter.from_parameters(

@@ -23,10 +23,6 @@ def timers(**more):
     return lately.TimingBloomFilter.from_parameters(**TIMERS | {"slice_timers": 1000} | more)
 
 
-def timers_in_lines():
-    return lately.TimingBloomFilter.from_parameters(**TIMERS, pages=2, lines=2)
-
-
 def wide():
     """Many timers: hardly any of a fresh key's cells are set, on all sites but one as on all."""
     return lately.TimingBloomFilter.from_parameters("600s", k=6, bpt=5, blocks=12, slice_timers=60_000, capacity=20_000)

@@ -16,7 +16,7 @@ use super::time::window::{self, read_max_ahead};
 use super::whole::WholeNumber;
 use crate::errors::raise;
 use lately::clock::Window;
-use lately::family::timing::growing::Grow;
+use lately::family::request::Grow;
 use lately::family::{
     self, AnyFilter, Budget, FAMILIES, Family, Parameters, Prefer, Request, Shape, Variant, Windows, meaning,
 };
@@ -311,7 +311,7 @@ fn shape_of(py: Python<'_>, family: &'static Family, given: &Bound<'_, PyDict>) 
         };
         values.push((name, value.extract::<WholeNumber>()?.within(name)?));
     }
-    let shape = detached(py, || (family.read)(&Parameters(&values)))?.map_err(|error| {
+    let shape = detached(py, || family.read(&Parameters(&values)))?.map_err(|error| {
         let text = error.to_string();
         let Some(name) = text.strip_suffix(" is missing") else { return raise(error) };
         PyTypeError::new_err(format!("{} needs {name}: {}", family.class, meaning(family.name, name)))
@@ -333,7 +333,7 @@ fn shape_of(py: Python<'_>, family: &'static Family, given: &Bound<'_, PyDict>) 
 
 /// Returns the family that the path of a class or the name of a variant means, and the variant.
 fn row(of: &str) -> PyResult<(&'static Family, Option<&'static Variant>)> {
-    let class = FAMILIES.iter().find(|family| family.class == of).map(|family| (family, None));
+    let class = FAMILIES.into_iter().find(|family| family.class == of).map(|family| (family, None));
     let row = class.or_else(|| Variant::named(of).map(|variant| (variant.family, Some(variant))));
     row.ok_or_else(|| PyValueError::new_err(format!("family must be one that lately.plan lists, got {of:?}")))
 }

@@ -20,7 +20,6 @@ mod hash_keys;
 mod inference;
 mod keys;
 mod lazy;
-mod learned;
 #[expect(unsafe_code, reason = "reads filters in the buffers of Python objects")]
 mod opening;
 mod reader;
@@ -61,8 +60,6 @@ mod _core {
     use super::hash_keys::hash_keys;
     #[pymodule_export]
     use super::keys::Hashes;
-    #[pymodule_export]
-    use super::learned::{Learned, read_insertions};
     #[pymodule_export]
     use super::opening::{from_bytes, from_parts, open, open_shared, shared_path};
     #[pymodule_export]

@@ -4,7 +4,7 @@ import operator
 from typing import Any, SupportsIndex
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 # How far the sum of chances may exceed 1: the precision of float32.
 ROUNDING = 1e-6
@@ -19,6 +19,15 @@ def probabilities(values: Any, name: str) -> NDArray[np.float64]:
     if wrong.any():
         place = int(wrong.argmax())
         raise ValueError(f"{name}[{place}] must lie in [0, 1], got {array[place]}")
+    return array
+
+
+def insertions(values: ArrayLike) -> NDArray[np.float64]:
+    """Return numbers of insertions; `ValueError` if one is negative or NaN."""
+    array = np.asarray(values, np.float64)
+    wrong = array[~(array >= 0)]
+    if wrong.size:
+        raise ValueError(f"insertions must be 0 or more, got {wrong[0]}")
     return array
 
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lately._core import hash_keys, read_insertions
+from lately._core import hash_keys
 from lately.priors import _checks
 
 # Points of the table per octave. Between them the error of eq. 18 is less than 1e-4 of D: an eighth of the squared step
@@ -54,7 +54,7 @@ class DistinctCurve:
     """
 
     def __init__(self, insertions: ArrayLike, distinct: ArrayLike) -> None:
-        j, d = np.atleast_1d(read_insertions(insertions)), np.atleast_1d(np.asarray(distinct, np.float64))
+        j, d = np.atleast_1d(_checks.insertions(insertions)), np.atleast_1d(np.asarray(distinct, np.float64))
         if j.ndim != 1 or j.shape != d.shape or not j.size:
             raise ValueError(f"insertions and distinct must be points of a curve, got shapes {j.shape} and {d.shape}")
         if not (j[0] >= 1 and np.isfinite(j[-1]) and np.all(np.diff(j) > 0)):
@@ -172,7 +172,7 @@ class DistinctCurve:
         ValueError
             If a number is negative or NaN.
         """
-        j = read_insertions(insertions)
+        j = _checks.insertions(insertions)
         with np.errstate(divide="ignore"):
             ln = np.log(j)
         ln_d = np.interp(ln, self._ln_j, self._ln_d)

@@ -8,7 +8,6 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lately._core import read_insertions
 from lately.priors import _checks
 from lately.priors._distinct import DistinctCurve
 from lately.priors._rated import Rated
@@ -87,7 +86,7 @@ class Uniform(Rated):
         ValueError
             As in `DistinctCurve.__call__`.
         """
-        j = read_insertions(insertions)
+        j = _checks.insertions(insertions)
         if self._universe == 1:
             return np.minimum(j, 1.0)
         missing = self._universe * np.expm1(j * np.log1p(-1 / self._universe))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lately._core import hash_keys, read_insertions
+from lately._core import hash_keys
 from lately.priors import _checks
 from lately.priors._distinct import DistinctCurve
 from lately.priors._rated import Rated
@@ -139,7 +139,7 @@ class Probabilities(Rated):
         """
         if self._distinct is None:
             self._distinct = self._curve()
-        return np.asarray(self._distinct(read_insertions(insertions)), np.float64)
+        return np.asarray(self._distinct(_checks.insertions(insertions)), np.float64)
 
     def _curve(self) -> DistinctCurve:
         """Compute eq. 15 of paper 5 for the keys of the table and those of the default chance."""

@@ -36,7 +36,7 @@ mod line;
 mod operations;
 mod pages;
 #[cfg(not(test))]
-mod row;
+pub(crate) mod row;
 pub mod shape;
 mod table;
 mod vectors;
@@ -58,8 +58,6 @@ use line::{Format, TAGS};
 pub(crate) use line::{Line, Now, Slots};
 use operations::{Contains, Duplicated, ForEach, Insert, Operation, Query, ReadEvidence, Seen, Sweep};
 use pages::Pages;
-#[cfg(not(test))]
-pub(crate) use row::ROW;
 use shape::AgedCuckooShape;
 use vectors::VectorWork;
 

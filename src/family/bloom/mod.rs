@@ -1,4 +1,6 @@
 //! The plain Bloom filter, which forgets nothing.
 
 pub mod cells;
+#[cfg(not(test))]
+pub(crate) mod row;
 pub mod shape;

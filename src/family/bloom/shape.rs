@@ -19,8 +19,8 @@ use crate::clock::{ENDLESS, Window};
 use crate::family::budget::{Budget, too_few_bytes};
 use crate::family::search::bisection;
 use crate::family::slice_sizes::Slices;
-use crate::family::slices::shape::MAX_SLICES;
 use crate::family::{CacheLines, Parameters, fill};
+use crate::inference::MAX_SLICES;
 
 /// Greatest number of bits of a filter: far above any machine, far enough below 2^64 that no size can overflow.
 const MAX_BITS: u64 = 1 << 60;

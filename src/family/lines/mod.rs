@@ -2,4 +2,6 @@
 
 pub mod cells;
 pub mod likelihood;
+#[cfg(not(test))]
+pub(crate) mod row;
 pub mod shape;

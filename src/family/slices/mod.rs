@@ -2,5 +2,7 @@
 
 pub mod cells;
 pub mod planes;
+#[cfg(not(test))]
+pub(crate) mod row;
 pub mod shape;
 pub mod transposed;

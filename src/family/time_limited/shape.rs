@@ -31,8 +31,9 @@ use crate::Error;
 use crate::clock::Window;
 use crate::family::budget::check_rate;
 use crate::family::search::near_the_least;
-use crate::family::slices::shape::{MAX_SLICES, Paper, check_slices, rings_within_slack};
+use crate::family::slices::shape::{Paper, check_slices, rings_within_slack};
 use crate::family::{Accesses, CacheLines, Parameters, runs};
+use crate::inference::MAX_SLICES;
 
 /// Least number of bits of a slice, a cache line: smaller ones save nothing and lose accuracy to rounding.
 pub const MIN_BITS: u64 = 512;

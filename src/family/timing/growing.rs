@@ -12,17 +12,8 @@
 use super::shape::{self, live_keys};
 use crate::Error;
 use crate::clock::Window;
+use crate::family::request::Grow;
 use crate::family::{CacheLines, Parameters, fill};
-
-/// The rule by which a part is full.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Grow {
-    /// A part is full by keys: it is closed for good when as many have come as are planned to be live at once.
-    Cardinality,
-    /// A part is full by timers: those that expire make room, so below the planned rate there is hardly ever a second
-    /// part.
-    Density,
-}
 
 /// The limit of a part. When a part reaches it, another is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,4 +4,6 @@ pub mod cells;
 pub mod equal_timers;
 pub mod growing;
 pub mod likelihood;
+#[cfg(not(test))]
+pub(crate) mod row;
 pub mod shape;

@@ -23,7 +23,7 @@ pub use lost::hypergeometric;
 use crate::Error;
 use crate::family::bloom::shape::Array;
 use crate::family::fill;
-use crate::family::slices::shape::MAX_SLICES;
+use crate::inference::MAX_SLICES;
 use loads::loads;
 
 /// Greatest number of sites.

@@ -1,6 +1,5 @@
 //! Calls fed with any bytes: a few by the tests, as many as there is time for by `fuzz/`.
 
-pub mod learned;
 pub mod operations;
 pub mod public_api;
 pub mod saved;

@@ -9,8 +9,7 @@ use lately::Error;
 use lately::clock::{Moments, Window};
 use lately::engine::Refresh;
 use lately::engine::threads::{Chunk, PIECE};
-use lately::family::row::Layout;
-use lately::family::timing::growing::Grow;
+use lately::family::request::{Grow, Layout};
 use lately::family::{AnyFilter, Budget, FAMILIES, Family, Form, Parameters, Request, Shape};
 use lately::key::Keys;
 
@@ -120,10 +119,10 @@ impl Case {
 
     fn filter(&self) -> Option<AnyFilter> {
         let forms: Vec<(&Family, &Form)> =
-            FAMILIES.iter().flat_map(|family| family.forms.iter().map(move |form| (family, form))).collect();
+            FAMILIES.into_iter().flat_map(|family| family.forms().map(move |form| (family, form))).collect();
         let ((family, form), window) = (forms[usize::from(self.family) % forms.len()], self.window());
         let shape = match &self.shape {
-            Source::Parameters(values) => (family.read)(&Parameters(&form.named(values.map(u64::from)))).ok()?,
+            Source::Parameters(values) => family.read(&Parameters(&form.named(values.map(u64::from)))).ok()?,
             Source::Planned(number) => Arc::clone(&PLANNED[usize::from(*number) % PLANNED.len()]),
         };
         // A planned shape may have another window: rates suffer, promises do not.
@@ -151,7 +150,7 @@ static PLANNED: LazyLock<Vec<Arc<dyn Shape>>> = LazyLock::new(|| {
                 Request { layout: Layout::Line, ..plain },
                 Request { layout: Layout::Transposed, distinct: Some(5), ..plain },
             ] {
-                planned.extend((family.plan)(window, &request));
+                planned.extend(family.plan(window, &request));
             }
         }
     }

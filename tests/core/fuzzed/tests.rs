@@ -1,6 +1,6 @@
 //! A few bytes, equal in each run. Both outcomes are tried: legal bytes are used, others are rejected.
 
-use super::{learned, mix, operations, public_api, saved};
+use super::{mix, operations, public_api, saved};
 
 /// Returns this many bytes, drawn by the number.
 fn random(number: u64, len: usize) -> Vec<u8> {
@@ -53,22 +53,4 @@ fn bytes_that_once_broke_a_saved_filter_are_handled() {
         let bytes = std::fs::read(&file).unwrap();
         assert!(!saved::run(&bytes) && !saved::run_briefly(&bytes), "{}", file.display());
     }
-}
-
-#[test]
-fn priors_of_any_bytes_are_rejected_or_used() {
-    let mut done = 0;
-    for number in 0..200u64 {
-        let mut bytes = vec![0; 8192 + 80];
-        // A half-life, and a few numbers beside it.
-        bytes[16] = 1 + number as u8;
-        for place in random(number, number as usize % 40) {
-            let at = mix(u64::from(place) << 8 | number) as usize % bytes.len();
-            bytes[at] = place;
-        }
-        let read = learned::run(&bytes);
-        assert_eq!(read, learned::run_briefly(&bytes));
-        done += usize::from(read);
-    }
-    assert!((10..200).contains(&done), "{done} of 200 were priors");
 }

@@ -22,5 +22,3 @@ mod swamp;
 mod table;
 mod time_limited;
 mod timing;
-mod timing_line;
-mod timing_line_choice;

@@ -39,7 +39,7 @@ type Choice = fn(Window, Budget, Slack) -> Result<String, Error>;
 
 /// All possible requests, and the shape in words. The last eight requests are for windows of insertions alone, without
 /// slack.
-const CHOICES: [(&str, Choice); 20] = [
+const CHOICES: [(&str, Choice); 19] = [
     ("age-partitioned", |window, budget, slack| ring(window, budget, slack, None)),
     ("age-partitioned, blocks of 64", |window, budget, slack| ring(window, budget, slack, Some(64))),
     ("age-partitioned, blocks of 512", |window, budget, slack| ring(window, budget, slack, Some(512))),
@@ -61,11 +61,6 @@ const CHOICES: [(&str, Choice); 20] = [
         let shape = timing::shape::choose(window, budget, slack)?;
         assert_eq!(shape.equal_timers, 1);
         Ok(format!("k={} bpt={} blocks={} words={}", shape.k, shape.bpt, shape.blocks, shape.words))
-    }),
-    ("timing, line", |window, budget, slack| {
-        let shape = timing::shape::line::choose(window, budget, slack)?;
-        let timing::shape::line::TimingLineShape { k, bpt, blocks, lines, pages } = shape;
-        Ok(format!("k={k} bpt={bpt} blocks={blocks} lines={lines} pages={pages}"))
     }),
     ("time-limited", |window, budget, slack| match budget {
         Budget::Rate(fpr) => {

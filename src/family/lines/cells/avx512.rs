@@ -68,14 +68,4 @@ impl Vectors for Avx512 {
             _mm512_storeu_si512(line.as_mut_ptr().cast(), _mm512_or_si512(words, _mm512_and_si512(mask, lanes)));
         }
     }
-
-    /// Returns how many of the numbers equal `to`. Compilers would extract and add the bits of the comparison
-    /// singly.
-    #[inline(always)]
-    fn equal(self, numbers: &[i64; LINE], to: i64) -> u64 {
-        // SAFETY: as above, and the load is of the eight numbers.
-        let equal =
-            unsafe { _mm512_cmpeq_epi64_mask(_mm512_loadu_si512(numbers.as_ptr().cast()), _mm512_set1_epi64(to)) };
-        equal.count_ones().into()
-    }
 }

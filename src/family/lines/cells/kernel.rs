@@ -1,147 +1,62 @@
-//! Runs of keys in lines: the loops that all layouts in lines share, over the trait [`LineKernel`].
+//! Runs of keys in lines. All methods are `inline(always)`: see [instructions](crate::instructions).
 
 use std::ops::Range;
 
-use super::LINE;
-use super::pages::{GROUP, Location, Pages, PrefetchRing};
+use super::pages::{GROUP, Location, PrefetchRing};
 use super::vectors::Vectors;
-use crate::inference::Evidence;
-use crate::instructions::{Instructions, Work};
+use super::{LaneRotation, LanesInLines};
+use crate::inference::{Code, Evidence};
+use crate::instructions::Work;
 
 /// Number of keys that are read before their answers are computed: vector instructions compute several answers at once.
 const READ: usize = 64;
 
-/// How one layout reads and writes a key in its lines. All methods are `inline(always)`: see
-/// [instructions](crate::instructions).
-pub(crate) trait LineKernel<const LINES: usize>: Copy {
-    /// What the open generation means for the cells.
-    type Rotation: Copy;
-
-    /// The bits of a key, or the places of its timers, in its lines.
-    type Probe<V: Vectors>: Copy;
-
-    /// What a query reads in the lines of a key.
-    type Read: Copy + Default;
-
-    /// The way to read the lines that evidence is computed from.
-    type Ages: ReadLines<Self, LINES>;
-
-    /// Returns the pages of the lines.
-    fn pages(&self) -> Pages<LINES>;
-
-    /// Returns the instruction set to use.
-    fn instructions(&self) -> Instructions;
-
-    /// Returns the probe of a key.
-    fn probe<V: Vectors>(&self, vectors: V, location: &Location<LINES>) -> Self::Probe<V>;
-
-    /// Reads the lines of a key.
-    fn read<V: Vectors>(
-        &self,
-        vectors: V,
-        lines: &[[u64; LINE]],
-        rotation: Self::Rotation,
-        location: &Location<LINES>,
-        probe: &Self::Probe<V>,
-    ) -> Self::Read;
-
-    /// Returns whether the lines contain a key of this page, from what was read.
-    fn reports(&self, rotation: Self::Rotation, page: u32, read: Self::Read) -> bool;
-
-    /// Returns whether the lines contain a key of this page, in a rotation without pending generations.
-    #[inline(always)]
-    fn reports_now(&self, rotation: Self::Rotation, page: u32, read: Self::Read) -> bool {
-        self.reports(rotation, page, read)
-    }
-
-    /// Returns the evidence about a key of this page, from what was read.
-    fn evidence_at(&self, rotation: Self::Rotation, page: u32, read: AgesOf<Self, LINES>) -> Evidence;
-
-    /// Writes a key into its lines.
-    fn write<V: Vectors>(
-        &self,
-        vectors: V,
-        lines: &mut [[u64; LINE]],
-        rotation: Self::Rotation,
-        location: &Location<LINES>,
-        probe: &Self::Probe<V>,
-    );
-}
-
-/// One way to read the lines of a key.
-pub(crate) trait ReadLines<L: LineKernel<LINES>, const LINES: usize> {
-    /// The value read.
-    type Value: Copy + Default;
-
-    /// Reads the lines of a key.
-    fn read<V: Vectors>(
-        cells: &L,
-        vectors: V,
-        lines: &[[u64; LINE]],
-        rotation: L::Rotation,
-        location: &Location<LINES>,
-    ) -> Self::Value;
-}
-
-/// The value that the evidence of a layout is computed from.
-pub(crate) type AgesOf<L, const LINES: usize> = <<L as LineKernel<LINES>>::Ages as ReadLines<L, LINES>>::Value;
-
-/// Reads the lines as a query does.
-pub(crate) struct AsQuery;
-
-impl<L: LineKernel<LINES>, const LINES: usize> ReadLines<L, LINES> for AsQuery {
-    type Value = L::Read;
-
-    #[inline(always)]
-    fn read<V: Vectors>(
-        cells: &L,
-        vectors: V,
-        lines: &[[u64; LINE]],
-        rotation: L::Rotation,
-        location: &Location<LINES>,
-    ) -> L::Read {
-        cells.read(vectors, lines, rotation, location, &cells.probe(vectors, location))
-    }
-}
-
 /// A form of the evidence about a key: [`Evidence`] itself, or a code for it.
-pub(crate) trait Encode<L: LineKernel<LINES>, const LINES: usize>: Copy {
-    /// Returns the evidence about a key of this page in this form, from what was read.
-    fn encode(cells: &L, rotation: L::Rotation, page: u32, read: AgesOf<L, LINES>) -> Self;
+pub(crate) trait Encode<const LANES: usize, const LINES: usize>: Copy {
+    /// Returns the evidence about a key of this page in this form. `lanes` are those that have all bits of the key.
+    fn encode(cells: &LanesInLines<LANES, LINES>, rotation: LaneRotation, page: u32, lanes: u32) -> Self;
 }
 
-impl<L: LineKernel<LINES>, const LINES: usize> Encode<L, LINES> for Evidence {
+impl<const LANES: usize, const LINES: usize> Encode<LANES, LINES> for Evidence {
     #[inline(always)]
-    fn encode(cells: &L, rotation: L::Rotation, page: u32, read: AgesOf<L, LINES>) -> Self {
-        cells.evidence_at(rotation, page, read)
+    fn encode(cells: &LanesInLines<LANES, LINES>, rotation: LaneRotation, page: u32, lanes: u32) -> Self {
+        Self::generations(cells.possible(rotation, page, lanes).into())
+            .in_page_range(cells.page_range(rotation, page).into())
+    }
+}
+
+impl<const LANES: usize, const LINES: usize> Encode<LANES, LINES> for Code {
+    #[inline(always)]
+    fn encode(cells: &LanesInLines<LANES, LINES>, rotation: LaneRotation, page: u32, lanes: u32) -> Self {
+        Self::of_generations(cells.possible(rotation, page, lanes), cells.page_range(rotation, page))
     }
 }
 
 /// A run of the batch `hashes`, with the cells that process it.
-pub(crate) struct Run<'a, L: LineKernel<LINES>, const LINES: usize> {
-    pub cells: &'a L,
-    pub rotation: L::Rotation,
+pub(crate) struct Run<'a, const LANES: usize, const LINES: usize> {
+    pub cells: &'a LanesInLines<LANES, LINES>,
+    pub rotation: LaneRotation,
     pub hashes: &'a [u64],
     pub run: Range<usize>,
 }
 
-impl<L: LineKernel<LINES>, const LINES: usize> Run<'_, L, LINES> {
+impl<const LANES: usize, const LINES: usize> Run<'_, LANES, LINES> {
     /// Inserts the keys.
     #[inline(always)]
     pub fn insert(self, words: &mut [u64]) {
         match self.only_key() {
-            Some(location) => self.cells.instructions().run(InsertOne { run: self, location, words }),
-            None => self.cells.instructions().run(InsertMany { run: self, words }),
+            Some(location) => self.cells.instructions.run(InsertOne { run: self, location, words }),
+            None => self.cells.instructions.run(InsertMany { run: self, words }),
         }
     }
 
     /// Writes to `present` which keys the lines contain. `present` is as long as the batch.
     #[inline(always)]
     pub fn query(self, words: &[u64], present: &mut [bool]) {
-        let machine = self.cells.instructions();
+        let machine = self.cells.instructions;
         match self.only_key() {
             Some(location) => machine.run(QueryOne { run: self, location, words, present }),
-            None => self.read_many::<AsQuery>(words, &mut |block, pages, reads| {
+            None => self.read_many(words, &mut |block, pages, reads| {
                 machine.run(Answer { run: &self, pages, reads, present: &mut present[block] });
             }),
         }
@@ -149,18 +64,18 @@ impl<L: LineKernel<LINES>, const LINES: usize> Run<'_, L, LINES> {
 
     /// Writes the evidence about each key of the run to the places from 0 on.
     #[inline(always)]
-    pub fn encode<T: Encode<L, LINES>>(self, words: &[u64], evidence: &mut [T]) {
+    pub fn encode<T: Encode<LANES, LINES>>(self, words: &[u64], evidence: &mut [T]) {
         let start = self.run.start;
-        self.read_many::<L::Ages>(words, &mut |block, pages, reads| {
+        self.read_many(words, &mut |block, pages, reads| {
             let evidence = &mut evidence[block.start - start..block.end - start];
-            self.cells.instructions().run(EncodeEvidence { run: &self, pages, reads, evidence });
+            self.cells.instructions.run(EncodeEvidence { run: &self, pages, reads, evidence });
         });
     }
 
     /// Reads the lines of the keys. Calls `answer` with each block of keys, their pages and what was read.
     #[inline(always)]
-    fn read_many<R: ReadLines<L, LINES>>(&self, words: &[u64], answer: AnswerBlock<'_, R::Value>) {
-        self.cells.instructions().run(ReadMany::<L, R, LINES> { run: self, words, answer });
+    fn read_many(&self, words: &[u64], answer: AnswerBlock<'_>) {
+        self.cells.instructions.run(ReadMany { run: self, words, answer });
     }
 
     /// Writes to `seen` which keys the lines contain, and then inserts them; without `refresh` only the other keys.
@@ -168,10 +83,8 @@ impl<L: LineKernel<LINES>, const LINES: usize> Run<'_, L, LINES> {
     #[inline(always)]
     pub fn duplicated(self, words: &mut [u64], refresh: bool, seen: &mut [bool]) -> u64 {
         match self.only_key() {
-            Some(location) => {
-                self.cells.instructions().run(DuplicatedOne { run: self, location, words, refresh, seen })
-            }
-            None => self.cells.instructions().run(DuplicatedMany { run: self, words, refresh, seen }),
+            Some(location) => self.cells.instructions.run(DuplicatedOne { run: self, location, words, refresh, seen }),
+            None => self.cells.instructions.run(DuplicatedMany { run: self, words, refresh, seen }),
         }
     }
 
@@ -180,7 +93,7 @@ impl<L: LineKernel<LINES>, const LINES: usize> Run<'_, L, LINES> {
     #[inline(always)]
     fn only_key(&self) -> Option<Location<LINES>> {
         match &self.hashes[self.run.clone()] {
-            &[hash] => Some(self.cells.pages().location(hash)),
+            &[hash] => Some(self.cells.pages.location(hash)),
             _ => None,
         }
     }
@@ -188,17 +101,17 @@ impl<L: LineKernel<LINES>, const LINES: usize> Run<'_, L, LINES> {
     /// Returns an empty ring for the locations of the keys, which prefetches their lines.
     #[inline(always)]
     fn in_flight(&self, words: &[u64]) -> PrefetchRing<'_, LINES> {
-        PrefetchRing::new(self.cells.pages(), words, self.hashes)
+        PrefetchRing::new(self.cells.pages, words, self.hashes)
     }
 }
 
 /// Inserts a run of keys.
-struct InsertMany<'a, L: LineKernel<LINES>, const LINES: usize> {
-    run: Run<'a, L, LINES>,
+struct InsertMany<'a, const LANES: usize, const LINES: usize> {
+    run: Run<'a, LANES, LINES>,
     words: &'a mut [u64],
 }
 
-impl<M: Vectors, L: LineKernel<LINES>, const LINES: usize> Work<M> for InsertMany<'_, L, LINES> {
+impl<M: Vectors, const LANES: usize, const LINES: usize> Work<M> for InsertMany<'_, LANES, LINES> {
     type Output = ();
 
     #[inline(always)]
@@ -219,13 +132,13 @@ impl<M: Vectors, L: LineKernel<LINES>, const LINES: usize> Work<M> for InsertMan
 }
 
 /// Inserts a single key. A [`Work`] of its own, so that the compiler optimises the loop of [`InsertMany`] separately.
-struct InsertOne<'a, L: LineKernel<LINES>, const LINES: usize> {
-    run: Run<'a, L, LINES>,
+struct InsertOne<'a, const LANES: usize, const LINES: usize> {
+    run: Run<'a, LANES, LINES>,
     location: Location<LINES>,
     words: &'a mut [u64],
 }
 
-impl<M: Vectors, L: LineKernel<LINES>, const LINES: usize> Work<M> for InsertOne<'_, L, LINES> {
+impl<M: Vectors, const LANES: usize, const LINES: usize> Work<M> for InsertOne<'_, LANES, LINES> {
     type Output = ();
 
     #[inline(always)]
@@ -237,37 +150,36 @@ impl<M: Vectors, L: LineKernel<LINES>, const LINES: usize> Work<M> for InsertOne
 
 /// Computes answers from what was read: receives a block of keys, the pages of these keys and perhaps of more, and what
 /// was read for each.
-type AnswerBlock<'a, T> = &'a mut dyn FnMut(Range<usize>, &[u32], &[T]);
+type AnswerBlock<'a> = &'a mut dyn FnMut(Range<usize>, &[u32], &[u32]);
 
 /// Reads the lines of a run of keys. Answers are computed elsewhere, so that queries and all forms of evidence share
 /// this loop, and because the registers of an answer would displace those that reading needs.
-struct ReadMany<'a, 'b, L: LineKernel<LINES>, R: ReadLines<L, LINES>, const LINES: usize> {
-    run: &'a Run<'b, L, LINES>,
+struct ReadMany<'a, 'b, const LANES: usize, const LINES: usize> {
+    run: &'a Run<'b, LANES, LINES>,
     words: &'a [u64],
-    answer: AnswerBlock<'a, R::Value>,
+    answer: AnswerBlock<'a>,
 }
 
-impl<M: Vectors, L: LineKernel<LINES>, R: ReadLines<L, LINES>, const LINES: usize> Work<M>
-    for ReadMany<'_, '_, L, R, LINES>
-{
+impl<M: Vectors, const LANES: usize, const LINES: usize> Work<M> for ReadMany<'_, '_, LANES, LINES> {
     type Output = ();
 
     #[inline(always)]
     fn run(self, machine: M) {
         let Self { run, words, answer } = self;
-        let (cells, rotation, lines) = (*run.cells, run.rotation, words.as_chunks().0);
+        let (cells, lines) = (*run.cells, words.as_chunks().0);
         let mut coming = run.in_flight(words);
         coming.begin(machine, &run.run);
         for start in run.run.clone().step_by(READ) {
             let block = start..run.run.end.min(start + READ);
-            let (mut pages, mut reads) = ([[0; GROUP]; READ / GROUP], [[R::Value::default(); GROUP]; READ / GROUP]);
+            let (mut pages, mut reads) = ([[0; GROUP]; READ / GROUP], [[0; GROUP]; READ / GROUP]);
             let groups = pages.iter_mut().zip(&mut reads).enumerate().take(block.len().div_ceil(GROUP));
             for (group, (pages, reads)) in groups {
                 let start = block.start + group * GROUP;
                 // Where the run ends within a group, the other keys have locations too, and their answers are not read.
                 *pages = coming.group(start).pages;
                 for (key, read) in reads.iter_mut().enumerate() {
-                    *read = R::read(&cells, machine, lines, rotation, &coming.group(start).at(key));
+                    let location = coming.group(start).at(key);
+                    *read = cells.read(machine, lines, &location, &cells.probe(machine, &location));
                 }
                 coming.replace(start);
             }
@@ -277,33 +189,33 @@ impl<M: Vectors, L: LineKernel<LINES>, R: ReadLines<L, LINES>, const LINES: usiz
 }
 
 /// Queries a single key.
-struct QueryOne<'a, L: LineKernel<LINES>, const LINES: usize> {
-    run: Run<'a, L, LINES>,
+struct QueryOne<'a, const LANES: usize, const LINES: usize> {
+    run: Run<'a, LANES, LINES>,
     location: Location<LINES>,
     words: &'a [u64],
     present: &'a mut [bool],
 }
 
-impl<M: Vectors, L: LineKernel<LINES>, const LINES: usize> Work<M> for QueryOne<'_, L, LINES> {
+impl<M: Vectors, const LANES: usize, const LINES: usize> Work<M> for QueryOne<'_, LANES, LINES> {
     type Output = ();
 
     #[inline(always)]
     fn run(self, machine: M) {
         let Self { run: Run { cells, rotation, run, .. }, location, words, present } = self;
-        let read = cells.read(machine, words.as_chunks().0, rotation, &location, &cells.probe(machine, &location));
+        let read = cells.read(machine, words.as_chunks().0, &location, &cells.probe(machine, &location));
         present[run.start] = cells.reports(rotation, location.page, read);
     }
 }
 
 /// Computes the answers of a query from what was read.
-struct Answer<'a, 'b, L: LineKernel<LINES>, const LINES: usize> {
-    run: &'a Run<'b, L, LINES>,
+struct Answer<'a, 'b, const LANES: usize, const LINES: usize> {
+    run: &'a Run<'b, LANES, LINES>,
     pages: &'a [u32],
-    reads: &'a [L::Read],
+    reads: &'a [u32],
     present: &'a mut [bool],
 }
 
-impl<M: Vectors, L: LineKernel<LINES>, const LINES: usize> Work<M> for Answer<'_, '_, L, LINES> {
+impl<M: Vectors, const LANES: usize, const LINES: usize> Work<M> for Answer<'_, '_, LANES, LINES> {
     type Output = ();
 
     #[inline(always)]
@@ -316,15 +228,15 @@ impl<M: Vectors, L: LineKernel<LINES>, const LINES: usize> Work<M> for Answer<'_
 }
 
 /// Encodes evidence from what was read.
-struct EncodeEvidence<'a, 'b, L: LineKernel<LINES>, T, const LINES: usize> {
-    run: &'a Run<'b, L, LINES>,
+struct EncodeEvidence<'a, 'b, T, const LANES: usize, const LINES: usize> {
+    run: &'a Run<'b, LANES, LINES>,
     pages: &'a [u32],
-    reads: &'a [AgesOf<L, LINES>],
+    reads: &'a [u32],
     evidence: &'a mut [T],
 }
 
-impl<M: Vectors, L: LineKernel<LINES>, T: Encode<L, LINES>, const LINES: usize> Work<M>
-    for EncodeEvidence<'_, '_, L, T, LINES>
+impl<M: Vectors, T: Encode<LANES, LINES>, const LANES: usize, const LINES: usize> Work<M>
+    for EncodeEvidence<'_, '_, T, LANES, LINES>
 {
     type Output = ();
 
@@ -338,14 +250,14 @@ impl<M: Vectors, L: LineKernel<LINES>, T: Encode<L, LINES>, const LINES: usize> 
 }
 
 /// Queries and inserts a run of keys.
-struct DuplicatedMany<'a, L: LineKernel<LINES>, const LINES: usize> {
-    run: Run<'a, L, LINES>,
+struct DuplicatedMany<'a, const LANES: usize, const LINES: usize> {
+    run: Run<'a, LANES, LINES>,
     words: &'a mut [u64],
     refresh: bool,
     seen: &'a mut [bool],
 }
 
-impl<M: Vectors, L: LineKernel<LINES>, const LINES: usize> Work<M> for DuplicatedMany<'_, L, LINES> {
+impl<M: Vectors, const LANES: usize, const LINES: usize> Work<M> for DuplicatedMany<'_, LANES, LINES> {
     type Output = u64;
 
     #[inline(always)]
@@ -359,7 +271,7 @@ impl<M: Vectors, L: LineKernel<LINES>, const LINES: usize> Work<M> for Duplicate
             for (key, seen) in seen.iter_mut().enumerate() {
                 let location = coming.group(start).at(key);
                 let probe = cells.probe(machine, &location);
-                let read = cells.read(machine, lines, rotation, &location, &probe);
+                let read = cells.read(machine, lines, &location, &probe);
                 *seen = cells.reports_now(rotation, location.page, read);
                 if refresh || !*seen {
                     cells.write(machine, lines, rotation, &location, &probe);
@@ -373,23 +285,22 @@ impl<M: Vectors, L: LineKernel<LINES>, const LINES: usize> Work<M> for Duplicate
 }
 
 /// Queries and inserts a single key.
-struct DuplicatedOne<'a, L: LineKernel<LINES>, const LINES: usize> {
-    run: Run<'a, L, LINES>,
+struct DuplicatedOne<'a, const LANES: usize, const LINES: usize> {
+    run: Run<'a, LANES, LINES>,
     location: Location<LINES>,
     words: &'a mut [u64],
     refresh: bool,
     seen: &'a mut [bool],
 }
 
-impl<M: Vectors, L: LineKernel<LINES>, const LINES: usize> Work<M> for DuplicatedOne<'_, L, LINES> {
+impl<M: Vectors, const LANES: usize, const LINES: usize> Work<M> for DuplicatedOne<'_, LANES, LINES> {
     type Output = u64;
 
     #[inline(always)]
     fn run(self, machine: M) -> u64 {
         let Self { run: Run { cells, rotation, run, .. }, location, words, refresh, seen } = self;
         let (lines, probe) = (words.as_chunks_mut().0, cells.probe(machine, &location));
-        let present =
-            cells.reports_now(rotation, location.page, cells.read(machine, lines, rotation, &location, &probe));
+        let present = cells.reports_now(rotation, location.page, cells.read(machine, lines, &location, &probe));
         seen[run.start] = present;
         let inserted = refresh || !present;
         if inserted {

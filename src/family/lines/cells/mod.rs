@@ -45,12 +45,11 @@ mod neon;
 use std::ops::Range;
 
 use super::shape::{MAX_K, PAGE_LINES, SUBLANE_BITS};
-use crate::inference::{Code, Evidence};
 use crate::instructions::Instructions;
 use crate::memory::bits::odd_constants;
-use kernel::AsQuery;
-pub(crate) use kernel::{Encode, LineKernel, ReadLines, Run};
-pub(crate) use pages::{Location, Pages};
+use kernel::Run;
+use pages::Location;
+pub(crate) use pages::Pages;
 pub(crate) use vectors::Vectors;
 
 /// Words of a cache line.
@@ -132,7 +131,7 @@ impl<const LANES: usize, const LINES: usize> LanesInLines<LANES, LINES> {
 
     /// Returns a run of keys for these lines.
     #[inline(always)]
-    fn run<'a>(&'a self, rotation: LaneRotation, hashes: &'a [u64], run: Range<usize>) -> Run<'a, Self, LINES> {
+    fn run<'a>(&'a self, rotation: LaneRotation, hashes: &'a [u64], run: Range<usize>) -> Run<'a, LANES, LINES> {
         Run { cells: self, rotation, hashes, run }
     }
 
@@ -208,24 +207,8 @@ fn sublanes_match(lanes: u64, sublanes: u32) -> f64 {
     (0..sublanes).map(share).product()
 }
 
-impl<const LANES: usize, const LINES: usize> LineKernel<LINES> for LanesInLines<LANES, LINES> {
-    type Rotation = LaneRotation;
-    /// The mask of the key in each of its lines.
-    type Probe<V: Vectors> = [V::Mask; LINES];
-    /// The lanes that have all bits of a key in each of its lines.
-    type Read = u32;
-    type Ages = AsQuery;
-
-    #[inline(always)]
-    fn pages(&self) -> Pages<LINES> {
-        self.pages
-    }
-
-    #[inline(always)]
-    fn instructions(&self) -> Instructions {
-        self.instructions
-    }
-
+impl<const LANES: usize, const LINES: usize> LanesInLines<LANES, LINES> {
+    /// Returns the mask of a key in each of its lines.
     #[inline(always)]
     fn probe<V: Vectors>(&self, vectors: V, location: &Location<LINES>) -> [V::Mask; LINES] {
         let mut masks = [vectors.mask(location.seeds[0]); LINES];
@@ -235,12 +218,12 @@ impl<const LANES: usize, const LINES: usize> LineKernel<LINES> for LanesInLines<
         masks
     }
 
+    /// Returns the lanes that have all bits of a key in each of its lines.
     #[inline(always)]
     fn read<V: Vectors>(
         &self,
         vectors: V,
         lines: &[[u64; LINE]],
-        _: LaneRotation,
         location: &Location<LINES>,
         masks: &[V::Mask; LINES],
     ) -> u32 {
@@ -251,22 +234,19 @@ impl<const LANES: usize, const LINES: usize> LineKernel<LINES> for LanesInLines<
         vectors.complete::<LANES>(missing)
     }
 
+    /// Returns whether the lines contain a key of this page that these lanes have.
     #[inline(always)]
     fn reports(&self, rotation: LaneRotation, page: u32, lanes: u32) -> bool {
         self.reported(self.by_age(rotation, page, lanes) & self.retained(rotation, page))
     }
 
+    /// Returns whether the lines contain a key of this page, in a rotation without pending generations.
     #[inline(always)]
     fn reports_now(&self, rotation: LaneRotation, page: u32, lanes: u32) -> bool {
         self.reported(self.by_age(rotation, page, lanes))
     }
 
-    #[inline(always)]
-    fn evidence_at(&self, rotation: LaneRotation, page: u32, lanes: u32) -> Evidence {
-        Evidence::generations(self.possible(rotation, page, lanes).into())
-            .in_page_range(self.page_range(rotation, page).into())
-    }
-
+    /// Writes a key into its lines.
     #[inline(always)]
     fn write<V: Vectors>(
         &self,
@@ -280,12 +260,5 @@ impl<const LANES: usize, const LINES: usize> LineKernel<LINES> for LanesInLines<
         for t in 0..LINES {
             vectors.set(&mut lines[location.lines[t]], masks[t], written);
         }
-    }
-}
-
-impl<const LANES: usize, const LINES: usize> Encode<LanesInLines<LANES, LINES>, LINES> for Code {
-    #[inline(always)]
-    fn encode(cells: &LanesInLines<LANES, LINES>, rotation: LaneRotation, page: u32, lanes: u32) -> Self {
-        Self::of_generations(cells.possible(rotation, page, lanes), cells.page_range(rotation, page))
     }
 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::family::abilities::Infer;
 use crate::family::{Layout, Occupancy};
+use crate::inference::{Code, Evidence};
 use crate::instructions::Portable;
 use crate::memory::bits::ones;
 

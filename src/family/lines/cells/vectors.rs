@@ -22,10 +22,4 @@ pub trait Vectors: Machine {
 
     /// Sets the bits in the line that are set both in the mask and in `lanes`.
     fn set(self, line: &mut [u64; LINE], mask: Self::Mask, lanes: &[u64; LINE]);
-
-    /// Returns how many of the numbers equal `to`.
-    #[inline(always)]
-    fn equal(self, numbers: &[i64; LINE], to: i64) -> u64 {
-        numbers.iter().map(|&number| u64::from(number == to)).sum()
-    }
 }

@@ -1,12 +1,13 @@
 //! The search for the ring that meets a rate or a number of bytes.
 
 use super::segment::check_block_bits;
-use super::{MAX_BYTES, MAX_PARTS, MAX_SLICES, Paper, RingShape, Segment};
+use super::{MAX_BYTES, MAX_PARTS, Paper, RingShape, Segment};
 use crate::Error;
 use crate::clock::Window;
 use crate::family::budget::{Budget, reject_below, too_few_bytes, too_much_memory, within_slack};
 use crate::family::runs;
 use crate::family::search::{self, Candidate};
+use crate::inference::MAX_SLICES;
 
 /// Returns the shape for a window and a budget.
 ///

@@ -44,9 +44,8 @@ use crate::Error;
 use crate::clock::Window;
 use crate::family::budget::MAX_BYTES;
 use crate::family::{Accesses, CacheLines, Parameters, fill, runs};
+use crate::inference::MAX_SLICES;
 
-/// Greatest number of segments of a filter: the matches of all of them must fit a `u128`.
-pub const MAX_SLICES: u32 = 128;
 /// Greatest number of bits of a key in a plain segment. Rates that need more lie below the collisions of 64-bit hashes.
 pub const MAX_PARTS: u32 = 64;
 

@@ -1,6 +1,5 @@
-//! Timers in words, wherever the timers of a key lie: which are live, and how expired timers are swept.
+//! Timers in words: which are live, and how expired timers are swept.
 
-mod lines;
 mod slices;
 
 use std::ops::Range;
@@ -8,7 +7,6 @@ use std::ops::Range;
 use super::shape::{sweeps, timestamps};
 use crate::memory::lanes::Lanes;
 use crate::memory::prefetch::Address;
-pub use lines::TimersInLines;
 pub use slices::TimersInSlices;
 
 /// The timers of a filter, in words.
@@ -164,33 +162,5 @@ impl TimerWords {
     /// Returns how many timers of these words are set, live or expired.
     pub(crate) fn set(&self, words: &[u64]) -> u64 {
         words.iter().map(|&word| u64::from(self.lanes.count_within(word, 1, self.timestamps.into()))).sum()
-    }
-}
-
-/// The layout that chooses the timers of a key.
-#[derive(Clone, Copy)]
-pub(crate) enum Places {
-    Slices(TimersInSlices),
-    OneLine(TimersInLines<1>),
-    TwoLines(TimersInLines<2>),
-}
-
-impl Places {
-    /// Returns the timers.
-    pub(crate) fn timers(&self) -> TimerWords {
-        match self {
-            Self::Slices(slices) => slices.timers,
-            Self::OneLine(lines) => lines.timers,
-            Self::TwoLines(lines) => lines.timers,
-        }
-    }
-
-    /// Writes the numbers of the k timers of each key.
-    pub(crate) fn of_keys<'a>(&self, keys: impl Iterator<Item = (u64, &'a mut [u64])>) {
-        match self {
-            Self::Slices(slices) => keys.for_each(|(hash, cells)| slices.cells(hash, cells)),
-            Self::OneLine(lines) => keys.for_each(|(hash, cells)| lines.cells(hash, cells)),
-            Self::TwoLines(lines) => keys.for_each(|(hash, cells)| lines.cells(hash, cells)),
-        }
     }
 }

@@ -190,7 +190,7 @@ impl TimersInSlices {
             let age = (self.timers.age(timer, newest) | u64::from(timer == 0).wrapping_neg()) << 8;
             oldest = u64::max(oldest + u64::from(oldest & !0xff == age), age | 1);
         }
-        Evidence::oldest(oldest >> 8, [oldest & 0xff]).if_present(oldest >> 8 < retained)
+        Evidence::oldest(oldest >> 8, oldest & 0xff).if_present(oldest >> 8 < retained)
     }
 }
 
@@ -206,7 +206,7 @@ impl Infer<TimerRotation> for TimersInSlices {
 
 impl Codes<TimerRotation> for TimersInSlices {
     fn decoder(&self) -> fn(Code) -> Evidence {
-        Code::timers::<1>
+        Code::timers
     }
 
     fn codes_run(&self, words: &[u64], rotation: TimerRotation, hashes: &[u64], codes: &mut [Code]) {

@@ -16,8 +16,6 @@
 //!   does its share at the beginning of each block, not after each insertion.
 //! - Of dynamic size (paper 4, section 5) a filter grows as a whole, not slice by slice, so that a part matches as one.
 
-pub mod line;
-
 use super::equal_timers;
 use crate::Error;
 use crate::clock::Window;

@@ -10,13 +10,6 @@
 //! as in erratum INF-6). Here they are counted. The chance that no younger block touched a timer is the share of all
 //! timers that are of age a, older or empty; the chance that block a touched it last is the share of those that show a.
 //! This needs no curve of distinct keys, and holds for repeats and drifting streams too.
-//!
-//! Timers of one key in one line share their other keys, and are touched together more often than independent timers:
-//! there [`LineLikelihood`] replaces the product.
-
-mod lines;
-
-pub use lines::{LineCounter, LineLikelihood, TimerCounts};
 
 use crate::clock::Clock;
 use crate::inference::{Evidence, Hazard, Likelihood, PosteriorCurve, Span, chances};
@@ -64,60 +57,26 @@ impl TimerLikelihood {
 
     /// Writes the spans for a key whose timers are all live. In a filter whose parts come and go, this part was written
     /// in a share of its oldest block, and other parts in an earlier share: these are the two `shares`.
-    fn of_oldest(&self, evidence: Evidence, shares: (f64, f64), hazard: Hazard, spans: &mut Vec<Span>) {
-        of_block_at(&self.clock, evidence.age(), self.explains(evidence), shares, hazard, spans);
+    fn of_oldest(&self, evidence: Evidence, (own, before): (f64, f64), hazard: Hazard, spans: &mut Vec<Span>) {
+        let (from, to) = self.ages_of(evidence.age());
+        let exposure = self.clock.exposure(evidence.age());
+        let (held, not_held) = chances(hazard.odds(own * exposure) * self.explains(evidence));
+        let held_before = not_held * hazard.within(before * exposure);
+        spans.push(Span { from, to, probability: held + held_before });
+        spans.push(Span { from: to, to: f64::INFINITY, probability: not_held - held_before });
+    }
+
+    /// Returns the ages of the block of this age.
+    fn ages_of(&self, age: u64) -> (f64, f64) {
+        (if age == 0 { 0.0 } else { self.clock.began(age - 1) }, self.clock.began(age))
     }
 
     /// Returns by which factor an insertion in the oldest block raises the chance that this many timers show it.
     fn explains(&self, evidence: Evidence) -> f64 {
         let (of_block, younger) = self.shares_at(evidence.age());
         // At least 1: a timer untouched since block a began was either touched in it or not.
-        ((1.0 - younger) / of_block).max(1.0).powi(evidence.count(0) as i32).min(f64::MAX)
+        ((1.0 - younger) / of_block).max(1.0).powi(evidence.count() as i32).min(f64::MAX)
     }
-}
-
-/// Writes the spans for a key whose oldest timers show the block of this age; `own` and `before` are the `shares` of
-/// [`of_oldest`](TimerLikelihood::of_oldest). `explains` is the factor by which an insertion in the block raises the
-/// chance of the evidence.
-fn of_block_at(
-    clock: &Clock,
-    age: u64,
-    explains: f64,
-    (own, before): (f64, f64),
-    hazard: Hazard,
-    spans: &mut Vec<Span>,
-) {
-    let (from, to) = ages_of(clock, age);
-    let exposure = clock.exposure(age);
-    let (held, not_held) = chances(hazard.odds(own * exposure) * explains);
-    let held_before = not_held * hazard.within(before * exposure);
-    spans.push(Span { from, to, probability: held + held_before });
-    spans.push(Span { from: to, to: f64::INFINITY, probability: not_held - held_before });
-}
-
-/// Returns the ages of the block of this age.
-fn ages_of(clock: &Clock, age: u64) -> (f64, f64) {
-    (if age == 0 { 0.0 } else { clock.began(age - 1) }, clock.began(age))
-}
-
-/// Writes the spans for a key that no retained block contains.
-fn of_none(clock: &Clock, blocks: u64, spans: &mut Vec<Span>) {
-    spans.push(Span { from: clock.began(blocks - 1), to: f64::INFINITY, probability: 1.0 });
-}
-
-/// Returns the posterior curve of either kind of evidence; `explains` as in [`of_block_at`].
-fn posterior_curve(
-    clock: &Clock,
-    blocks: u64,
-    evidence: Evidence,
-    explains: impl FnOnce(Evidence) -> f64,
-    age: f64,
-) -> Option<PosteriorCurve> {
-    if evidence == Evidence::ABSENT {
-        return Some(PosteriorCurve::unknown(clock.began(blocks - 1), age));
-    }
-    let (block, ages) = (evidence.age(), ages_of(clock, evidence.age()));
-    PosteriorCurve::of_span(ages, clock.exposure(block), explains(evidence), ages.1, age)
 }
 
 /// The likelihood of timers in parts that come and go. Every insertion wrote the newest part of its time, and a part
@@ -150,12 +109,17 @@ impl Likelihood for PartsLikelihood {
 impl Likelihood for TimerLikelihood {
     fn last_inserted(&self, evidence: Evidence, hazard: Hazard, spans: &mut Vec<Span>) {
         if evidence == Evidence::ABSENT {
-            return of_none(&self.clock, self.blocks, spans);
+            let from = self.clock.began(self.blocks - 1);
+            return spans.push(Span { from, to: f64::INFINITY, probability: 1.0 });
         }
         self.of_oldest(evidence, (1.0, 0.0), hazard, spans);
     }
 
     fn posterior_curve(&self, evidence: Evidence, age: f64) -> Option<PosteriorCurve> {
-        posterior_curve(&self.clock, self.blocks, evidence, |evidence| self.explains(evidence), age)
+        if evidence == Evidence::ABSENT {
+            return Some(PosteriorCurve::unknown(self.clock.began(self.blocks - 1), age));
+        }
+        let ages = self.ages_of(evidence.age());
+        PosteriorCurve::of_span(ages, self.clock.exposure(evidence.age()), self.explains(evidence), ages.1, age)
     }
 }

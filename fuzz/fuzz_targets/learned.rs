@@ -1,5 +1,0 @@
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    lately_fuzz::fuzzed::learned::run_briefly(bytes);
-});

@@ -1,0 +1,45 @@
+//! The row of the stable Bloom filter.
+
+use super::cells::Decaying;
+use super::shape::{StableShape, choose};
+use crate::clock::Clock;
+use crate::engine::{Aged, Engine};
+use crate::family::baselines::counters::CounterSlices;
+use crate::family::request::Layout;
+use crate::family::row::{Family, Options, Row, Windows, form, is, of, shared};
+use crate::key::Seed;
+use crate::memory::Words;
+
+/// The stable Bloom filter.
+pub static STABLE: Family = Family {
+    name: "stable",
+    class: "baselines.StableBloomFilter",
+    windows: Windows::Insertions,
+    promises: false,
+    optional: &[],
+    rows: &[Row {
+        layout: Layout::Sliced,
+        variants: &[Options::PLAIN.noted("forgets at random")],
+        forms: &[form(7, &["k", "slice_cells", "bits", "decrements"])],
+        owns: is::<StableShape>,
+        read: |parameters| shared(StableShape::read(parameters)),
+        plan: |window, request| shared(choose(window, request.budget)),
+        engine: |shape, clock, seed, words| Ok(decaying(of(shape), clock, seed, words)),
+    }],
+};
+
+fn decaying(shape: &StableShape, clock: Clock, seed: Seed, words: Words) -> Box<dyn Engine> {
+    let [first, second] = seed.words();
+    let seed = first ^ second;
+    fn aged<const BITS: u32>(shape: &StableShape, clock: Clock, seed: u64, words: Words) -> Box<dyn Engine> {
+        let cells = CounterSlices::<BITS> { slices: shape.slices };
+        Aged::boxed(Decaying { cells, decrements: shape.decrements, seed }, words, clock)
+    }
+    match shape.bits {
+        1 => aged::<1>(shape, clock, seed, words),
+        2 => aged::<2>(shape, clock, seed, words),
+        4 => aged::<4>(shape, clock, seed, words),
+        8 => aged::<8>(shape, clock, seed, words),
+        bits => unreachable!("a shape has no cells of {bits} bits"),
+    }
+}

@@ -1,0 +1,27 @@
+//! The row of SWAMP.
+
+use super::cells::Buffered;
+use super::shape::{SwampShape, choose};
+use crate::engine::Aged;
+use crate::family::request::Layout;
+use crate::family::row::{Family, Options, Row, Windows, form, is, of, shared};
+
+/// SWAMP.
+pub static SWAMP: Family = Family {
+    name: "swamp",
+    class: "Swamp",
+    windows: Windows::Insertions,
+    promises: true,
+    optional: &[],
+    rows: &[Row {
+        layout: Layout::Sliced,
+        variants: &[Options::PLAIN.for_little_slack()],
+        forms: &[form(11, &["slots", "remainder_bits"])],
+        owns: is::<SwampShape>,
+        read: |parameters| shared(SwampShape::read(parameters)),
+        plan: |window, request| shared(choose(window, request.budget)),
+        engine: |shape, clock, _, words| {
+            Ok(Aged::boxed(Buffered::new(*of(shape), clock.window().capacity()), words, clock))
+        },
+    }],
+};

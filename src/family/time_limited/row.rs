@@ -1,0 +1,29 @@
+//! The row of the time-limited Bloom filter.
+
+use super::cells::Slices;
+use super::shape::{TimeLimitedShape, choose};
+use crate::Error;
+use crate::family::Budget;
+use crate::family::request::Layout;
+use crate::family::row::{Family, Options, Row, Windows, form, is, of, shared};
+
+/// The time-limited Bloom filter.
+pub static TIME_LIMITED: Family = Family {
+    name: "time-limited",
+    class: "TimeLimitedBloomFilter",
+    windows: Windows::Time,
+    promises: true,
+    optional: &[],
+    rows: &[Row {
+        layout: Layout::Sliced,
+        variants: &[Options::PLAIN.noted("bytes follow the rate").for_little_slack()],
+        forms: &[form(4, &["k", "l", "slice_bits"])],
+        owns: is::<TimeLimitedShape>,
+        read: |parameters| shared(TimeLimitedShape::read(parameters)),
+        plan: |window, request| match request.budget {
+            Budget::Rate(fpr) => shared(choose(window, fpr, request.slack)),
+            Budget::Bytes(_) => Err(Error::value("a time-limited filter takes fpr: its bytes follow the rate of keys")),
+        },
+        engine: |shape, clock, _, words| Ok(Box::new(Slices::new(*of(shape), clock, words)?)),
+    }],
+};
