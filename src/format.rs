@@ -26,14 +26,16 @@
 //! | 4 | keys so far: inserted, or looked up by `seen` and not inserted; of a window that counts deliveries only those inserted |
 //! | 5, 6 | 1 and the latest moment seen, in nanoseconds since the epoch (time), or zeros |
 //!
-//! Two more words follow the parameters of the family, which are listed below:
+//! Four more words follow the parameters of the family, which are listed below:
 //!
 //! | word | what |
 //! |---|---|
-//! | 0 | how far ahead of the system's clock a key may lie: 0 a day, else nanoseconds + 1, or 2^64 - 1 where nothing is too far |
-//! | 1 | 1 where a key has come without a time of its own, else 0 |
+//! | 0 | how far ahead of the wall clock a key may lie: 0 a window and at least a minute, else nanoseconds + 1, or 2^64 - 1 where nothing is too far |
+//! | 1 | 1 + 2 s where a key has come without a time of its own, if the wall clock was s seconds ahead of the filter's time, else 0 |
+//! | 2 | a number of the start of the machine, or zero |
+//! | 3 | the filter's time less the nanoseconds since that start, or zero |
 //!
-//! Versions before these two words wrote zeros there, and ignore what they contain.
+//! Versions before these words wrote zeros there, and ignore what they contain.
 //!
 //! The parameters of the age-partitioned filter are k, l, slice bits, blocks, block bits and parts; those of the
 //! guarded-epoch filter are r, k, segment bits, blocks, block bits and parts. Parameters that do not apply are zero. In
@@ -103,28 +105,30 @@
 //! # Shared by processes
 //!
 //! A file that several processes map and [write to](crate::shared) cannot maintain its checksums, and its clock changes
-//! with every batch. Such a file has version 3, which differs in this:
+//! with every batch. Such a file has version 4, which differs in this:
 //!
 //! | bytes | what |
 //! |---|---|
-//! | 8..10 | 3 |
+//! | 8..10 | 4 |
 //! | 40..48 | zero: the cells have no checksum. Their number and the parameters are checked, not their values |
 //! | behind the parameters | 24 words: the clock as it is now. The clock among the parameters is that of the day the file was made, so that their checksum holds |
 //! | .. | the cells |
 //! | behind the cells | 8 words: the first repeats the number below, the others are zero |
+//! | behind them | the [claims](crate::claims): 16,384 of 4 words, zeros where no key is claimed |
 //!
-//! The first of the 24 words is a number that grows by one with each change. If it is even, words 8 to 13 are the
-//! clock, else words 16 to 21; the other words are zero or ignored. The number behind the cells is written last. If it
+//! The first of the 24 words is a number that grows by one with each change. If it is even, words 8 to 15 are the
+//! clock, else words 16 to 23; the other words are zero or ignored. The number behind the cells is written last. If it
 //! is greater than the first, the file was copied while it was written, or the machine failed: the clock is older than
-//! the cells, and the file is rejected. Version 2 had no words behind the cells; it can still be read.
+//! the cells, and the file is rejected.
 //!
 //! | word of the clock | what |
 //! |---|---|
 //! | 0 | keys so far |
 //! | 1, 2 | 1 and the latest moment seen, or zeros |
-//! | 3 | 1 where a key has come without a time of its own, else 0 |
+//! | 3 | as word 1 of the four words above |
 //! | 4 | the open generation, which is the one after the last key's while it opens |
 //! | 5 | how many generations, up to this, the cells have yet to open: not 0 only where a process was killed |
+//! | 6, 7 | as words 2 and 3 of the four words above |
 //!
 //! Copies that are saved elsewhere have version 1.
 //!

@@ -128,6 +128,9 @@ compile_error!("the feature `file` of lately needs a target with files: disable 
 #[cfg(not(test))]
 mod api;
 #[doc(hidden)]
+#[cfg(feature = "file")]
+pub mod claims;
+#[doc(hidden)]
 pub mod error;
 
 #[doc(hidden)]

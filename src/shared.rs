@@ -1,6 +1,6 @@
 //! A filter that several processes share: a file that each of them maps, and writes to under its lock.
 //!
-//! [`open`] converts a saved filter into a file of [version 3](crate::format), and maps it. A writer holds the lock of
+//! [`open`] converts a saved filter into a file of [version 4](crate::format), and maps it. A writer holds the lock of
 //! the file for a batch; the system releases the lock of a process that dies. A reader takes no lock.
 //!
 //! # A process that is killed
@@ -57,14 +57,17 @@ use std::sync::{Mutex, MutexGuard, TryLockError as Busy};
 use std::time::Duration;
 
 use crate::Error;
+use crate::claims::{self, Claim, Holder};
 use crate::family::AnyFilter;
 use crate::format::{self, SaveError};
 use crate::lock::{Identity, TIMEOUT, lock, timed_out, wait};
+use crate::memory::mapped::{MappedClaims, Place};
 
 /// The file of a shared filter, in one process.
 pub struct SharedFile {
     path: PathBuf,
     identity: Identity,
+    claims: MappedClaims,
     /// The opened file; `None` in a child of the process that opened it, until the child opens it.
     open: Mutex<Option<Opened>>,
 }
@@ -74,6 +77,8 @@ struct Opened {
     /// The process that opened the file. A lock belongs to an open file, which a child inherits: without this check
     /// parent and child would both have the lock.
     process: u32,
+    /// Under which this process holds claims.
+    holder: Option<Holder>,
 }
 
 /// A guard of the file's lock, which is released when the guard is dropped.
@@ -85,6 +90,15 @@ impl Drop for Locked<'_> {
             // It cannot fail on a file that is open and locked.
             let _ = file.unlock();
         }
+    }
+}
+
+impl Locked<'_> {
+    /// [Claims](claims) a key, unless it has a claim: then returns `None`.
+    pub fn claim(&mut self, places: &[Place], hash: u64, lease: u64) -> Result<Option<Claim>, Error> {
+        let Some(Opened { file, holder, .. }) = &mut *self.0 else { return Ok(None) };
+        let holder = holder.get_or_insert_with(|| Holder::new(file));
+        claims::take(places, hash, holder.name(), lease, |name| holder.lives(file, name))
     }
 }
 
@@ -141,8 +155,9 @@ pub fn open_within(
             if !filter.engine().shareable() {
                 return Err(Error::format("filters of this family cannot be shared by processes").into());
             }
-            let opened = Opened { file, process: std::process::id() };
-            return Ok((filter, SharedFile { path, identity, open: Mutex::new(Some(opened)) }));
+            let opened = Opened { file, process: std::process::id(), holder: None };
+            let claims = MappedClaims::new(&opened.file)?;
+            return Ok((filter, SharedFile { path, identity, claims, open: Mutex::new(Some(opened)) }));
         }
         lock(&file, timeout, check)?;
         // Another process may have replaced it meanwhile.
@@ -176,6 +191,11 @@ impl SharedFile {
         &self.path
     }
 
+    /// Returns the claims in the file.
+    pub fn claims(&self) -> &[Place] {
+        self.claims.places()
+    }
+
     /// Waits for at most `timeout` for the lock of the file, which a writer has to hold.
     pub fn lock(&self, timeout: Duration) -> IoResult<Locked<'_>> {
         wait(timeout, &mut || Ok(()), || self.try_lock())?.ok_or_else(|| self.timed_out(timeout))
@@ -195,7 +215,7 @@ impl SharedFile {
             _ => {
                 let file = writable(&self.path)?;
                 self.check(Identity::of(&file.metadata()?))?;
-                Opened { file, process: std::process::id() }
+                Opened { file, process: std::process::id(), holder: None }
             }
         };
         match open.insert(opened).file.try_lock() {

@@ -119,7 +119,7 @@ def one_call(path, wall):
 def test_one_worker_with_a_wrong_clock_moves_no_time_of_the_others(tmp_path, wall):
     """A container whose wall clock is ahead, or behind."""
     path = tmp_path / "seen.lately"
-    lately.Filter(WINDOW, 1e-6, capacity=1000, prefer="speed").save(path)
+    lately.AgePartitionedBloomFilter(WINDOW, 1e-6, capacity=1000).save(path)
     seen = lately.open(path, shared=True)
     assert not seen.seen("a")
     before = time.time()
@@ -137,7 +137,7 @@ def write(path, wall):
     warnings.simplefilter("ignore")
     clocks = Clocks()
     clocks.set_wall(float(wall))
-    f = lately.Filter(WINDOW, 1e-6, capacity=1000, prefer="speed")
+    f = lately.AgePartitionedBloomFilter(WINDOW, 1e-6, capacity=1000)
     f.add("a")
     f.save(path)
 

@@ -1,21 +1,19 @@
 """What a killed process leaves of a claim at each step: a test for each row of docs/how-to/once.md."""
 
 import signal
+import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 import lately
-from lately._claims import SharedClaims
 from support.forked import Forked
-from test_once import BUSY, DONE, FIRST, come, shared, state
+from test_once import BUSY, DONE, FIRST, come, shared
 
 KILLED = """
 import os, signal, sys
 import lately
-from lately._claims import SharedClaims
 from lately import _once
 
 def die():
@@ -28,7 +26,7 @@ if step == "before the claim":
 if step == "before the claim ends":
     _once.Claim._end = lambda claim: die()
 if step == "before the insertion":
-    _once._insert = lambda *claim: die()
+    _once.Claim._insertion = lambda claim: die()
 with seen.once("evt_1", lease=lease) as claim:
     assert claim
     print("worked")
@@ -52,65 +50,83 @@ pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="a kill")
 
 
 @pytest.mark.parametrize(
-    ("step", "works", "left", "after_lease"),
+    ("step", "works", "left"),
     [
-        ("before the claim", 0, FIRST, FIRST),
-        ("during the work", 1, BUSY, FIRST),
-        ("before the insertion", 1, BUSY, FIRST),
-        ("before the claim ends", 1, DONE, DONE),
-        ("after the block", 1, DONE, DONE),
+        ("before the claim", 0, FIRST),
+        ("during the work", 1, FIRST),
+        ("before the insertion", 1, FIRST),
+        ("before the claim ends", 1, DONE),
+        ("after the block", 1, DONE),
     ],
 )
-def test_killed(tmp_path, monkeypatch, step, works, left, after_lease):
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the lease ends the claim")
+def test_killed(tmp_path, step, works, left):
+    """The system shows that the process has died: no block waits for its lease."""
     assert kill(tmp_path, step) == works
+    assert come(shared(tmp_path)) == left
+
+
+HOLDS = """
+import sys, lately
+seen = lately.open(sys.argv[1], shared=True)
+with seen.once("evt_1", lease="1s"):
+    print("holds", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_process_that_is_stopped_holds_its_claim_until_its_lease_is_over(tmp_path):
+    """Then another block may claim the key; the first raises an error at its end."""
     seen = shared(tmp_path)
-    with seen.once("evt_1") as claim:
-        assert state(claim) == left
-        if claim:
-            claim.release()
-    now = time.monotonic
-    monkeypatch.setattr(time, "monotonic", lambda: now() + 601)
-    assert come(shared(tmp_path)) == after_lease
-
-
-def test_a_block_waits_for_the_lease_of_a_process_that_was_killed(tmp_path):
-    assert kill(tmp_path, "during the work", lease="300ms") == 1
-    assert come(shared(tmp_path), wait="1min") == FIRST
-
-
-def test_a_claim_from_before_the_machine_started_has_ended(tmp_path, monkeypatch):
-    """The monotonic clock begins anew: the claim seems to lie in the future."""
-    kill(tmp_path, "during the work")
-    monkeypatch.setattr(time, "monotonic", lambda: 1.0)
-    assert come(shared(tmp_path)) == FIRST
+    process = Forked(HOLDS, tmp_path / "seen.lately")
+    assert process.stdout.readline() == b"holds\n"
+    process.send_signal(signal.SIGSTOP)
+    assert come(seen) == BUSY
+    with seen.once("evt_1", wait="1min") as claim:
+        assert claim
+        process.send_signal(signal.SIGCONT)
+        _, err = process.communicate()
+        assert b"RuntimeError: the lease of this claim ended and another block has claimed the key" in err
+        assert not claim.lost
+    assert come(seen) == DONE
 
 
 def test_work_that_outlasts_its_lease_ends_no_claim_but_its_own(tmp_path):
     slow, quick = shared(tmp_path), shared(tmp_path)
-    with suppress(ConnectionError), slow.once("evt_1", lease="1ms") as first:
-        time.sleep(0.01)
+    # No other block has claimed the key: nothing is lost.
+    with slow.once("evt_1", lease="1ms") as first:
+        time.sleep(0.2)
         assert first
-        with quick.once("evt_1") as second:
+        assert not first.lost
+        first.renew()
+    assert come(quick, "evt_1") == DONE
+    for call in ("renew", "commit", "__exit__"):
+        first = slow.once(call, lease="1ms").__enter__()
+        time.sleep(0.2)
+        with quick.once(call) as second:
             assert second
-            raise ConnectionError
-    with slow.once("evt_2", lease="1ms"):
-        time.sleep(0.01)
-        third = quick.once("evt_2")
-        third.__enter__()
-        assert third
-    assert come(slow, "evt_2") == DONE
-    third.__exit__(ConnectionError, None, None)
-    assert come(slow, "evt_2") == DONE
-    with suppress(ConnectionError), slow.once("evt_3", lease="1ms"):
-        time.sleep(0.01)
-        fourth = quick.once("evt_3")
-        fourth.__enter__()
-        raise ConnectionError
-    assert come(slow, "evt_3") == BUSY
+            assert first.lost
+            assert not second.lost
+            with pytest.raises(RuntimeError, match="lease of this claim ended"):
+                getattr(first, call)(*[None] * 3 * (call == "__exit__"))
+            first.__exit__(ConnectionError, None, None)
+            assert call not in quick
+            assert not second.lost
+        assert come(slow, call) == DONE
+
+
+def test_a_lease_that_is_renewed_lasts(tmp_path):
+    one, other = shared(tmp_path), shared(tmp_path)
+    with one.once("evt_1", lease="500ms") as claim:
+        for _ in range(6):
+            time.sleep(0.2)
+            claim.renew()
+            assert come(other) == BUSY
+    assert come(other) == DONE
 
 
 def test_of_several_processes_with_the_same_keys_each_key_is_worked_on_once(tmp_path):
-    """All make the file of claims at the same time, and wait for one another."""
+    """All open the file at the same time, and wait for one another."""
     shared(tmp_path)
     script = """
 import sys, lately
@@ -153,18 +169,3 @@ for key in range(60):
         worked += [key] if come(shared(tmp_path), key) == FIRST else []
     seen = lately.open(Path(tmp_path, "seen.lately"), shared=True)
     assert {int(key) for key in worked} == {key for key in range(60) if key in seen} == set(range(60))
-
-
-def test_work_that_ends_while_another_block_begins_is_not_done_twice(tmp_path, monkeypatch):
-    """The work ends after that block looked into the filter, and before it looks for claims."""
-    one, two = shared(tmp_path), shared(tmp_path)
-    come(two, "another key")
-    transaction = SharedClaims._in_transaction
-
-    def after_the_work(claims, change):
-        monkeypatch.setattr(SharedClaims, "_in_transaction", transaction)
-        assert come(one) == FIRST
-        return transaction(claims, change)
-
-    monkeypatch.setattr(SharedClaims, "_in_transaction", after_the_work)
-    assert come(two) == DONE

@@ -1,5 +1,6 @@
 """One filter for several processes: `lately.open(path, shared=True)`."""
 
+import errno
 import pickle
 import subprocess
 import sys
@@ -13,7 +14,8 @@ from own_process import run
 from support import pages
 from support.layouts import LAYOUTS
 
-GOLDEN = Path(__file__).parent / "golden" / "shared.lately"
+# The file ends with places for claims, which are free.
+GOLDEN = (Path(__file__).parent / "golden" / "shared.lately").read_bytes() + bytes(4 * 8 * 2**14)
 
 
 @pytest.fixture(params=LAYOUTS)
@@ -152,7 +154,7 @@ def test_a_bloom_filter_is_shared_too(tmp_path):
 def test_a_file_of_this_version_opens_in_every_later_one(tmp_path):
     # Made by: f = AgePartitionedBloomFilter(200, 0.01, seed=5), saved, opened as shared; f.insert(range(1000)).
     path = tmp_path / "f.lately"
-    path.write_bytes(GOLDEN.read_bytes())
+    path.write_bytes(GOLDEN)
     for f in (lately.open(path), lately.open(path, shared=True)):
         assert f.inserted == 1000
         assert f.query(range(800, 1000)).all()
@@ -161,7 +163,7 @@ def test_a_file_of_this_version_opens_in_every_later_one(tmp_path):
 
 def test_a_damaged_file_is_rejected_or_a_legal_filter(tmp_path):
     path = tmp_path / "f.lately"
-    whole = GOLDEN.read_bytes()
+    whole = GOLDEN
     begin = 64 + int.from_bytes(whole[24:32], "little")
     for place in range(begin + 24 * 8):
         for value in (0, 0x80, 0xFF):
@@ -316,3 +318,26 @@ def test_threads_and_processes_at_once(tmp_path):
             print(f.inserted)
     """
     assert run(code, tmp_path / "f.lately", seconds=300) == ["240000"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="mounts a file")
+def test_a_file_that_is_mounted_alone_is_an_error_before_anything_is_written(tmp_path):
+    """As ``docker run -v ./seen.lately:/seen.lately`` does."""
+    mounted, path = tmp_path / "seen.lately", tmp_path / "container.lately"
+    f = lately.AgePartitionedBloomFilter(1000, 1e-3)
+    f.save(mounted)
+    path.touch()
+    if subprocess.run(["mount", "--bind", mounted, path], capture_output=True, check=False).returncode:
+        pytest.skip("only the administrator mounts files")
+    try:
+        for call in (lambda: f.save(path), lambda: lately.open(path, shared=True)):
+            with pytest.raises(OSError, match=r"mounted alone.* mount the folder") as raised:
+                call()
+            assert raised.value.errno == errno.EBUSY
+        # A file that is shared already need not be replaced.
+        lately.open(mounted, shared=True).add("a")
+        subprocess.run(["umount", path], check=True)
+        subprocess.run(["mount", "--bind", mounted, path], check=True)
+        assert "a" in lately.open(path, shared=True)
+    finally:
+        subprocess.run(["umount", path], check=True)

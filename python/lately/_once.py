@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import time
-from contextlib import suppress
 from functools import wraps
 from inspect import isasyncgen, isasyncgenfunction, isawaitable, iscoroutinefunction, isgenerator, isgeneratorfunction
 
-import numpy as np
-
-from lately._claims import Owner, claims_of
-from lately._core import ExactFilter, Filter, read_span
-from lately._moments import moment_of
+from lately._core import ExactFilter, Filter, KeyClaim, read_span
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
     from types import TracebackType
     from typing import Any, Literal, Self
 
-    from lately._core import _Moments, _Span
+    from lately._core import _Missing, _Moments, _Span
 
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.001, 0.05
+
+_LOST = (
+    "the lease of this claim ended and another block has claimed the key, so its work may be done twice: pass a longer "
+    "lease= to once(), or call renew() within the lease"
+)
 
 
 class Claim:
@@ -40,19 +41,18 @@ class Claim:
     False True False
     """
 
-    __slots__ = ("_at", "_claims", "_filter", "_hash", "_inserted", "_key", "_lease", "_owner", "_state", "_wait")
+    __slots__ = ("_claim", "_inserted", "_process", "_state", "_wait")
 
-    def __init__(self, filter: Filter | ExactFilter, key: Any, at: _Moments, wait: _Span | None, lease: _Span) -> None:
+    def __init__(
+        self, filter: Filter | ExactFilter, key: Any, at: _Moments, wait: _Span | None, lease: _Span, missing: _Missing
+    ) -> None:
         if isinstance(key, list):
             raise TypeError("key must be one key, got a list: claim each of its elements, or pass a tuple for a row")
-        self._filter = filter
-        self._key = key
-        self._at = at
+        if missing not in ("distinct", "same"):
+            raise ValueError(f"missing must be 'distinct' or 'same', got {missing!r}")
         self._wait = 0.0 if wait is None else read_span(wait, "wait") / 1e9
-        self._lease = read_lease(lease)
-        self._claims = claims_of(filter)
-        self._hash = self._claims.hash(key)
-        self._owner = Owner()
+        self._claim = KeyClaim(filter, key, at, missing == "distinct", read_lease(lease))
+        self._process = os.getpid()
         self._state: Literal["new", "first", "done", "busy", "ended"] = "new"
         self._inserted = False
 
@@ -69,6 +69,23 @@ class Claim:
         """bool: True if another block holds a claim of the key. Its work may still fail."""
         return self._state == "busy"
 
+    @property
+    def lost(self) -> bool:
+        """bool: True if the lease of this claim ended and another block has claimed the key: stop the work."""
+        return self._state == "first" and self._claim.lost
+
+    def renew(self) -> None:
+        """Begin the lease anew, while the work goes on. Waits for no other process.
+
+        Raises
+        ------
+        RuntimeError
+            If this block does not hold the claim, or has lost it.
+        """
+        self._check_held("renew")
+        if not self._claim.renew():
+            raise RuntimeError(_LOST)
+
     def commit(self) -> None:
         """Insert the key now, not at the end of the block, for example to save the filter within the block.
 
@@ -77,11 +94,11 @@ class Claim:
         Raises
         ------
         RuntimeError
-            If this block does not hold the claim.
+            If this block does not hold the claim, or has lost it. The key is not inserted then.
         """
         self._check_held("commit")
-        _insert(self._filter, self._key, self._at)
-        self._inserted = True
+        for pause in self._insertion():
+            time.sleep(pause)
 
     def release(self) -> None:
         """End the claim without inserting the key, as an exception does.
@@ -107,44 +124,59 @@ class Claim:
         return self
 
     def __exit__(self, error: type[BaseException] | None, value: object, traceback: TracebackType | None) -> None:
-        try:
-            if self._state == "first" and error is None and not self._inserted:
-                _insert(self._filter, self._key, self._at)
-        finally:
-            if self._state == "first":
-                self._end()
+        for pause in self._leave(error):
+            time.sleep(pause)
 
     async def __aexit__(
         self, error: type[BaseException] | None, value: object, traceback: TracebackType | None
     ) -> None:
-        self.__exit__(error, value, traceback)
+        from asyncio import sleep
+
+        for pause in self._leave(error):
+            await sleep(pause)
 
     def _attempts(self) -> Iterator[float]:
         """Try to claim the key; yield how many seconds to pause before each further attempt."""
         if self._state != "new":
             raise RuntimeError("this claim has served a block already: call once() again")
-        _check_ahead(self._filter, self._at)
         give_up = time.monotonic() + self._wait
         pause = _SHORTEST_PAUSE
         try:
             while True:
-                self._state = self._claims.take(self._hash, self._owner, self._lease, self._is_done)
+                self._state = yield from self._unlocked(self._claim.take)
                 left = give_up - time.monotonic()
                 if self._state != "busy" or left <= 0:
                     return
                 yield min(pause, left)
                 pause = min(2 * pause, _LONGEST_PAUSE)
-        except BaseException as error:
+        except BaseException:
             # An interrupt may come after the claim was taken. The block does not begin, and would never end it.
-            if not _is_of_file(error):
-                with suppress(OSError):
-                    self._end()
+            self._claim.end()
             raise
 
-    def _is_done(self) -> bool:
-        if self._at is None:
-            return self._key in self._filter
-        return bool(self._filter.query([self._key], at=self._at)[0])
+    def _insertion(self) -> Iterator[float]:
+        """Insert the key; yield how many seconds to pause before each further attempt."""
+        if not (yield from self._unlocked(self._claim.insert)):
+            raise RuntimeError(_LOST)
+        self._inserted = True
+
+    def _leave(self, error: type[BaseException] | None) -> Iterator[float]:
+        """End the block: insert the key if the work succeeded; yield as `_insertion` does."""
+        try:
+            # In a child of a fork within the block, the claim is the parent's.
+            if self._state == "first" and error is None and not self._inserted and self._process == os.getpid():
+                yield from self._insertion()
+        finally:
+            self._end()
+
+    def _unlocked(self, attempt: Callable[[], Any]) -> Generator[float, None, Any]:
+        """Call `attempt` until no other process has the lock of the filter's file; return its result."""
+        deadline = time.monotonic() + self._claim.timeout
+        while (result := attempt()) is None:
+            if time.monotonic() > deadline:
+                self._claim.timed_out()
+            yield _SHORTEST_PAUSE
+        return result
 
     def _check_held(self, call: str) -> None:
         if self._state != "first":
@@ -153,15 +185,9 @@ class Claim:
             )
 
     def _end(self) -> None:
-        try:
-            self._claims.end(self._hash, self._owner)
-        except BaseException as error:
-            # After an interrupt no other code would end the claim.
-            if not _is_of_file(error):
-                self._claims.end(self._hash, self._owner)
-            raise
-        finally:
+        if self._state == "first":
             self._state = "ended"
+        self._claim.end()
 
 
 def once(
@@ -171,6 +197,7 @@ def once(
     at: Callable[..., Any] | None = None,
     wait: _Span | None = None,
     lease: _Span = "10min",
+    missing: _Missing = "distinct",
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorate a function so that it does its work once for each key; only success is remembered.
 
@@ -185,7 +212,7 @@ def once(
         ``key(*args, **kwargs)`` returns the key of a call. By default the key is the first argument.
     at : callable, optional
         ``at(*args, **kwargs)`` returns the time of a call's event. The default is now.
-    wait, lease
+    wait, lease, missing
         As in `Filter.once`.
 
     Returns
@@ -236,7 +263,7 @@ def once(
         of_call = args[0] if key is None else key(*args, **kwargs)
         moment = None if at is None else at(*args, **kwargs)
         try:
-            return Claim(filter, of_call, moment, wait, lease)
+            return Claim(filter, of_call, moment, wait, lease, missing)
         except TypeError as error:
             if key is not None:
                 raise
@@ -281,55 +308,15 @@ def _unfinished(function: Callable[..., Any], what: str) -> str:
     return f"{name} {what}: its work is not done when the call returns; decorate the function that does it"
 
 
-def read_lease(lease: _Span) -> float:
-    """Return a lease in seconds."""
+def read_lease(lease: _Span) -> int:
+    """Return a lease in nanoseconds."""
     span = read_span(lease, "lease")
     if span <= 0:
         raise ValueError(f"lease must be longer than zero, got {lease!r}")
-    return span / 1e9
-
-
-def _is_of_file(error: BaseException) -> bool:
-    """Return whether an error means that the file of claims cannot be used."""
-    # Signal handlers raise subclasses, such as `TimeoutError`.
-    return type(error) is OSError
+    return span
 
 
 def _is_first(claim: Claim) -> bool:
     if claim.busy:
         raise TimeoutError("another call holds a claim of this key: retry later, or pass a longer wait= to once()")
     return bool(claim)
-
-
-def _check_ahead(filter: Filter | ExactFilter, at: _Moments) -> None:
-    """Raise now for a time that the filter rejects, not when the key is inserted after the work."""
-    if at is None or filter.max_ahead is None:
-        return
-    moment = moment_of(at)
-    ahead = (moment - time.time_ns()) / 1e9
-    # Floats are read to the microsecond.
-    if ahead > filter.max_ahead + 1e-6 and (filter.latest is None or moment > moment_of(filter.latest)):
-        raise ValueError(
-            f"at lies {ahead:g} s ahead of the system's clock, but max_ahead is {filter.max_ahead:g} s: correct the "
-            "time, or construct the filter with a larger max_ahead"
-        )
-
-
-def _insert(filter: Filter | ExactFilter, key: Any, at: _Moments) -> None:
-    """Insert a key after its work: at its own time, or at the latest time where its own is too late for the filter.
-
-    Other keys may have moved the filter's clock since the claim. A later time keeps the key for longer.
-    """
-    if at is None:
-        filter.add(key)
-        return
-    moment = moment_of(at)
-    while True:
-        try:
-            filter.add(key, at=np.datetime64(moment, "ns"))
-            return
-        except ValueError:
-            latest = filter.latest
-            if latest is None or moment_of(latest) <= moment:
-                raise
-            moment = moment_of(latest)

@@ -21,6 +21,8 @@ const SECOND: i64 = 1_000_000_000;
 struct Start {
     /// Identifies this start of the machine. Where the system has no name for it, identifies this process.
     boot: u64,
+    /// Whether the system has a name for it.
+    named: bool,
     /// [`now`] less [`since_start`].
     anchor: i64,
     /// What a time namespace adds to the system's clock.
@@ -29,12 +31,12 @@ struct Start {
 
 static START: LazyLock<Start> = LazyLock::new(|| {
     let anchor = wall().saturating_sub(since_start());
-    let boot = std::fs::read("/proc/sys/kernel/random/boot_id").map_or_else(
-        |_| xxh3_64(&[anchor.to_le_bytes(), i64::from(std::process::id()).to_le_bytes()].concat()),
-        |name| xxh3_64(&name),
-    );
+    let name = std::fs::read("/proc/sys/kernel/random/boot_id").ok();
+    let named = name.is_some();
+    let process = || [anchor.to_le_bytes(), i64::from(std::process::id()).to_le_bytes()].concat();
+    let boot = xxh3_64(&name.unwrap_or_else(process));
     let offsets = std::fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default();
-    Start { boot: boot | 1, anchor, namespace: boottime_offset(&offsets).unwrap_or(0) }
+    Start { boot: boot | 1, named, anchor, namespace: boottime_offset(&offsets).unwrap_or(0) }
 });
 
 /// Parses what a time namespace adds to the clock of the machine's start.
@@ -69,6 +71,16 @@ fn since_start() -> i64 {
 #[inline]
 pub fn now() -> i64 {
     START.anchor.saturating_add(since_start())
+}
+
+/// Returns the nanoseconds since the start of the machine, equal in all processes of the machine.
+pub(crate) fn machine_time() -> i64 {
+    since_start().saturating_sub(START.namespace)
+}
+
+/// Returns a number of this start of the machine, equal in all its processes; 1 where the system has no name for it.
+pub(crate) fn boot() -> u64 {
+    if START.named { START.boot } else { 1 }
 }
 
 /// Returns the time of the wall clock, in nanoseconds since the Unix epoch.

@@ -165,7 +165,7 @@ impl Chain {
         refresh: Option<Refresh>,
         seen: &mut [bool],
     ) -> Result<(), Error> {
-        self.clock.check(at, true)?;
+        let at = self.clock.admit(at)?;
         let mut i = 0;
         while i < hashes.len() {
             let mut clock = self.clock;

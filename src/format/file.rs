@@ -113,7 +113,7 @@ pub fn open_within(
     let mut file = regular(path)?;
     let size = file.metadata()?.len();
     let preamble = Preamble::read(&mut file, Some(size))?;
-    if preamble.tail.is_none() {
+    if !preamble.shared {
         let words = preamble.words(&mut file)?;
         return Ok(preamble.filter(words, None)?);
     }
@@ -139,10 +139,8 @@ fn clock_in(mut file: &File, preamble: &Preamble) -> Result<(u64, [u64; RECORD])
         fill(&mut file, bytemuck::cast_slice_mut(words))
     };
     let mut end = [0];
-    if preamble.tail.is_some_and(|tail| tail > 0) {
-        // Before the number at the front, which is written before this one.
-        read(preamble.len + LIVE * 8 + preamble.cells, &mut end)?;
-    }
+    // Before the number at the front, which is written before this one.
+    read(preamble.len + LIVE * 8 + preamble.cells, &mut end)?;
     loop {
         let (mut before, mut live) = ([0], [0; LIVE]);
         read(preamble.len, &mut before)?;
@@ -176,8 +174,10 @@ fn reject_torn(torn: bool) -> Result<(), Error> {
 /// file.
 pub(crate) fn open_shared(file: &File) -> Result<Option<AnyFilter>, SaveError> {
     let preamble = Preamble::read(&mut &*file, Some(file.metadata()?.len()))?;
-    let Some(tail) = preamble.tail else { return Ok(None) };
-    let mapped = Mapped::new(file, preamble.len, tail)?;
+    if !preamble.shared {
+        return Ok(None);
+    }
+    let mapped = Mapped::new(file, preamble.len)?;
     reject_torn(mapped.live().is_torn())?;
     let record = mapped.live().read();
     Ok(Some(preamble.filter(Words::in_file(mapped), Some(record))?))

@@ -15,9 +15,7 @@ use crate::memory::mapped::{LIVE, RECORD, TAIL};
 const MAGIC: [u8; 8] = *b"\x89LAT\r\n\x1a\n";
 const VERSION: u16 = 1;
 /// The version of files that processes share.
-const SHARED: u16 = 3;
-/// The version of files that processes share and that have no tail; it is read and never written.
-const SHARED_WITHOUT_TAIL: u16 = 2;
+const SHARED: u16 = 4;
 const HEADER: usize = 64;
 /// Greatest number of bytes of parameters that a filter has; a longer block belongs to another version.
 const MAX_PARAMETERS: u64 = 64 * 16;
@@ -77,8 +75,9 @@ fn preamble_of(filter: &AnyFilter, version: u16, cells_sum: u64) -> Vec<u8> {
 /// Header and parameters, checked against each other and against the bytes there are.
 pub(super) struct Preamble {
     kind: u16,
-    /// The words behind the cells, if processes share the file; then [`LIVE`] words of the clock come before them.
-    pub(super) tail: Option<usize>,
+    /// Whether processes share the file: then [`LIVE`] words of the clock come before the cells, and [`TAIL`] words
+    /// behind them.
+    pub(super) shared: bool,
     seed: Seed,
     parameters: Vec<u64>,
     /// Bytes of header and parameters.
@@ -99,12 +98,11 @@ impl Preamble {
         }
         let half = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
         let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| header[at + i]));
-        let tail = match half(8) {
-            VERSION => None,
-            SHARED => Some(TAIL),
-            SHARED_WITHOUT_TAIL => Some(0),
+        let shared = match half(8) {
+            VERSION => false,
+            SHARED => true,
             version => {
-                let message = format!("saved in format {version}, but this version reads {VERSION} to {SHARED}");
+                let message = format!("saved in format {version}, but this version reads {VERSION} and {SHARED}");
                 return Err(Error::format(message).into());
             }
         };
@@ -112,7 +110,7 @@ impl Preamble {
         if length > MAX_PARAMETERS || length % 64 != 0 || cells % 8 != 0 {
             return Err(Error::format("the header is damaged").into());
         }
-        let others = HEADER as u64 + length + tail.map_or(0, |tail| 8 * (LIVE + tail) as u64);
+        let others = HEADER as u64 + length + if shared { 8 * (LIVE + TAIL) as u64 } else { 0 };
         let promised = others.checked_add(cells);
         match (promised, bytes) {
             (Some(promised), Some(bytes)) if promised != bytes => {
@@ -132,12 +130,12 @@ impl Preamble {
         let fields = parameters.chunks_exact(8).map(|bytes| u64::from_le_bytes(std::array::from_fn(|i| bytes[i])));
         Ok(Self {
             kind: half(10),
-            tail,
+            shared,
             seed,
             parameters: fields.collect(),
             len: HEADER + length as usize,
             cells: cells as usize,
-            cells_sum: tail.is_none().then_some(word(40)),
+            cells_sum: (!shared).then_some(word(40)),
         })
     }
 
@@ -150,7 +148,7 @@ impl Preamble {
 
     /// Returns the filter with these cells; of a file that processes share with this record of its clock.
     pub(super) fn filter(self, words: Words, record: Option<[u64; RECORD]>) -> Result<AnyFilter, Error> {
-        if self.tail.is_some() != record.is_some() {
+        if self.shared != record.is_some() {
             return Err(Error::format("processes share this file: open it by its path and without `mmap`"));
         }
         if self.cells_sum.is_some_and(|sum| sum != xxh3_64(words.as_ref())) {

@@ -36,6 +36,10 @@ pub fn file(path: &Path, secret: bool, purpose: Purpose, write: impl FnOnce(&mut
         // There is no such file, or the system will report what is wrong.
         Err(_) => None,
     };
+    if old.is_some() && is_mounted(path) {
+        let message = "the file is mounted alone, so it cannot be replaced: mount the folder that it is in";
+        return Err(Error::new(ErrorKind::ResourceBusy, message));
+    }
     let (mut file, name) = match nameless(folder)? {
         Some(file) => (file, None),
         None => {
@@ -59,6 +63,20 @@ pub fn file(path: &Path, secret: bool, purpose: Purpose, write: impl FnOnce(&mut
         let _ = folder.sync_all();
     }
     Ok(())
+}
+
+/// Returns whether another file is mounted at a path, as a container does with a file. It cannot be replaced.
+#[cfg(target_os = "linux")]
+fn is_mounted(path: &Path) -> bool {
+    use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx};
+
+    let status = statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::empty());
+    status.is_ok_and(|status| status.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_mounted(_: &Path) -> bool {
+    false
 }
 
 /// Returns the path that links lead to.

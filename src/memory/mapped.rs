@@ -5,7 +5,8 @@
 //! leaves a whole record. A reader needs no lock: it reads again if the number has changed.
 //!
 //! The last line of the file repeats the number, after the first one was raised. A program that copies the file from
-//! front to back while it is written reads a greater number at the end than at the front: [`is_torn`].
+//! front to back while it is written reads a greater number at the end than at the front: [`is_torn`]. Behind it lie
+//! the [claims](crate::claims).
 
 #![allow(unsafe_code, reason = "memory that other processes write to")]
 #![cfg_attr(not(feature = "file"), allow(dead_code, reason = "without files there is no record"))]
@@ -26,8 +27,14 @@ pub const RECORD: usize = 8;
 /// Words of the number and of both records, each in a cache line of its own.
 pub const LIVE: usize = 24;
 
-/// Number of words behind the cells; the first repeats the number.
-pub const TAIL: usize = 8;
+/// A claim of a key in the file.
+pub type Place = [AtomicU64; 4];
+
+/// Number of places for claims.
+pub const PLACES: usize = 1 << 14;
+
+/// Number of words behind the cells: a line whose first word repeats the number, and the claims.
+pub const TAIL: usize = 8 + 4 * PLACES;
 
 /// Returns the words of the record that `number` selects, among the [`LIVE`] words.
 pub fn place_of_record(number: u64) -> std::ops::Range<usize> {
@@ -64,28 +71,26 @@ impl Mapped {
     }
 }
 
-/// A mapped file: the [`LIVE`] words of a clock, the cells of a filter, and a tail, which files of version 2 lack.
+/// A mapped file: the [`LIVE`] words of a clock, the cells of a filter, and the [`TAIL`] words.
 #[cfg(feature = "file")]
 pub struct Mapped {
     map: MmapRaw,
     /// Offset of the clock in bytes, a multiple of 64.
     live: usize,
-    /// Words behind the cells: [`TAIL`] or none.
-    tail: usize,
 }
 
 #[cfg(feature = "file")]
 impl Mapped {
-    /// Maps a file whose clock begins at byte `live`, and that ends with `tail` words behind the cells.
-    pub fn new(file: &File, live: usize, tail: usize) -> Result<Self> {
+    /// Maps a file whose clock begins at byte `live`, and that ends with [`TAIL`] words behind the cells.
+    pub fn new(file: &File, live: usize) -> Result<Self> {
         let map = MmapOptions::new().map_raw(file)?;
-        assert!(live.is_multiple_of(64) && live + (LIVE + tail) * 8 <= map.len(), "the caller measured the file");
-        Ok(Self { map, live, tail })
+        assert!(live.is_multiple_of(64) && live + (LIVE + TAIL) * 8 <= map.len(), "the caller measured the file");
+        Ok(Self { map, live })
     }
 
     fn cells(&self) -> (*mut u64, usize) {
         let start = self.live + LIVE * 8;
-        (self.map.as_mut_ptr().wrapping_add(start).cast(), (self.map.len() - start) / 8 - self.tail)
+        (self.map.as_mut_ptr().wrapping_add(start).cast(), (self.map.len() - start) / 8 - TAIL)
     }
 
     /// Returns the cells, to read.
@@ -109,10 +114,28 @@ impl Mapped {
     #[inline]
     pub fn live(&self) -> Live<'_> {
         let words = self.map.as_mut_ptr().wrapping_add(self.live).cast::<[AtomicU64; LIVE]>();
-        let tail = self.map.as_mut_ptr().wrapping_add(self.map.len() - self.tail * 8).cast::<AtomicU64>();
-        // SAFETY: both lie in the mapping, on boundaries of 8 bytes, and are only ever used as these atomic words. The
-        // tail is used only where there is one.
-        unsafe { Live { words: &*words, end: (self.tail > 0).then(|| &*tail) } }
+        let tail = self.map.as_mut_ptr().wrapping_add(self.map.len() - TAIL * 8).cast::<AtomicU64>();
+        // SAFETY: all lie in the mapping, on boundaries of 8 bytes, and are only ever used as these atomic words.
+        unsafe { Live { words: &*words, end: &*tail } }
+    }
+}
+
+/// The claims at the end of a file, mapped apart from the cells: they are used without the lock of the filter.
+#[cfg(feature = "file")]
+pub struct MappedClaims(MmapRaw);
+
+#[cfg(feature = "file")]
+impl MappedClaims {
+    /// Maps the claims of a file that ends with them.
+    pub fn new(file: &File) -> Result<Self> {
+        let start = file.metadata()?.len().saturating_sub((PLACES * size_of::<Place>()) as u64);
+        Ok(Self(MmapOptions::new().offset(start).len(PLACES * size_of::<Place>()).map_raw(file)?))
+    }
+
+    /// Returns the claims.
+    pub fn places(&self) -> &[Place] {
+        // SAFETY: they fill the mapping, on a boundary of 8 bytes, and are only ever used as these atomic words.
+        unsafe { &*self.0.as_mut_ptr().cast::<[Place; PLACES]>() }
     }
 }
 
@@ -120,7 +143,7 @@ impl Mapped {
 #[derive(Clone, Copy)]
 pub struct Live<'a> {
     words: &'a [AtomicU64; LIVE],
-    end: Option<&'a AtomicU64>,
+    end: &'a AtomicU64,
 }
 
 impl Live<'_> {
@@ -150,8 +173,8 @@ impl Live<'_> {
     /// Returns whether the file was [copied while it was written](is_torn).
     pub fn is_torn(self) -> bool {
         // The end is read first, since the file may be written to meanwhile.
-        let end = self.end.map(|end| end.load(Acquire));
-        end.is_some_and(|end| is_torn(self.words[0].load(Acquire), end))
+        let end = self.end.load(Acquire);
+        is_torn(self.words[0].load(Acquire), end)
     }
 
     /// Writes a record, under the lock of the file. Cells that were written before are visible to every reader of the
@@ -164,9 +187,7 @@ impl Live<'_> {
             word.store(value, Relaxed);
         }
         self.words[0].store(number, Release);
-        if let Some(end) = self.end {
-            end.store(number, Release);
-        }
+        self.end.store(number, Release);
         fence(SeqCst);
     }
 }
@@ -181,7 +202,7 @@ mod tests {
     fn readers_see_whole_records_while_they_are_written() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&[0; 64 + LIVE * 8 + 80 + TAIL * 8]).unwrap();
-        let (mut ours, theirs) = (Mapped::new(&file, 64, TAIL).unwrap(), Mapped::new(&file, 64, TAIL).unwrap());
+        let (mut ours, theirs) = (Mapped::new(&file, 64).unwrap(), Mapped::new(&file, 64).unwrap());
         assert_eq!(ours.words().len(), 10);
         ours.words_mut().0[9] = 7;
         assert_eq!(theirs.words()[9], 7, "both are mappings of one file");

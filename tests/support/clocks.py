@@ -40,7 +40,7 @@ class Clocks:
     """The clocks of this process."""
 
     def __init__(self) -> None:
-        with open(os.environ["LATELY_CLOCKS"], "r+b") as file:
+        with Path(os.environ["LATELY_CLOCKS"]).open("r+b") as file:
             self._moved = mmap.mmap(file.fileno(), 16)
 
     def _add(self, wall: float, since_start: float) -> None:

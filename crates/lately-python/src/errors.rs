@@ -31,6 +31,9 @@ pub fn raise(error: Error) -> PyErr {
 /// `EINVAL` on every system.
 const INVALID_ARGUMENT: i32 = 22;
 
+/// `EBUSY` on every system.
+const BUSY: i32 = 16;
+
 /// `ESTALE`. On Windows a shared file stays in its place.
 const STALE: i32 = if cfg!(target_os = "linux") { 116 } else { 70 };
 
@@ -50,7 +53,11 @@ pub fn file_error(error: SaveError, path: &Path) -> PyErr {
             }
             // The message comes from lately. A Python error, raised by a signal handler, is passed on as it is.
             None if error.get_ref().is_some_and(|cause| !cause.is::<PyErr>()) => {
-                let code = if error.kind() == ErrorKind::StaleNetworkFileHandle { STALE } else { INVALID_ARGUMENT };
+                let code = match error.kind() {
+                    ErrorKind::StaleNetworkFileHandle => STALE,
+                    ErrorKind::ResourceBusy => BUSY,
+                    _ => INVALID_ARGUMENT,
+                };
                 PyOSError::new_err((code, error.to_string(), path.display().to_string()))
             }
             None => error.into(),

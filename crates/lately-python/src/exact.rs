@@ -11,6 +11,7 @@ use pyo3::types::PyBytes;
 use super::arguments::{Missing, SeedArgument, parse_refresh, public_seed, random_secret};
 use super::batch::{Batch, Stopped};
 use super::calls::{Lock, caught, detached};
+use super::claims::Claims;
 use super::errors::file_error;
 use super::figures;
 use super::files::FileArgument;
@@ -36,9 +37,10 @@ pub struct PyExactFilter {
     inner: Lock<exact::Exact>,
     window: Window,
     missing: Missing,
-    hasher: KeyHasher,
+    pub hasher: KeyHasher,
     /// The hash of keys that equal no other key.
     unequal: Option<u64>,
+    pub claims: Claims,
 }
 
 /// The state of an exact window that was opened or copied, for one call of `ExactFilter.__new__`.
@@ -50,7 +52,7 @@ impl PyExactFilter {
         let missing = if saved.distinct { Missing::Distinct } else { Missing::Same };
         let (hasher, unequal) = missing.hashing(KeyHasher::new(saved.seed));
         let window = saved.exact.window();
-        Self { inner: Lock::new(saved.exact), window, missing, hasher, unequal }
+        Self { inner: Lock::new(saved.exact), window, missing, hasher, unequal, claims: Claims::default() }
     }
 
     /// Returns a copy of the state.
@@ -108,11 +110,33 @@ impl PyExactFilter {
         exact.duplicated(hashes, at, refresh, self.unequal, seen)
     }
 
-    fn clock(&self, py: Python<'_>) -> PyResult<Clock> {
+    pub fn clock(&self, py: Python<'_>) -> PyResult<Clock> {
         match self.inner.try_read() {
             Ok(exact) => Ok(exact.clock()),
             Err(_) => detached(py, || self.inner.read().clock()),
         }
+    }
+
+    /// Returns whether a key was seen within the window.
+    pub fn contains_hash(&self, py: Python<'_>, hash: u64, at: Moments<'_>) -> PyResult<bool> {
+        self.write_short(py, |exact| {
+            let mut seen = [false];
+            exact.query(&[hash], at, self.unequal, &mut seen)?;
+            Ok(seen[0])
+        })
+    }
+
+    /// Inserts a key at the moment that `at` chooses by the clock.
+    pub fn insert_hash<'a>(
+        &self,
+        py: Python<'_>,
+        hash: u64,
+        at: impl Fn(&Clock) -> Moments<'a> + Sync,
+    ) -> PyResult<()> {
+        self.write_short(py, |exact| {
+            let at = at(&exact.clock());
+            self.duplicated_in(exact, &[hash], at, Refresh::Always, &mut [false])
+        })
     }
 
     /// Runs short work on the window. If another thread has the lock, this one waits detached from the interpreter.
@@ -226,12 +250,7 @@ impl PyExactFilter {
     }
 
     fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let hash = hash_key(key, &self.hasher)?;
-        self.write_short(py, |exact| {
-            let mut seen = [false];
-            exact.query(&[hash], present(self.window), self.unequal, &mut seen)?;
-            Ok(seen[0])
-        })
+        self.contains_hash(py, hash_key(key, &self.hasher)?, present(self.window))
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {

@@ -10,6 +10,7 @@ mod calls;
 #[expect(unsafe_code, reason = "exports cells by the buffer protocol")]
 mod cells;
 mod choose;
+mod claims;
 mod errors;
 mod exact;
 mod figures;
@@ -42,6 +43,8 @@ mod _core {
     use super::calls::InternalError;
     #[pymodule_export]
     use super::choose::{compare, variants};
+    #[pymodule_export]
+    use super::claims::KeyClaim;
     #[pymodule_export]
     use super::errors::FormatError;
     #[pymodule_export]

@@ -13,13 +13,16 @@ use pyo3::types::IntoPyDict;
 
 use super::calls::{ForkGuard, Lock, LockGuard, detached};
 use super::errors::file_error;
+use lately::Error;
+use lately::claims::Claim;
 use lately::family::AnyFilter;
 use lately::lock::wait;
+use lately::memory::mapped::Place;
 use lately::shared::{self, Locked, SharedFile};
 
 /// The open file of a shared filter.
 pub struct Shared {
-    file: Arc<SharedFile>,
+    pub file: Arc<SharedFile>,
     /// How long a call waits for the lock, in nanoseconds.
     pub timeout: u64,
     /// When the path was last checked, by [`milliseconds`].
@@ -61,6 +64,11 @@ impl Shared {
         self.file.check_place().map_err(|error| self.error(error))
     }
 
+    /// Returns the error of a call that did not get the lock of the file in time.
+    pub fn timed_out(&self) -> PyErr {
+        self.error(self.file.timed_out(Duration::from_nanos(self.timeout)))
+    }
+
     fn error(&self, error: IoError) -> PyErr {
         file_error(error.into(), self.path())
     }
@@ -69,7 +77,7 @@ impl Shared {
 /// A filter that is locked for writing against other threads, and if shared against other processes. The lock of the
 /// file is released first.
 pub struct WriteGuard<'a> {
-    _file: Option<Locked<'a>>,
+    file: Option<Locked<'a>>,
     filter: LockGuard<RwLockWriteGuard<'a, AnyFilter>>,
 }
 
@@ -77,17 +85,33 @@ impl<'a> WriteGuard<'a> {
     /// Waits for other processes if the filter is shared, then for other threads. The caller is detached from the
     /// interpreter. While this thread waits for other processes it holds no lock: other threads can query and fork.
     pub fn new(filter: &'a Lock<AnyFilter>, shared: Option<&'a Shared>) -> PyResult<Self> {
-        let Some(shared) = shared else { return Ok(Self { _file: None, filter: filter.write() }) };
-        let timeout = Duration::from_nanos(shared.timeout);
+        let timeout = Duration::from_nanos(shared.map_or(0, |shared| shared.timeout));
+        let timed_out =
+            || shared.map_or_else(|| unreachable!("without a file nothing is waited for"), Shared::timed_out);
+        Self::within(filter, shared, timeout)?.ok_or_else(timed_out)
+    }
+
+    /// Locks as [`new`](Self::new) does, or returns `None` if other processes have the file for longer than `timeout`.
+    pub fn within(
+        filter: &'a Lock<AnyFilter>,
+        shared: Option<&'a Shared>,
+        timeout: Duration,
+    ) -> PyResult<Option<Self>> {
+        let Some(shared) = shared else { return Ok(Some(Self { file: None, filter: filter.write() })) };
         let attempt = || {
             let fork = ForkGuard::new();
             Ok(shared.file.try_lock()?.map(|file| (file, fork)))
         };
         match wait(timeout, &mut check_signals, attempt) {
-            Ok(Some((file, fork))) => Ok(Self { _file: Some(file), filter: filter.write_without_fork(fork) }),
-            Ok(None) => Err(shared.error(shared.file.timed_out(timeout))),
+            Ok(Some((file, fork))) => Ok(Some(Self { file: Some(file), filter: filter.write_without_fork(fork) })),
+            Ok(None) => Ok(None),
             Err(error) => Err(shared.error(error)),
         }
+    }
+
+    /// Claims a key in the places of a shared file, unless it has a claim.
+    pub fn claim(&mut self, places: &[Place], hash: u64, lease: u64) -> Result<Option<Claim>, Error> {
+        self.file.as_mut().map_or(Ok(None), |file| file.claim(places, hash, lease))
     }
 }
 

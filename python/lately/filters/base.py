@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, ClassVar, Literal, Self
 
-    from lately._core import _Moments, _Seed, _Span
+    from lately._core import _Missing, _Moments, _Seed, _Span
     from lately._once import Claim
     from lately.filters.exact import ExactFilter
 
@@ -204,7 +204,15 @@ class Filter(_core.Filter):
 
     update = _core.Filter.insert
 
-    def once(self, key: Any, *, at: _Moments = None, wait: _Span | None = None, lease: _Span = "10min") -> Claim:
+    def once(
+        self,
+        key: Any,
+        *,
+        at: _Moments = None,
+        wait: _Span | None = None,
+        lease: _Span = "10min",
+        missing: _Missing = "distinct",
+    ) -> Claim:
         """Claim a key for a block of work that is done once, and remembered only if it succeeds.
 
         The block begins with a claim, which is true if the block has to do the work. The key is inserted when the block
@@ -221,9 +229,13 @@ class Filter(_core.Filter):
             How long to wait at the beginning of the block while another block holds a claim of the key. By default the
             block does not wait.
         lease : span of time, default "10min"
-            The longest that a claim lasts in a filter that processes share, because a process may die with its claims.
-            Choose more than the longest work takes: after it another block may claim the key. In a private filter a
-            claim ends with its block.
+            The longest that a claim lasts in a filter that processes share, because a process may hang with its claims.
+            Choose more than the longest work takes, or call `Claim.renew` meanwhile: after it another block may claim
+            the key. On Linux the claims of a process that died end at once. In a private filter a claim ends with its
+            block.
+        missing : {"distinct", "same"}, default "distinct"
+            Whether a missing key (None, NaN, NaT, NA) is new each time, so that the work of an event without an id is
+            never taken for done, or all missing keys are one.
 
         Returns
         -------
@@ -235,6 +247,10 @@ class Filter(_core.Filter):
         ------
         TypeError, ValueError
             If the key has no canonical form, or a parameter is out of range.
+        TimeoutError
+            If another process has the lock of a shared filter for longer than the `timeout` of `open`.
+        RuntimeError
+            At the end of the block, if the lease ended and another block has claimed the key (see `Claim.lost`).
 
         See Also
         --------
@@ -247,8 +263,8 @@ class Filter(_core.Filter):
         not restart the window of its key. With a chance of at most `fpr`, the work of a new key is taken for done.
         The how-to page on `once` describes the state after a crash at each step.
 
-        Processes share a filter by `open` with ``shared=True``. Their claims are in an SQLite file beside it. Its name
-        ends in ``.claims``.
+        Processes share a filter by `open` with ``shared=True``. Their claims are in its file, at most some 10,000 at a
+        time.
 
         Examples
         --------
@@ -269,7 +285,7 @@ class Filter(_core.Filter):
         """
         from lately._once import Claim
 
-        return Claim(self, key, at, wait, lease)
+        return Claim(self, key, at, wait, lease, missing)
 
     def explain(self, sample: Any = None, *, at: Any = None) -> str:
         """Describe this filter in words: its family, its promise, and how full it is now.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lately._core import _Moments, _Refresh, _Seed, _Span
+    from lately._core import _Missing, _Moments, _Refresh, _Seed, _Span
     from lately._once import Claim
 
 
@@ -230,7 +230,15 @@ class ExactFilter(_core.ExactFilter):
         """
         return super().query(keys, at=at, threads=threads)
 
-    def once(self, key: Any, *, at: _Moments = None, wait: _Span | None = None, lease: _Span = "10min") -> Claim:
+    def once(
+        self,
+        key: Any,
+        *,
+        at: _Moments = None,
+        wait: _Span | None = None,
+        lease: _Span = "10min",
+        missing: _Missing = "distinct",
+    ) -> Claim:
         """Claim a key for a block of work that is done once, and remembered only if it succeeds.
 
         Parameters, claims and errors are those of `Filter.once`. A new key is never taken for done, and the claims are
@@ -242,6 +250,8 @@ class ExactFilter(_core.ExactFilter):
             As in `Filter.once`.
         lease : span of time, default "10min"
             Without effect, because no other process has claims. It is there for code that takes either filter.
+        missing
+            As in `Filter.once`.
 
         Returns
         -------
@@ -259,7 +269,7 @@ class ExactFilter(_core.ExactFilter):
         """
         from lately._once import Claim
 
-        return Claim(self, key, at, wait, lease)
+        return Claim(self, key, at, wait, lease, missing)
 
     def clear(self) -> None:
         """Remove all keys, and forget the latest time; `inserted` is 0 again."""

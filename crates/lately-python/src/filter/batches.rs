@@ -14,7 +14,6 @@ use crate::whole::Threads;
 use lately::clock::Moments;
 use lately::engine::Refresh;
 use lately::engine::threads::Chunk;
-use lately::family::AnyFilter;
 
 #[pymethods]
 impl PyFilter {
@@ -203,11 +202,7 @@ impl PyFilter {
         let hash = hash_key(key, &self.hasher)?;
         let moments = OwnedMoments::read(at, self.window, 1)?;
         self.check_ahead(py, &moments)?;
-        let inserted = self.write_short(py, |filter| {
-            filter.engine_mut().insert(&[hash], moments.of(0..1))?;
-            Ok(filter.engine().clock().inserted())
-        })?;
-        if self.load.is_due(inserted) { self.warn_if_overfull(py) } else { Ok(()) }
+        self.insert_hash(py, hash, |_| moments.of(0..1))
     }
 
     /// Look up one key, and insert it, in one step: of threads that race with one new key, exactly one gets False.
@@ -257,8 +252,6 @@ impl PyFilter {
     /// later or if all keys came with event times. `query` accepts a time.
     fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let hash = hash_key(key, &self.hasher)?;
-        let at = present(self.window);
-        let query = |filter: &AnyFilter| filter.engine().contains_one(hash, at);
-        self.read_short(py, query)
+        self.contains_hash(py, hash, present(self.window))
     }
 }

@@ -12,7 +12,7 @@ use crate::errors::raise;
 use crate::time::moments::OwnedMoments;
 use crate::whole::Threads;
 use lately::Error;
-use lately::clock::Moments;
+use lately::clock::{Clock, Moments};
 use lately::engine::Refresh;
 use lately::engine::threads::Chunk;
 use lately::family::AnyFilter;
@@ -53,6 +53,28 @@ impl PyFilter {
                 py.detach(|| write(&mut *self.write()?).map_err(raise))
             }
         })
+    }
+
+    /// Returns whether the filter contains a key.
+    #[inline]
+    pub fn contains_hash(&self, py: Python<'_>, hash: u64, at: Moments<'_>) -> PyResult<bool> {
+        self.read_short(py, |filter| filter.engine().contains_one(hash, at))
+    }
+
+    /// Inserts a key at the moment that `at` chooses by the filter's clock.
+    #[inline]
+    pub fn insert_hash<'a>(
+        &self,
+        py: Python<'_>,
+        hash: u64,
+        at: impl Fn(&Clock) -> Moments<'a> + Sync,
+    ) -> PyResult<()> {
+        let inserted = self.write_short(py, |filter| {
+            let at = at(&filter.engine().clock());
+            filter.engine_mut().insert(&[hash], at)?;
+            Ok(filter.engine().clock().inserted())
+        })?;
+        if self.load.is_due(inserted) { self.warn_if_overfull(py) } else { Ok(()) }
     }
 
     /// Reads the answers to a batch.

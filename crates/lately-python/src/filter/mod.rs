@@ -13,12 +13,14 @@ pub mod state;
 use std::sync::RwLockReadGuard;
 use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 use super::batch::Batch;
 use super::calls::{Lock, LockGuard, detached};
+use super::claims::Claims;
 use super::keys::read_keys;
 use super::shared::{Shared, WriteGuard};
 use super::time::moments::OwnedMoments;
@@ -29,6 +31,9 @@ use lately::family::AnyFilter;
 use lately::key::{KeyHasher, Keys};
 use overfull::LoadMonitor;
 use state::FilterState;
+
+/// How long a call waits that must not: the loop of a coroutine stands still meanwhile.
+const MOMENT: Duration = Duration::from_millis(2);
 
 /// How often a shared filter is copied without the lock of its file, before the lock is taken.
 const ATTEMPTS: usize = 4;
@@ -45,6 +50,7 @@ pub struct PyFilter {
     /// The latest event time that a comparison with the system's clock has accepted.
     accepted_until: AtomicI64,
     load: LoadMonitor,
+    pub claims: Claims,
 }
 
 impl PyFilter {
@@ -56,6 +62,17 @@ impl PyFilter {
     /// Locks the filter for writing, and its file if it is shared, under the conditions of [`Lock::read`].
     fn write(&self) -> PyResult<WriteGuard<'_>> {
         WriteGuard::new(&self.inner, self.shared.as_ref())
+    }
+
+    /// Runs `work` if the lock of the filter's file is free within a moment; returns `None` if another process has it.
+    pub fn try_write<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut WriteGuard<'_>) -> PyResult<T> + Send,
+    ) -> PyResult<Option<T>> {
+        detached(py, || {
+            WriteGuard::within(&self.inner, self.shared.as_ref(), MOMENT)?.map(|mut guard| work(&mut guard)).transpose()
+        })?
     }
 
     /// Returns a copy of the present state, under the conditions of [`Lock::read`].
@@ -107,7 +124,7 @@ impl PyFilter {
     }
 
     /// Returns a copy of the filter's clock.
-    fn clock(&self, py: Python<'_>) -> PyResult<Clock> {
+    pub fn clock(&self, py: Python<'_>) -> PyResult<Clock> {
         match self.inner.try_read() {
             Ok(filter) => Ok(filter.engine().clock()),
             Err(_) => detached(py, || self.read().engine().clock()),
@@ -137,7 +154,7 @@ impl PyFilter {
     }
 
     /// Warns once if the filter holds more keys than it was planned for.
-    fn warn_if_overfull(&self, py: Python<'_>) -> PyResult<()> {
+    pub fn warn_if_overfull(&self, py: Python<'_>) -> PyResult<()> {
         if self.load.is_idle() || !self.load.is_due(self.clock(py)?.inserted()) {
             return Ok(());
         }
@@ -159,7 +176,7 @@ impl PyFilter {
         let (filter, shared) = built.take()?;
         let (hasher, window, load) = (KeyHasher::new(filter.seed()), filter.window(), LoadMonitor::new(&filter));
         let accepted_until = AtomicI64::new(i64::MIN);
-        Ok(Self { inner: Lock::new(filter), shared, hasher, window, accepted_until, load })
+        Ok(Self { inner: Lock::new(filter), shared, hasher, window, accepted_until, load, claims: Claims::default() })
     }
 }
 
