@@ -156,6 +156,15 @@ impl Exact {
         }
     }
 
+    /// Returns the kind and the position of the table's sweep.
+    #[cfg(test)]
+    fn table_state(&self) -> (u8, usize) {
+        match &self.kind {
+            Stamps::Counted(_) => (0, 0),
+            Stamps::Timed(keys) => keys.table.sweep_state(),
+        }
+    }
+
     /// Returns the bytes of the table.
     pub fn nbytes(&self) -> usize {
         match &self.kind {
@@ -244,7 +253,7 @@ impl<L: StampLine> Stamped<L> {
     /// Makes room for at least one new key, and stamps for new keys. Returns for how many keys there is room.
     fn room(&mut self) -> Result<usize, Error> {
         let alive = alive(self.window, self.latest);
-        let room = self.table.room(L::Stamp::of(alive))?;
+        let room = self.table.room(L::Stamp::of(alive), L::Stamp::of(self.latest))?;
         let Window::Count { .. } = self.window else { return Ok(room) };
         if self.latest == L::Stamp::LAST {
             // The window takes at most half of the stamps.
@@ -351,5 +360,33 @@ mod tests {
             let Stamps::Counted(keys) = &exact.kind else { unreachable!() };
             assert!(keys.latest < u64::from(u32::MAX) / 2, "no stamps were made earlier");
         }
+    }
+
+    /// A burst of keys, and then few: no call moves more than a step, and the memory follows the keys.
+    #[test]
+    fn a_window_of_time_grows_in_steps_and_gives_memory_back() {
+        let span = 1000;
+        let mut exact = Exact::new(Window::Time { span, lateness: 0, capacity: 1 }).unwrap();
+        let (mut last, mut most) = (HashMap::new(), 0);
+        for i in 0..240_000_u64 {
+            let at = if i < 200_000 { i / 1000 } else { i - 199_800 } as i64;
+            // Some keys come again while the table moves.
+            let key = if i % 3 == 0 { i / 2 } else { i };
+            let hash = if key == 9 { 0 } else { key.wrapping_mul(0x9e37_79b9_7f4a_7c15) };
+            let (before, mut seen) = (exact.table_state(), [false]);
+            exact.duplicated(&[hash], Moments::At(at), Refresh::Always, None, &mut seen).unwrap();
+            let known = last.insert(hash, at).is_some_and(|before| at - before <= span as i64);
+            assert_eq!(seen[0], known, "key {key}, call {i}");
+            let after = exact.table_state();
+            assert!(after.0 != before.0 || after.1.saturating_sub(before.1) <= 1024, "{before:?} {after:?}");
+            most = most.max(exact.nbytes());
+            if i % 9_001 == 0 {
+                let alive = last.values().filter(|&&came| at - came <= span as i64).count();
+                assert_eq!(exact.count(Moments::At(at)), alive, "call {i}");
+                let copy = Exact::from_record(&exact.to_record()).unwrap();
+                assert_eq!(copy.to_record(), exact.to_record(), "call {i}");
+            }
+        }
+        assert!(most > 8_000_000 && exact.nbytes() < 250_000, "{most} bytes, then {}", exact.nbytes());
     }
 }

@@ -77,7 +77,7 @@ impl<L: StampLine> Stamped<L> {
         let mut before = 0;
         let mut entries = record.entries.iter();
         while !entries.as_slice().is_empty() {
-            let room = self.table.room(L::Stamp::of(alive))?;
+            let room = self.table.room(L::Stamp::of(alive), L::Stamp::of(self.latest))?;
             let mut table = self.table.open()?;
             for &(hash, at) in entries.by_ref().take(room) {
                 let (key, in_order) = match self.window {

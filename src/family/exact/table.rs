@@ -19,6 +19,11 @@ use crate::memory::prefetch::Address;
 const WORDS: usize = 8;
 /// Number of lines of a new table that grows as keys arrive.
 const FEWEST: usize = 256;
+/// Number of lines that a step of a sweep reads, some 20 microseconds, and of keys that it moves.
+const STEP: [usize; 2] = [1024, 256];
+/// Number of keys that may be inserted between two steps. The lines that are left free at the beginning of a sweep are
+/// enough for it.
+const BETWEEN: usize = 64;
 /// Number of keys up to which a sparse table still fits the caches.
 const MAX_CACHED_KEYS: u64 = 1 << 17;
 
@@ -39,9 +44,31 @@ pub struct Key<S> {
 #[derive(Clone)]
 pub struct StampTable<L> {
     words: Words,
-    /// How many keys there may be besides those alive at the last count; `None` if their number is known beforehand.
+    /// How many keys there are, dead ones since the last count included; `None` if their number is known beforehand.
     taken: Option<usize>,
+    sweep: Sweep,
+    /// The latest stamp when the last sweep ended: when those keys are dead, the table may be too large.
+    swept: u64,
     line: PhantomData<L>,
+}
+
+/// A pass over the lines of a table in steps, so that no call waits for it: the keys alive are counted and, if the table
+/// is then too small or too large for them, moved to another one. `next` is the next line.
+#[derive(Clone)]
+enum Sweep {
+    None,
+    /// `alive` keys were counted, and `before` were taken when the count began.
+    Count {
+        next: usize,
+        alive: usize,
+        before: usize,
+    },
+    /// The lines from `next` on have yet to be moved from the old table. A line whose keys have been moved leads on to
+    /// later lines as before.
+    Move {
+        old: Words,
+        next: usize,
+    },
 }
 
 impl<L: StampLine> StampTable<L> {
@@ -60,60 +87,126 @@ impl<L: StampLine> StampTable<L> {
 
     fn of_lines(lines: u64, taken: Option<usize>) -> Result<Self, Error> {
         let words = usize::try_from(lines).unwrap_or(usize::MAX).saturating_mul(WORDS);
-        Ok(Self { words: Words::zeroed(words)?, taken, line: PhantomData })
+        Ok(Self { words: Words::zeroed(words)?, taken, sweep: Sweep::None, swept: 0, line: PhantomData })
     }
 
     /// Makes room for at least one new key, and returns for how many there is room. Keys with a stamp before `alive`
-    /// are dead.
-    pub fn room(&mut self, alive: L::Stamp) -> Result<usize, Error> {
+    /// are dead, and `latest` is the latest stamp.
+    pub fn room(&mut self, alive: L::Stamp, latest: L::Stamp) -> Result<usize, Error> {
         let Some(taken) = self.taken else { return Ok(usize::MAX) };
-        // At two thirds of the places, with three keys to a line, one key in three finds its home full.
-        let limit = |lines: usize| lines * L::KEYS * 2 / 3;
-        let lines = self.lines();
-        if taken >= limit(lines) {
-            let count = self.entries().filter(|&(_, stamp)| stamp >= alive).count();
-            self.taken = Some(count);
-            // Otherwise the keys would be counted again soon: this reads one and a half lines for each new key.
-            if count >= limit(lines) / 3 * 2 {
-                self.grow(alive)?;
+        if matches!(self.sweep, Sweep::None) {
+            // A quarter of the limit is left for the keys that are inserted meanwhile.
+            let is_full = taken >= self.limit() / 4 * 3;
+            let is_idle = self.lines() > FEWEST && alive.into() > self.swept;
+            if !is_full && !is_idle {
+                return Ok(self.limit() / 4 * 3 - taken);
             }
+            self.sweep = Sweep::Count { next: 0, alive: 0, before: taken };
         }
-        Ok(limit(self.lines()) - self.taken.unwrap_or(0))
+        loop {
+            let stepped = self.step(alive, latest);
+            let room = self.limit().saturating_sub(self.taken.unwrap_or(0));
+            if room > 0 {
+                // Without memory for more, the keys that there is room for can still be inserted.
+                return Ok(room.min(BETWEEN));
+            }
+            stepped?;
+        }
     }
 
-    /// Moves the keys that are alive to a table of twice as many lines.
-    fn grow(&mut self, alive: L::Stamp) -> Result<(), Error> {
-        let mut more = Self::of_lines(2 * self.lines() as u64, Some(0))?;
-        let mut open = more.open()?;
-        for (hash, stamp) in self.entries().filter(|&(_, stamp)| stamp >= alive) {
-            open.seen(Key { hash, stamp, lately: L::Stamp::of(1), alive, renewed: true });
+    /// Returns how many keys there may be. At two thirds of the places, with three keys to a line, one key in three
+    /// finds its home full.
+    fn limit(&self) -> usize {
+        self.lines() * L::KEYS * 2 / 3
+    }
+
+    /// Takes a step of the sweep. A call that returns an error has changed nothing.
+    fn step(&mut self, alive: L::Stamp, latest: L::Stamp) -> Result<(), Error> {
+        let [lines, mut keys] = STEP;
+        match &mut self.sweep {
+            Sweep::None => Ok(()),
+            &mut Sweep::Count { next, alive: counted, before } => {
+                let end = self.lines().min(next + lines);
+                let stamps = self.as_lines()[next..end].iter().flat_map(|line| line.stamps());
+                let counted = counted + stamps.filter(|&&stamp| stamp >= alive).count();
+                self.sweep = Sweep::Count { next: end, alive: counted, before };
+                if end == self.lines() {
+                    self.resize(counted + self.taken.unwrap_or(0) - before, latest)
+                } else {
+                    Ok(())
+                }
+            }
+            Sweep::Move { .. } => {
+                let mut open = self.open()?;
+                for _ in 0..lines {
+                    match open.move_line(alive) {
+                        Some(moved) => keys = keys.saturating_sub(moved),
+                        None => {
+                            (self.sweep, self.swept) = (Sweep::None, latest.into());
+                            return Ok(());
+                        }
+                    }
+                    if keys == 0 {
+                        break;
+                    }
+                }
+                Ok(())
+            }
         }
-        *self = more;
+    }
+
+    /// Begins to move the keys where a count ended: to twice as many lines if more than half of the limit are taken, or
+    /// to as few as `keys` and those that come meanwhile need, if these are half as many or fewer.
+    fn resize(&mut self, keys: usize, latest: L::Stamp) -> Result<(), Error> {
+        let (lines, fewer) = (self.lines(), FEWEST.max(keys + self.lines() / 8));
+        let resized = match keys > self.limit() / 2 {
+            true => 2 * lines,
+            false if fewer <= lines / 2 => fewer,
+            false => {
+                (self.taken, self.sweep, self.swept) = (Some(keys), Sweep::None, latest.into());
+                return Ok(());
+            }
+        };
+        let other = Self::of_lines(resized as u64, Some(0))?;
+        let old = std::mem::replace(&mut self.words, other.words);
+        (self.taken, self.sweep) = (Some(0), Sweep::Move { old, next: 0 });
         Ok(())
+    }
+
+    /// Returns the kind and the position of the sweep.
+    #[cfg(test)]
+    pub fn sweep_state(&self) -> (u8, usize) {
+        match self.sweep {
+            Sweep::None => (0, 0),
+            Sweep::Count { next, .. } => (1, next),
+            Sweep::Move { next, .. } => (2, next),
+        }
+    }
+
+    /// Returns the lines that have yet to be moved.
+    fn old_lines(&self) -> &[L] {
+        match &self.sweep {
+            Sweep::Move { old, .. } => bytemuck::cast_slice(old.as_slice()),
+            _ => &[],
+        }
     }
 
     /// Returns the stamp of a key, or 0 if it is not in the table. Keys with a stamp before `alive` are dead.
     #[inline(always)]
     pub fn stamp_of(&self, hash: u64, alive: L::Stamp) -> L::Stamp {
-        let lines = self.as_lines();
-        let first = home(hash, lines.len());
-        let mut at = first;
-        loop {
-            let line = &lines[at];
-            let own = line.places_of(hash);
-            if own != 0 {
-                return line.stamps()[own.trailing_zeros() as usize];
-            }
-            at = if at + 1 == lines.len() { 0 } else { at + 1 };
-            if line.passed() < alive || at == first {
-                return L::Stamp::of(0);
-            }
-        }
+        let stamp = |lines: &[L]| {
+            let (line, place) = find(lines, hash, alive)?;
+            Some(lines[line].stamps()[place])
+        };
+        let found = stamp(self.as_lines());
+        let found = if let Sweep::Move { .. } = self.sweep { found.or_else(|| stamp(self.old_lines())) } else { found };
+        found.unwrap_or(L::Stamp::of(0))
     }
 
     /// Returns hash and stamp of each key, dead ones included, in the order of the table.
     pub fn entries(&self) -> impl Iterator<Item = (u64, L::Stamp)> + '_ {
-        self.as_lines().iter().flat_map(|line| line.hashes().iter().copied().zip(line.stamps().iter().copied()))
+        let lines = self.as_lines().iter().chain(self.old_lines());
+        lines.flat_map(|line| line.hashes().iter().copied().zip(line.stamps().iter().copied()))
     }
 
     /// Returns the positions of homes, to [prefetch](Homes::prefetch) keys before they are looked up.
@@ -133,7 +226,11 @@ impl<L: StampLine> StampTable<L> {
 
     /// Returns the lines for lookups and insertions.
     pub fn open(&mut self) -> Result<Open<'_, L>, Error> {
-        Ok(Open { lines: bytemuck::cast_slice_mut(self.words.to_mut()?), taken: self.taken.as_mut() })
+        let old = match &mut self.sweep {
+            Sweep::Move { old, next } => Some((bytemuck::cast_slice_mut(old.to_mut()?), next)),
+            _ => None,
+        };
+        Ok(Open { lines: bytemuck::cast_slice_mut(self.words.to_mut()?), taken: self.taken.as_mut(), old })
     }
 
     fn lines(&self) -> usize {
@@ -142,7 +239,7 @@ impl<L: StampLine> StampTable<L> {
 
     /// Returns the bytes of the lines.
     pub fn nbytes(&self) -> usize {
-        size_of_val(self.words.as_slice())
+        size_of_val(self.words.as_slice()) + size_of_val(self.old_lines())
     }
 }
 
@@ -150,6 +247,8 @@ impl<L: StampLine> StampTable<L> {
 pub struct Open<'a, L> {
     lines: &'a mut [L],
     taken: Option<&'a mut usize>,
+    /// The lines of the old table, and the next to be moved.
+    old: Option<(&'a mut [L], &'a mut usize)>,
 }
 
 impl<L: StampLine> Open<'_, L> {
@@ -162,6 +261,50 @@ impl<L: StampLine> Open<'_, L> {
     /// that was seen and is not `renewed`. There must be [room](StampTable::room).
     #[inline(always)]
     pub fn seen(&mut self, key: Key<L::Stamp>) -> bool {
+        if self.old.is_some() {
+            self.fetch(key);
+        }
+        self.put(key)
+    }
+
+    /// Moves a key from the old table.
+    #[cold]
+    #[inline(never)]
+    fn fetch(&mut self, key: Key<L::Stamp>) {
+        let Some((old, _)) = &mut self.old else { return };
+        let Some((line, place)) = find(old, key.hash, key.alive) else { return };
+        let stamp = old[line].stamps()[place];
+        old[line].write(place, key.hash, L::Stamp::of(0));
+        if stamp >= key.alive {
+            self.put(Key { stamp, lately: L::Stamp::of(1), renewed: true, ..key });
+        }
+    }
+
+    /// Moves the keys of the next line of the old table, and returns how many; `None` if there is no more line.
+    fn move_line(&mut self, alive: L::Stamp) -> Option<usize> {
+        let mut moved = 0;
+        let (old, next) = self.old.as_mut()?;
+        let line = **next;
+        if line == old.len() {
+            return None;
+        }
+        **next += 1;
+        for place in 0..L::KEYS {
+            let (old, _) = self.old.as_mut()?;
+            let (hash, stamp) = (old[line].hashes()[place], old[line].stamps()[place]);
+            // The hash stays, so that the search for a key of hash 0 is not misled.
+            old[line].write(place, hash, L::Stamp::of(0));
+            if stamp >= alive {
+                moved += 1;
+                self.put(Key { hash, stamp, lately: L::Stamp::of(1), alive, renewed: true });
+            }
+        }
+        Some(moved)
+    }
+
+    /// Looks up and stamps a key in the new table.
+    #[inline(always)]
+    fn put(&mut self, key: Key<L::Stamp>) -> bool {
         let home = home(key.hash, self.lines.len());
         let line = &self.lines[home];
         let (own, free) = (line.places_of(key.hash), line.places_before(key.alive));
@@ -231,6 +374,25 @@ impl Homes {
     #[inline(always)]
     pub fn prefetch(self, hash: u64) {
         self.address.fetch(home(hash, self.lines) * WORDS);
+    }
+}
+
+/// Returns line and place of a key. Keys with a stamp before `alive` are dead.
+#[inline(always)]
+fn find<L: StampLine>(lines: &[L], hash: u64, alive: L::Stamp) -> Option<(usize, usize)> {
+    let first = home(hash, lines.len());
+    let mut at = first;
+    loop {
+        let line = &lines[at];
+        let own = line.places_of(hash);
+        if own != 0 {
+            return Some((at, own.trailing_zeros() as usize));
+        }
+        let next = if at + 1 == lines.len() { 0 } else { at + 1 };
+        if line.passed() < alive || next == first {
+            return None;
+        }
+        at = next;
     }
 }
 
