@@ -16,6 +16,7 @@ import pytest
 import lately
 from lately.distributed import FailedSitesError, FailedSitesWarning, RaySites, SlicedFilter
 from lately.distributed._contents.whole_filter import WholeFilter
+from lately.distributed._sites import start
 from lately.distributed._sites.interface import Failed, Message
 from lately.distributed._sites.results import RequestId
 from lately.distributed._sites.site import Site
@@ -189,8 +190,22 @@ def sliced(request, ray_cluster, tmp_path_factory):
     """Two sites that save every answer."""
     like, folder = lately.BloomFilter(100_000, 1e-9), tmp_path_factory.mktemp("checkpoints")
     made = {"filter": like, "sites": "ray", "deadline": 60, "checkpoint": folder, "interval": 0}
-    with SlicedFilter(request.param, 2, **made) as made:
-        yield made
+    with SlicedFilter(request.param, 2, **made) as opened:
+        yield opened
+
+
+def test_a_second_driver_is_refused_while_actors_hold_the_checkpoints(ray_cluster, tmp_path, monkeypatch):
+    made = {"filter": lately.BloomFilter(1000, 1e-9), "checkpoint": tmp_path, "interval": 0}
+    monkeypatch.setattr(start, "ENDING", 0.1)
+    with SlicedFilter("vertical", 2, sites="ray", **made) as first:
+        assert not first.duplicated(range(100)).any()
+        for where in ("ray", "local"):
+            with pytest.raises(ValueError, match=r"has the sites named 'site' in .*: connect to its sites, close it"):
+                SlicedFilter("vertical", 2, sites=where, **made)
+        first.sites.kill(0)
+        assert first.duplicated(range(100)).all()
+    with SlicedFilter("vertical", 2, **made) as second:
+        assert second.duplicated(range(100)).all()
 
 
 @pytest.fixture

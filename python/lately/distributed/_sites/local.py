@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from lately.distributed._sites.interface import Failed, Message, Orderer, Sites
-from lately.distributed._sites.site import Maker
+from lately.distributed._sites.site import Maker, Site
 
 
 class LocalSites:
@@ -25,8 +25,13 @@ class LocalSites:
     connected = False
 
     def __init__(self, makers: Sequence[Maker]) -> None:
-        self._makers = list(makers)
-        self._sites = [maker() for maker in self._makers]
+        self._makers, self._sites = list(makers), list[Site]()
+        try:
+            self._sites += (maker() for maker in self._makers)
+        except BaseException:
+            for site in self._sites:
+                site.close(save=False)
+            raise
         self.incarnations = {i: site.incarnation for i, site in enumerate(self._sites)}
         self.overfull: dict[int, str] = {}
         self._down: dict[int, Failed] = {}

@@ -197,8 +197,10 @@ class RaySites:
             raise TimeoutError(f"the orderer has not answered within {patience:g} s")
         try:
             return ray.get(answer)
-        except ray.exceptions.RayActorError as error:
+        except ray.exceptions.ActorDiedError as error:
             raise _gone("the orderer", error) from None
+        except ray.exceptions.RayActorError as error:
+            raise TimeoutError(f"the orderer has not answered: {error}") from None
 
     def status(self) -> list[dict[str, Any] | Failed]:
         """Return the state of each site (`Site.status`), and the ``node`` of its actor."""

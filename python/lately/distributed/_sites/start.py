@@ -44,7 +44,13 @@ def make_site(
             hold = kept.hold(HELD, owner, new=False)
         except BlockingIOError:
             raise CheckpointError(f"{name} finds its checkpoints in {checkpoint} held by another program") from None
-    return Site(contents(), name=name, manifest=manifest, store=kept, interval=interval, hold=hold)
+    try:
+        return Site(contents(), name=name, manifest=manifest, store=kept, interval=interval, hold=hold)
+    except BaseException:
+        # The error may outlive this call, and with it all that was made here.
+        if hold is not None:
+            hold.release()
+        raise
 
 
 def start(
