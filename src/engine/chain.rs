@@ -57,7 +57,7 @@ pub struct Chain {
 
 impl Chain {
     /// Returns the tables that [`pieces`](Engine::pieces) returned as these words; without words, one empty table.
-    pub(crate) fn new(shape: AgedCuckooShape, clock: Clock, words: &Words) -> Result<Self, Error> {
+    pub fn new(shape: AgedCuckooShape, clock: Clock, words: &Words) -> Result<Self, Error> {
         let mut new = Self { shape, clock, tables: Vec::new() };
         new.tables = match words.as_slice() {
             [] => vec![Table::new(shape, clock.generation())?],

@@ -78,9 +78,11 @@ impl<'a, M: Vectors> Table<'a, M> {
         let (live1, found1) = F::look(self.machine, first, place.fingerprint, self.now);
         let (live2, found2) = F::look(self.machine, second, place.fingerprint, self.now);
         let found = found1 | found2 != 0;
-        let other = if found { found1 == 0 } else { live2.count_ones() < live1.count_ones() };
-        let (hit, live) = if other { (found2, live2) } else { (found1, live1) };
-        let slots = if found { hit } else { !live & F::ALL };
+        let other = (found & (found1 == 0)) | (!found & (live2.count_ones() < live1.count_ones()));
+        // Masks, because compilers make branches of conditions, and half new keys are mispredicted half the time.
+        let (new, in_second) = (u32::from(!found).wrapping_neg(), u32::from(other).wrapping_neg());
+        let (free1, free2) = (!live1 & F::ALL & new | found1, !live2 & F::ALL & new | found2);
+        let slots = free1 & !in_second | free2 & in_second;
         if slots == 0 {
             // The lines have rejected a key in this epoch, and report this one, too. Another search would be long.
             if [rejection(first), rejection(second)] == [self.now.tag; 2] {
@@ -88,7 +90,7 @@ impl<'a, M: Vectors> Table<'a, M> {
             }
             return self.portable().make_room::<F>(lines, place, self.now.tag).then_some(rejected);
         }
-        let line = &mut lines[if other { place.second } else { place.first } as usize];
+        let line = &mut lines[(place.first & !in_second | place.second & in_second) as usize];
         F::write(line, slots.trailing_zeros() as usize, place.fingerprint, self.now.tag);
         Some(found | rejected)
     }
