@@ -143,21 +143,11 @@ class Lookup:
         rounds = np.take_along_axis(others, first, axis=1).ravel()
         return [rounds[places] for places in self.places]
 
-    def first_of_key(self) -> list[NDArray[np.bool_]]:
-        """Return for each cell whether no earlier key of the batch has it."""
-        own = []
-        for (_, cells), keys in zip(self.shares, self.keys, strict=True):
-            _, first, cell = np.unique(cells, return_index=True, return_inverse=True)
-            own.append(keys[first[cell]] == keys)
-        return own
-
 
 class _Reader:
     """Reads the cells of a batch, and decides.
 
-    `least` is x: how many cells of a seen key must have an answer (paper 4, section 3.2; erratum OIE-2). A `pipelined`
-    reader reads first at the site of the first cell of each key, then at the next site of the keys that may still have
-    been seen, and so on.
+    `least` is x: how many cells of a seen key must have an answer (paper 4, section 3.2; erratum OIE-2).
     """
 
     def __init__(self, exchange: Exchange | OrderedExchange, like: FilterSpec, ranges: Ranges) -> None:
@@ -171,25 +161,8 @@ class _Reader:
     def _rule(self, least: int) -> dict[str, Any]:
         return {"kept": self._like.retained, "least": least, "equal": self._equal}
 
-    def _read(self, batch: Batch, generations: NDArray[np.int64], pipelined: bool) -> Lookup:
-        """Read the cells: all at once, or one site of each key after the other."""
-        found, request = self._lookup(batch.hashes), batch.request()
-        if not pipelined or batch.again:
-            self._read_some(found, request, [slice(None)] * len(found.shares))
-            return found
-        # A key is new if a cell is unset, unless an earlier key of the batch may set it; a query sets nothing.
-        proves = found.first_of_key() if batch.number else [np.True_] * len(found.shares)
-        oldest, open = generations - self._like.retained, np.ones(len(batch), dtype=np.bool_)
-        rounds = found.rounds()
-        for number in range(self._k):
-            rows = [np.flatnonzero((own == number) & open[keys]) for own, keys in zip(rounds, found.keys, strict=True)]
-            if not any(map(len, rows)):
-                break
-            self._read_some(found, request, rows)
-            for i, (keys, last) in enumerate(zip(found.keys, found.last, strict=True)):
-                unset = (np.maximum(last, found.missed[i]) < oldest[keys]) & (last != SILENT) & proves[i]
-                open[keys[rows[i]][unset[rows[i]]]] = False
-        return found
+    def _read_all(self, found: Lookup, request: RequestId | None) -> None:
+        self._read_some(found, request, [slice(None)] * len(found.shares))
 
     def _read_some(self, found: Lookup, request: RequestId | None, rows: list[Any]) -> None:
         """Read the cells of these rows at each site of a lookup."""
@@ -222,6 +195,8 @@ class Cells(_Reader):
     """Reads the cells of a producer's batches, and lets the orderer write them.
 
     `query`, `insert` and `duplicated` return the verdicts, and for which keys an answer is missing; both of shape (n,).
+    A `pipelined` query reads first at the site of the first cell of each key, then at the next site of the keys that
+    may still have been seen, and so on.
     """
 
     def __init__(self, exchange: Exchange, like: FilterSpec, ranges: Ranges, *, least: int, pipelined: bool) -> None:
@@ -231,11 +206,27 @@ class Cells(_Reader):
     def query(self, batch: Batch) -> Verdicts:
         """Return which keys were inserted within the window. Nothing is set, so the orderer has no part in it."""
         generations = self._like.generations(batch.moments, len(batch))
-        found = self._read(batch, generations, self._pipelined)
+        found = self._lookup(batch.hashes)
+        if self._pipelined:
+            self._read_in_rounds(found, generations - self._like.retained)
+        else:
+            self._read_all(found, None)
         self._reject_late(batch, found.latest.max())
         newest = max(self._generation(batch.latest), int(found.newest.max()))
         oldest, unanswered = found.decide(generations, "apart", newest=newest, **self._rule(self._least))
         return oldest != NEVER, unanswered
+
+    def _read_in_rounds(self, found: Lookup, oldest: NDArray[np.int64]) -> None:
+        """Read one site of each key after the other, while no cell of the key is unset or older than `oldest`."""
+        rounds, open = found.rounds(), np.ones(len(oldest), dtype=np.bool_)
+        for number in range(self._k):
+            rows = [np.flatnonzero((own == number) & open[keys]) for own, keys in zip(rounds, found.keys, strict=True)]
+            if not any(map(len, rows)):
+                break
+            self._read_some(found, None, rows)
+            for i, (keys, last) in enumerate(zip(found.keys, found.last, strict=True)):
+                unset = (np.maximum(last, found.missed[i]) < oldest[keys]) & (last != SILENT)
+                open[keys[rows[i]][unset[rows[i]]]] = False
 
     def insert(self, batch: Batch) -> Verdicts:
         """Insert keys; the verdicts have no meaning."""
@@ -243,7 +234,7 @@ class Cells(_Reader):
 
     def duplicated(self, batch: Batch, *, refresh: bool) -> Verdicts:
         """Return for each key whether it was there, then insert it."""
-        seen, unanswered, missed = self._order(batch, refresh, self._least, self._pipelined)
+        seen, unanswered, missed = self._order(batch, refresh, self._least)
         np.maximum(self._missed, missed, out=self._missed)
         return seen, unanswered
 
@@ -264,7 +255,7 @@ class CellWriter(_Reader):
         # The latest moment of all batches, as far as any site has seen it; None while the sites were not read.
         self._latest: int | None = None
 
-    def write(self, batch: Batch, refresh: bool, least: int, pipelined: bool) -> tuple[Any, Any, Any]:
+    def write(self, batch: Batch, refresh: bool, least: int) -> tuple[Any, Any, Any]:
         """Return for each key whether it was there, for which an answer is missing, and what sites have missed."""
         self._read_latest()
         moments = batch.moments
@@ -277,7 +268,8 @@ class CellWriter(_Reader):
             if not self._in_time(writing, scattered):
                 self._reject_late(batch, self._latest)
             return *self._touch(writing, scattered, self._newest(batch), least), self._missed
-        found = self._read(batch, generations, pipelined)
+        found = self._lookup(batch.hashes)
+        self._read_all(found, batch.request())
         self._reject_late(batch, np.maximum(found.latest, self._newest(None)), found.known)
         newest = max(self._generation(self._newest(batch)), int(found.newest.max()))
         oldest, unanswered = found.decide(generations, "all" if refresh else "new", newest=newest, **self._rule(least))

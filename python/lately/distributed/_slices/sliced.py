@@ -52,9 +52,9 @@ class SlicedFilter(DistributedFilter):
         are on sites that answer: with 0 ("duplicate") always, with k ("distinct") only if all are (paper 4, section
         3.2, with erratum OIE-2).
     pipelined : bool, default False
-        Vertical and diced: read at the site of each key's first cell, then at the next site of those keys that may
-        still have been seen, and so on. That takes fewer messages for new keys, and waits up to k times. The verdicts
-        are the same.
+        Vertical and diced: `query` reads at the site of each key's first cell, then at the next site of those keys that
+        may still have been seen, and so on. That takes fewer messages for new keys, and waits up to k times. The
+        verdicts are the same.
     sites : {"local", "ray"} or callable, default "local"
         Where the sites run: in this process, as actors of Ray, or started by a function that is passed their makers.
         `connect` starts none, and joins existing ones.
