@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import lately
-from lately.distributed import BloomTree, FailedSitesWarning, LocalSites, SlicedFilter
+from lately.distributed import BloomTree, FailedSitesError, FailedSitesWarning, LocalSites, SlicedFilter
 from lately.distributed._sites.errors import SupersededError
 from support.bloom_trees import SHAPE
 from support.site import unsynced as unsynced
@@ -154,6 +154,39 @@ def test_each_key_is_new_once_wherever_a_fault_comes(name, fault, refresh, deliv
         if over:
             break
     assert at >= 1
+
+
+class DiesWithRecord(Sites):
+    """Sites of which the first that has a record dies, and its orderer with it."""
+
+    down = None
+
+    def call(self, messages):
+        answers = super().call(messages)
+        if self.down is None and messages and messages[0].record is not None:
+            self.down = messages[0].site
+            self.kill(self.down)
+            self.replace_orderer()
+            raise DiesError
+        return answers
+
+
+@pytest.mark.parametrize("refresh", [True, False])
+def test_a_new_orderer_waits_for_a_site_that_may_have_the_record(refresh, tmp_path):
+    with SlicedFilter("vertical", 4, LIKE, sites=DiesWithRecord, checkpoint=tmp_path, interval=0) as f:
+        other = f.handle()
+        with pytest.raises(DiesError):
+            f.duplicated(KEYS, refresh=refresh)
+        guessing = SlicedFilter.connect(f.sites, on_failure="distinct")
+        with pytest.warns(FailedSitesWarning, match=f"site {f.sites.down} does not answer"):
+            guessing.insert(KEYS + 1000)
+        for _ in range(2):
+            with pytest.raises(FailedSitesError, match=f"no answer from site {f.sites.down}"):
+                other.duplicated(KEYS, refresh=refresh, number=1)
+        f.sites.restart(f.sites.down)
+        # The batch that was cut off comes first.
+        assert other.duplicated(KEYS, refresh=refresh, number=1).all()
+        assert not f.duplicated(KEYS, refresh=refresh, number=1).any()
 
 
 def test_an_orderer_that_was_replaced_writes_nothing_more(tmp_path):
