@@ -86,11 +86,9 @@ def test_bad_parquet_is_an_error(tmp_path, dedupe):
     parquet(tmp_path / "a.pq", a=[1, 2], b=[[1], [2]])
     parquet(tmp_path / "b.pq", a=["1", "2"], b=[[1], [2]])
     (tmp_path / "c.pq").write_bytes((tmp_path / "a.pq").read_bytes()[:-9])
-    parquet(tmp_path / "d.pq", b=pa.array([[("x", 1)]], pa.map_(pa.string(), pa.int8())))
     for files, options, message in [
         (["a.pq"], ["--key", "c", "-o", target], r"a.pq: it has no column 'c'; its columns are a, b"),
         (["a.pq", "b.pq"], ["--key", "a", "-o", target], r"b.pq: its schema differs from that of .*a.pq"),
-        (["d.pq"], ["--key", "b", "-o", target], r"d.pq: "),
         (["c.pq"], ["--key", "a", "-o", target], r"c.pq: "),
         (["a.pq"], ["--key", "a"], r"Parquet needs --output FILE"),
         (["a.pq"], ["--key", "a", "-o", tmp_path / "o.pq.gz"], r"Parquet needs --output FILE"),

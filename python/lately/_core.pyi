@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from os import PathLike
 from pathlib import Path
@@ -168,44 +168,51 @@ class RecordHashes:
     def __len__(self) -> int: ...
     def __getitem__(self, part: slice, /) -> RecordHashes: ...
     def new_to(self, filter: Filter, *, at: _Moments = None, refresh: _Refresh = True) -> bytes: ...
-    def sample(self, multiplier: int, addend: int, zeros: int) -> list[tuple[int, int]]: ...
+    def select(self, which: bytes, /) -> RecordHashes: ...
 
 @final
 class Records:
-    @overload
     def __getitem__(self, i: SupportsIndex, /) -> bytes: ...
-    @overload
-    def __getitem__(self, i: slice, /) -> Records: ...
     def __len__(self) -> int: ...
-    @property
-    def end(self) -> int: ...
     def line(self, i: int) -> int: ...
+    def select(self, which: bytes, /) -> Records: ...
     def chosen(self, which: bytes) -> bytes: ...
+
+_RecordOptions = Mapping[str, Any]
 
 @final
 class RecordReader:
     @staticmethod
-    def lines(filter: Filter, encoding: str, longest: int) -> RecordReader: ...
+    def lines(
+        filter: Filter, options: _RecordOptions, words: Sequence[tuple[int, int | None]]
+    ) -> RecordReader: ...
     @staticmethod
     def csv(
         filter: Filter,
-        encoding: str,
-        longest: int,
+        options: _RecordOptions,
         *,
         delimiter: int,
         quotes: bool,
-        comments: bool,
         width: int,
         key: Sequence[int],
         time: int | None,
+        comments: bytes | None,
     ) -> RecordReader: ...
     @staticmethod
     def json(
-        filter: Filter, encoding: str, longest: int, *, key: Sequence[str], time: str | None
-    ) -> RecordReader | None: ...
+        filter: Filter, options: _RecordOptions, *, key: Sequence[str], time: str | None
+    ) -> RecordReader: ...
+    @staticmethod
+    def csv_fields(
+        options: _RecordOptions, block: bytes, start: int, last: bool, *, delimiter: int, quotes: bool
+    ) -> tuple[list[bytes], int] | None: ...
     def read(
-        self, block: bytes, start: int, number: int, plain: bool
-    ) -> tuple[Records, RecordHashes, NDArray[np.int64] | list[bytes], int]: ...
+        self, block: bytes, start: int, number: int, last: bool
+    ) -> tuple[
+        tuple[Records, RecordHashes, NDArray[np.int64] | None, list[tuple[int, str]]],
+        tuple[list[bool], int, int, tuple[int, str, bool] | None],
+        tuple[int, int],
+    ]: ...
 
 @final
 class ExactState: ...

@@ -1,5 +1,5 @@
-//! Which records of a block are read, and with which keys. `tests/test_cli_fast_path.py` compares them with those of
-//! Python.
+//! The records of blocks, and what is wrong with others. `tests/test_cli_generated.py` compares them with Python's
+//! readers.
 
 #[allow(dead_code, reason = "the command uses the rest")]
 #[path = "../../crates/lately-python/src/reader/mod.rs"]
@@ -7,18 +7,18 @@ mod reader;
 
 mod fuzzed;
 
+use fuzzed::options;
 use lately::key::{KeyHasher, Seed};
-use reader::{CsvReader, Encoding, JsonReader, LineReader, MAX_FIELDS, Reader, RecordBatch, read_shared};
+use reader::{CsvReader, Encoding, JsonReader, LineReader, Reader, Words, read_shared};
 
 fn hasher() -> KeyHasher {
     KeyHasher::new(1)
 }
 
-/// Returns the hashes of the keys that are read from the start on, and the text that is left.
-fn read<'a>(reader: &impl Reader, block: &'a str) -> (Vec<u64>, &'a str) {
-    let mut records = RecordBatch::default();
-    let stop = reader.read(block.as_bytes(), 0, &hasher(), &mut records);
-    (records.hashes, &block[stop..])
+/// Returns the hashes of the keys of a file, and what is wrong with the first malformed record.
+fn read(reader: &impl Reader, block: &str) -> (Vec<u64>, String) {
+    let records = reader.read(block.as_bytes(), 0, true, &hasher());
+    (records.hashes, records.fault.map_or(String::new(), |fault| fault.reason))
 }
 
 fn row(fields: &[u64]) -> u64 {
@@ -29,31 +29,44 @@ fn text(text: &str) -> u64 {
     hasher().text(text)
 }
 
-#[test]
-fn each_line_is_a_key() {
-    let reader = LineReader { encoding: Encoding::Utf8, longest: 4 };
-    assert_eq!(read(&reader, "a\nb\r\n\n\u{e4}"), (vec![text("a"), text("b"), text(""), text("\u{e4}")], ""));
-    assert_eq!(read(&reader, "a\nlonger\nb"), (vec![text("a")], "longer\nb"));
+fn csv(width: usize, key: Vec<usize>, encoding: Encoding) -> CsvReader {
+    let mut reader = CsvReader::new(b',', true, options(encoding));
+    (reader.width, reader.key) = (width, key);
+    reader
 }
 
 #[test]
-fn csv_keys_are_fields_or_the_record_is_left() {
-    let reader = CsvReader {
-        delimiter: b',',
-        quotes: true,
-        width: 3,
-        key: vec![2, 0],
-        time: None,
-        comments: false,
-        encoding: Encoding::Utf8,
-        longest: 100,
-    };
-    let block = "a,b,c\r\n\"a,\",\"\n\",\"c\"\"\"\na\"b,,\n";
-    let keys = vec![row(&[text("c"), text("a")]), row(&[text("c\""), text("a,")]), row(&[text(""), text("a\"b")])];
-    assert_eq!(read(&reader, block), (keys, ""));
-    for left in ["a,b\n", "a,b,c,d\n", "a,b,\"c", "a,b,\"c\"d\n", "a,b\rb,c\n", "\n", "\r\n", "\"a\"\r,b,c\n"] {
-        let block = format!("a,b,c\n{left}a,b,c\n");
-        assert_eq!(read(&reader, &block), (vec![row(&[text("c"), text("a")])], &block[6..]), "{left:?}");
+fn the_key_of_a_line_is_the_line_or_words_of_it() {
+    let mut reader = LineReader { words: vec![], options: options(Encoding::Utf8) };
+    assert_eq!(read(&reader, "a\nb\r\n\n\u{e4}").0, [text("a"), text("b"), text(""), text("\u{e4}")]);
+    reader.options.ignore_case = true;
+    assert_eq!(read(&reader, "\u{c4}B\n").0, [text("\u{e4}b")]);
+    reader.words = vec![Words { first: 2, last: None }];
+    assert_eq!(read(&reader, " a  B\t c \n\n").0, [text("b\t c")]);
+    reader.words.push(Words { first: 1, last: Some(1) });
+    let (keys, wrong) = read(&reader, "a b\na\n");
+    assert_eq!(
+        (&keys[..], &*wrong),
+        (&[row(&[text("b"), text("a")])][..], "expected at least 2 words, for --key, got 1")
+    );
+}
+
+#[test]
+fn csv_keys_are_fields() {
+    let reader = csv(3, vec![2, 0], Encoding::Utf8);
+    let block = "a,b,c\r\n\"a,\",\"\n\",\"c\"\"\"\n\r\n\na\"b,,\n";
+    let keys = [row(&[text("c"), text("a")]), row(&[text("c\""), text("a,")]), row(&[text(""), text("a\"b")])];
+    assert_eq!(read(&reader, block), (keys.to_vec(), String::new()));
+    for (wrong, reason) in [
+        ("a,b\n", "2 fields where the header has 3"),
+        ("a,b,c,d\n", "4 fields where the header has 3"),
+        ("a,b,\"c", "never closed"),
+        ("a,b,\"c\"d\n", "closing quote"),
+        ("a,\"b\"\",c\n", "never closed"),
+    ] {
+        let (keys, problem) = read(&reader, &format!("a,b,c\n{wrong}\na,b,c\n"));
+        assert!(problem.contains(reason), "{wrong:?} {problem}");
+        assert_eq!(keys, [row(&[text("c"), text("a")]); 2], "{wrong:?}");
     }
 }
 
@@ -61,132 +74,74 @@ fn csv_keys_are_fields_or_the_record_is_left() {
 #[test]
 fn with_a_secret_records_have_the_hashes_of_single_ones() {
     let secret = KeyHasher::new(Seed::Secret([5, 6]));
-    let csv = |key, quotes, encoding| CsvReader {
-        delimiter: b',',
-        quotes,
-        width: 2,
-        key,
-        time: None,
-        comments: false,
-        encoding,
-        longest: 100,
-    };
-    for (number, encoding) in fuzzed::encodings().into_iter().enumerate() {
-        let readers: [Box<dyn Reader>; 4] = [
-            Box::new(LineReader { encoding: encoding.clone(), longest: 100 }),
-            Box::new(csv(vec![1], true, encoding.clone())),
-            Box::new(csv(vec![0], false, encoding.clone())),
-            Box::new(csv(vec![1, 0], true, encoding.clone())),
+    for encoding in fuzzed::encodings() {
+        let utf8 = matches!(encoding, Encoding::Utf8);
+        let readers: [Box<dyn Reader>; 3] = [
+            Box::new(LineReader { words: vec![], options: options(encoding.clone()) }),
+            Box::new(csv(2, vec![1], encoding.clone())),
+            Box::new(csv(2, vec![1, 0], encoding)),
         ];
         let field = |i: usize| -> Vec<u8> {
             match i % 23 {
                 7 => b"\"doubled \"\" quotes\"".to_vec(),
-                13 if encoding == Encoding::Utf8 => b"\xff no text".to_vec(),
-                19 if number != 3 => "\u{e4}\u{1f600}".into(),
+                13 if utf8 => b"\xff no text".to_vec(),
+                19 => "\u{e4}\u{1f600}".into(),
                 _ => "x".repeat(i % 40).into(),
             }
         };
         let lines: Vec<_> = (0..300).map(|i| [&field(i)[..], b",", &field(i / 2), b"\n"].concat()).collect();
         for reader in readers {
-            for bad in [None, Some(0), Some(63), Some(64), Some(150)] {
-                let mut lines = lines.clone();
-                if let Some(bad) = bad {
-                    lines[bad] = b"too long".repeat(50);
-                }
-                let mut all = RecordBatch::default();
-                let stop = reader.read(&lines.concat(), 0, &secret, &mut all);
-                let expected = &lines[..bad.unwrap_or(lines.len())];
-                assert_eq!(stop, expected.concat().len());
-                let alone = |line: &Vec<u8>| {
-                    let mut one = RecordBatch::default();
-                    reader.read(line, 0, &secret, &mut one);
-                    one.hashes[0]
-                };
-                assert_eq!(all.hashes, expected.iter().map(alone).collect::<Vec<_>>(), "{encoding:?} {bad:?}");
-            }
+            let all = reader.read(&lines.concat(), 0, true, &secret);
+            let alone = |line: &Vec<u8>| reader.read(line, 0, true, &secret).hashes[0];
+            assert_eq!(all.hashes, lines.iter().map(alone).collect::<Vec<_>>());
         }
     }
 }
 
 #[test]
-fn json_keys_are_values_or_the_record_is_left() {
-    let reader = JsonReader::new(&["k".into()], None, Encoding::StrictUtf8, 1 << 20).unwrap();
+fn json_keys_are_values() {
+    let reader = JsonReader::new(&["k".into()], None, options(Encoding::Utf8));
     for (value, hash) in [
         ("\"a\"", text("a")),
         (r#""\/\u00e4\ud83d\ude00\n""#, text("/\u{e4}\u{1f600}\n")),
         ("5", hasher().integer(5)),
         ("5.0", hasher().integer(5)),
         ("-0.5e0", hasher().float(-0.5)),
+        ("1e999", hasher().float(f64::INFINITY)),
+        ("-Infinity", hasher().float(f64::NEG_INFINITY)),
+        ("NaN", hasher().missing()),
+        ("9223372036854775808", hasher().unsigned(1 << 63)),
+        ("-170141183460469231731687303715884105728", hasher().big_integer(&i128::MIN.to_le_bytes())),
+        ("340282366920938463463374607431768211456", hasher().big_integer(&[&[0; 16][..], &[1]].concat())),
+        ("-340282366920938463463374607431768211456", hasher().big_integer(&[&[0; 16][..], &[255]].concat())),
         ("true", hasher().integer(1)),
         ("null", hasher().missing()),
     ] {
-        let block = format!(" {{ \"j\" : [1, {{\"k\": [{{}}, []]}}] ,\"k\":\"x\",\t\"k\" :{value} }}\r\n");
-        assert_eq!(read(&reader, &block), (vec![hash], ""), "{block}");
+        let block =
+            format!(" {{ \"j\" : [1, {{\"k\": [{{}}, []]}}, \"NaN\\ud800\"] ,\"k\":\"x\",\t\"k\" :{value} }}\r\n");
+        assert_eq!(read(&reader, &block), (vec![hash], String::new()), "{block}");
     }
-    let deep = format!("{}{}", "[".repeat(100), "]".repeat(100));
-    let digits = "1".repeat(5_000);
-    for left in
-        ["[]", "{}", r#""\ud800""#, "01", "1.", "-", "NaN", "nul", "\"\t\"", "9223372036854775808", &deep, &digits]
-    {
-        let block = format!("{{\"k\": {left}}}");
-        assert_eq!(read(&reader, &block), (vec![], &block[..]));
-    }
-    for left in
-        ["", " ", "{}", "[]", "{\"k\": 1", "{\"k\": 1,}", "{\"k\": 1}}", "{\"k\" 1}", "{\"\\u006b\": 1}", "{k: 1}"]
-    {
-        let block = format!("{left}\n");
-        assert_eq!(read(&reader, &block), (vec![], &block[..]));
-    }
-}
-
-/// The first record that a thread does not read ends the batch. Quotes may span lines, so one thread reads them.
-#[test]
-fn several_threads_read_the_records_of_one() {
-    let csv = |quotes| CsvReader {
-        delimiter: b',',
-        quotes,
-        width: 2,
-        key: vec![1],
-        time: Some(0),
-        comments: false,
-        encoding: Encoding::StrictUtf8,
-        longest: 100,
-    };
-    let readers: [Box<dyn Reader + Send + Sync>; 4] = [
-        Box::new(csv(true)),
-        Box::new(csv(false)),
-        Box::new(LineReader { encoding: Encoding::StrictUtf8, longest: 100 }),
-        Box::new(JsonReader::new(&["k".into(), "j".into()], Some("t"), Encoding::StrictUtf8, 100).unwrap()),
-    ];
-    for (kind, reader) in readers.iter().enumerate() {
-        let line = |i: usize| match kind {
-            3 if i == 9_000 => format!("{{\"t\": {i}, \"j\": null}}\n"),
-            3 => format!("{{\"t\": {i}, \"k\": \"{}\"}}\n", i * i),
-            _ => format!("{i},{}\n", i * i),
-        };
-        let lines: Vec<_> = (0..20_000).map(line).collect();
-        let long = "x".repeat(200) + "\n";
-        for bad in [None, Some((0, "\"a\n\",\"b\n\"\n")), Some((7_000, &long)), Some((19_999, &long))] {
-            let mut block = lines.clone();
-            if let Some((place, record)) = bad {
-                block[place] = record.to_owned();
-            }
-            let block = block.concat().into_bytes();
-            for start in [0, lines[0].len()] {
-                let mut one = RecordBatch::default();
-                let stop = reader.read(&block, start, &hasher(), &mut one);
-                for threads in 1..6 {
-                    assert_eq!(read_shared(&**reader, &block, start, &hasher(), threads), (one.clone(), stop));
-                }
-            }
-        }
+    for (line, reason) in [
+        ("[]", "expected an object, got an array"),
+        ("5", "expected an object, got a number"),
+        ("{\"k\": 1", "not JSON: EOF while parsing an object at column 7"),
+        ("{\"k\": 01}", "not JSON"),
+        ("{\"k\": 1}}", "not JSON: trailing characters"),
+        ("{k: 1}", "not JSON"),
+        ("{}", "it has none of the key fields k"),
+        (r#"{"k": "\ud800"}"#, "the key field k has half a surrogate pair, which is not text"),
+        ("{\"k\": [1]}", "the key field k is not a single value"),
+        (&format!("{{\"k\": {}}}", "1".repeat(5_000)), "the key field k has more than 4300 digits"),
+    ] {
+        let (keys, problem) = read(&reader, &format!("{line}\n{{\"k\": 5}}\n\n"));
+        assert!(problem.starts_with(reason), "{line} {problem}");
+        assert_eq!(keys, [hasher().integer(5)], "{line}");
     }
 }
 
 #[test]
 fn a_name_with_dots_is_a_path() {
-    let reader =
-        |field: &str| JsonReader::new(&[field.into(), "j".into()], None, Encoding::StrictUtf8, 1 << 20).unwrap();
+    let reader = |field: &str| JsonReader::new(&[field.into(), "j".into()], None, options(Encoding::Utf8));
     for (line, value) in [
         (r#"{"j": 0, "n": {"x": 1}}"#, hasher().integer(1)),
         (r#"{"j": 0, "n.x": 2, "n": {"x": 1}}"#, hasher().integer(2)),
@@ -194,14 +149,75 @@ fn a_name_with_dots_is_a_path() {
         (r#"{"j": 0, "n": {"x": 1}, "n": 3}"#, hasher().missing()),
         (r#"{"j": 0, "n": {"x": 1, "x": 4}, "x": 5}"#, hasher().integer(4)),
     ] {
-        assert_eq!(read(&reader("n.x"), line), (vec![row(&[value, hasher().integer(0)])], ""), "{line}");
+        assert_eq!(read(&reader("n.x"), line).0, [row(&[value, hasher().integer(0)])], "{line}");
     }
     let line = r#"{"j": 0, "n": {"x": {"y": 1, "n": {"x": 9}}}}"#;
     assert_eq!(read(&reader("n.x.y"), line).0, [row(&[hasher().integer(1), hasher().integer(0)])]);
-    assert_eq!(read(&reader("n.x"), line), (vec![], line));
-    let many: Vec<_> = (0..MAX_FIELDS as u32).map(|i| i.to_string()).collect();
-    assert!(JsonReader::new(&many, None, Encoding::StrictUtf8, 1).is_some());
-    assert!(JsonReader::new(&many, Some("t"), Encoding::StrictUtf8, 1).is_none());
+    assert!(read(&reader("n.x"), line).1.contains("not a single value"));
+}
+
+#[test]
+fn numbers_of_times_are_exact() {
+    let mut reader = csv(1, vec![0], Encoding::Utf8);
+    reader.time = Some(0);
+    for (places, number, moment) in [
+        (9, "1700000000", Some(1_700_000_000_000_000_000)),
+        (9, " -1.5 ", Some(-1_500_000_000)),
+        (9, "1700000000.123456789", Some(1_700_000_000_123_456_789)),
+        (9, "0.0000000005", Some(1)),
+        (9, ".5", Some(500_000_000)),
+        (9, "5.", Some(5_000_000_000)),
+        (9, "1e5", Some(100_000_000_000_000)),
+        (6, "0.5", Some(500_000)),
+        (6, "1.5", Some(1_500_000)),
+        (0, "7", Some(7)),
+        (9, "1700000000000", None),
+        (9, "9e99", None),
+        (9, ".", None),
+        (9, "", None),
+        (9, "1_0", None),
+        (9, "nan", None),
+        (9, "2020-01-31", None),
+    ] {
+        reader.options.places = Some(places);
+        let records = reader.read(format!("\"{number}\"\n").as_bytes(), 0, true, &hasher());
+        assert_eq!(records.moments, [moment.unwrap_or(0)], "{number}");
+        assert_eq!(records.texts.is_empty(), moment.is_some(), "{number}");
+    }
+}
+
+/// Quotes may span lines, so one thread reads them.
+#[test]
+fn several_threads_read_the_records_of_one() {
+    let mut lone = csv(2, vec![1], Encoding::StrictUtf8);
+    lone.time = Some(0);
+    let readers: [Box<dyn Reader>; 3] = [
+        Box::new(lone),
+        Box::new(LineReader { words: vec![], options: options(Encoding::StrictUtf8) }),
+        Box::new(JsonReader::new(&["k".into(), "j".into()], Some("t"), options(Encoding::StrictUtf8))),
+    ];
+    for (kind, reader) in readers.iter().enumerate() {
+        let line = |i: usize| match kind {
+            2 if i == 9_000 => format!("{{\"t\": {i}, \"j\": null}}\n"),
+            2 => format!("{{\"t\": {i}, \"k\": \"{}\"}}\n", i * i),
+            _ => format!("{i},{}\n", i * i),
+        };
+        let lines: Vec<_> = (0..20_000).map(line).collect();
+        let long = "x".repeat(20_000) + "\n";
+        for bad in [None, Some((0, "\"a\n\",\"b\n\"\n")), Some((7_000, &*long)), Some((19_999, "\"x"))] {
+            let mut block = lines.clone();
+            if let Some((place, record)) = bad {
+                block[place] = record.to_owned();
+            }
+            let block = block.concat().into_bytes();
+            for start in [0, lines[0].len()] {
+                let one = reader.read(&block, start, true, &hasher());
+                for threads in 1..6 {
+                    assert_eq!(read_shared(&**reader, &block, start, true, &hasher(), threads), one);
+                }
+            }
+        }
+    }
 }
 
 /// Returns the splitmix64 hash of a number.
@@ -224,5 +240,5 @@ fn blocks_of_any_bytes_are_read_consistently() {
             .collect();
         read += fuzzed::run(&bytes);
     }
-    assert!(read > 4_000, "only {read} records were read");
+    assert!(read > 1_000, "only {read} records were read");
 }

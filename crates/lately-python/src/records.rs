@@ -1,4 +1,4 @@
-//! Records of the command: reads the hashes of blocks, marks new records, and returns their bytes.
+//! Records of the command: reads the records of blocks, marks the new ones, and returns their bytes.
 //!
 //! Nothing here needs NumPy, whose import takes longer than the work on many files.
 
@@ -8,7 +8,7 @@ use std::thread::available_parallelism;
 
 use memchr::memchr_iter;
 use numpy::PyArray1;
-use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PySlice};
 
@@ -16,280 +16,242 @@ use super::batch::Batch;
 use super::calls::detached;
 use super::filter::PyFilter;
 use super::keys::read_keys;
-use super::time::instant::of_seconds;
 use super::whole::Threads;
 use crate::arguments::parse_refresh;
 use crate::arrays::array_of;
-use crate::reader::{CsvReader, Encoding, JsonReader, LineReader, Reader, RecordBatch, read_shared};
+use crate::reader::{CsvReader, Encoding, JsonReader, LineReader, Reader, RecordOptions, Words, read_shared};
 use lately::engine::Refresh;
 use lately::key::{KeyHasher, Keys};
 
-/// Reads the records of blocks and the hashes of their keys, for one filter. `lately.cli` reads the records at which it
-/// stops.
+/// Reads the records of blocks and the hashes of their keys, for one filter.
 ///
-/// Create it by `lines`, `csv` or `json`. `encoding` is "utf-8", "strict utf-8", or the letters of 256 bytes, with
-/// U+FFFD for bytes that are not read here. `longest` is the length of the longest record that is read.
+/// Create it by `lines`, `csv` or `json`. `options` is a dict of `encoding` ("utf-8", "strict utf-8" or a name),
+/// `decode` (None, or the function that decodes bytes), `ignore_case`, `longest` (bytes of a record), `places` (between
+/// the unit of times and a nanosecond; None: `read` returns all times as text) and `skip_malformed`.
 #[pyclass(frozen, module = "lately._core")]
 pub struct RecordReader {
-    reader: Box<dyn Reader + Send + Sync>,
+    reader: Box<dyn Reader>,
     hasher: KeyHasher,
     threads: usize,
-    /// Whether times may be quoted.
-    quoted: bool,
+    timed: bool,
 }
+
+/// The result of [`RecordReader::read`].
+type Read<'py> = (
+    (Records, RecordHashes, Option<Bound<'py, PyArray1<i64>>>, Vec<(usize, String)>),
+    (Vec<bool>, usize, usize, Option<(u64, String, bool)>),
+    (usize, u64),
+);
 
 #[pymethods]
 impl RecordReader {
-    /// Create a reader of lines. Each line is its own key.
+    /// Create a reader of lines. Each line is its own key, or `words` of it from one number to another.
     #[staticmethod]
-    fn lines(filter: &Bound<'_, PyFilter>, encoding: &str, longest: usize) -> PyResult<Self> {
-        Ok(Self::new(filter, LineReader { encoding: parse_encoding(encoding)?, longest }))
+    fn lines(filter: &Bound<'_, PyFilter>, options: Options, words: Vec<(usize, Option<usize>)>) -> PyResult<Self> {
+        let words: Vec<_> = words.into_iter().map(|(first, last)| Words { first, last }).collect();
+        if words.iter().any(|words| words.first == 0 || words.last.is_some_and(|last| last < words.first)) {
+            return Err(PyValueError::new_err("words must be counted from 1, and end where they begin or later"));
+        }
+        Ok(Self::new(filter, LineReader { words, options: options.parse() }, false))
     }
 
     /// Create a reader of records of `width` fields. `key` has the numbers of the key's fields, `time` that of the
-    /// time's.
+    /// time's. Lines that start with # are comments if `comments` is the line with the names of the fields.
     #[staticmethod]
-    #[pyo3(signature = (filter, encoding, longest, **options),
-        text_signature = "(filter, encoding, longest, *, delimiter, quotes, comments, width, key, time)")]
+    #[allow(clippy::too_many_arguments, reason = "options of Python")]
+    #[pyo3(signature = (filter, options, *, delimiter, quotes, width, key, time, comments))]
     fn csv(
         filter: &Bound<'_, PyFilter>,
-        encoding: &str,
-        longest: usize,
-        options: Option<CsvOptions>,
+        options: Options,
+        delimiter: u8,
+        quotes: bool,
+        width: usize,
+        key: Vec<usize>,
+        time: Option<usize>,
+        comments: Option<Vec<u8>>,
     ) -> PyResult<Self> {
-        let options = options.ok_or_else(|| PyTypeError::new_err("csv() needs delimiter, quotes, width and key"))?;
-        let CsvOptions { delimiter, quotes, comments, width, key, time } = options;
         if let Some(field) = key.iter().chain(&time).find(|&&field| field >= width) {
             return Err(PyValueError::new_err(format!("key and time must be less than width={width}, got {field}")));
         }
-        if !delimiter.is_ascii() || matches!(delimiter, b'"' | b'\r' | b'\n') {
-            let message = format!("delimiter must be ASCII, and neither a quote nor a line end, got {delimiter}");
-            return Err(PyValueError::new_err(message));
-        }
-        let encoding = parse_encoding(encoding)?;
-        Ok(Self::new(filter, CsvReader { delimiter, quotes, width, key, time, comments, encoding, longest }))
+        let mut reader = csv_reader(delimiter, quotes, options)?;
+        (reader.width, reader.key, reader.time, reader.comments) = (width, key, time, comments);
+        Ok(Self::new(filter, reader, time.is_some()))
     }
 
-    /// Create a reader of JSON lines, an object on each. Returns None if the key has too many fields.
+    /// Create a reader of JSON lines, an object on each.
     #[staticmethod]
-    #[pyo3(signature = (filter, encoding, longest, *, key, time))]
-    fn json(
-        filter: &Bound<'_, PyFilter>,
-        encoding: &str,
-        longest: usize,
-        key: Vec<String>,
-        time: Option<String>,
-    ) -> PyResult<Option<Self>> {
-        let reader = JsonReader::new(&key, time.as_deref(), parse_encoding(encoding)?, longest);
-        Ok(reader.map(|reader| Self { quoted: true, ..Self::new(filter, reader) }))
+    #[pyo3(signature = (filter, options, *, key, time))]
+    fn json(filter: &Bound<'_, PyFilter>, options: Options, key: Vec<String>, time: Option<String>) -> Self {
+        Self::new(filter, JsonReader::new(&key, time.as_deref(), options.parse()), time.is_some())
     }
 
-    /// Read the records of a block from `start` on, up to the first that is not read here. `number` is the number of
-    /// the first line, and `plain` is whether numbers are Unix seconds.
-    ///
-    /// Returns the records, the hashes of their keys, their times, and a bit for each field of the key, set if a record
-    /// has the field. Times are an array of nanoseconds since 1970 if all of them are plain numbers, otherwise a list
-    /// of bytes.
-    #[allow(clippy::type_complexity, reason = "a tuple of Python")]
-    fn read<'py>(
-        &self,
-        block: &Bound<'py, PyBytes>,
+    /// Read the fields of one record of CSV, and where it ends. None if it may continue in the next block.
+    #[staticmethod]
+    #[pyo3(signature = (options, block, start, last, *, delimiter, quotes))]
+    fn csv_fields<'py>(
+        py: Python<'py>,
+        options: Options,
+        block: &[u8],
         start: usize,
-        number: u64,
-        plain: bool,
-    ) -> PyResult<(Records, RecordHashes, RecordTimes<'py>, u64)> {
+        last: bool,
+        delimiter: u8,
+        quotes: bool,
+    ) -> PyResult<Option<(Vec<Bound<'py, PyBytes>>, usize)>> {
+        check_start(block, start)?;
+        let found =
+            csv_reader(delimiter, quotes, options)?.fields(block, start, last).map_err(PyValueError::new_err)?;
+        Ok(found.map(|(fields, end)| (fields.iter().map(|field| PyBytes::new(py, field)).collect(), end)))
+    }
+
+    /// Read the records of a block from `start` on. `number` is the number of the first line. `last` is whether no block
+    /// follows; otherwise a record that may continue is left.
+    ///
+    /// Returns three tuples. The first has the records, the hashes of their keys, an array of their times in
+    /// nanoseconds since 1970 or None, and the times that are text, with the index of their record. The second has, for
+    /// each field of the key, whether a record has it; the numbers of blank lines and of malformed records; and the
+    /// first malformed one: its line, what is wrong, and whether the file cannot be read further. The third has where
+    /// the reader stopped, and the number of that line.
+    fn read<'py>(&self, block: &Bound<'py, PyBytes>, start: usize, number: u64, last: bool) -> PyResult<Read<'py>> {
         let (py, bytes) = (block.py(), block.as_bytes());
-        if start > bytes.len() {
-            return Err(PyIndexError::new_err(format!("start must be at most {}, got {start}", bytes.len())));
+        check_start(bytes, start)?;
+        // Some editors begin a file with a byte order mark. It goes with the first record, and not into its key.
+        let mark =
+            if start == 0 && number == 1 && bytes.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
+        let mut read =
+            detached(py, || read_shared(&*self.reader, bytes, start + mark, last, &self.hasher, self.threads))?;
+        read.stop = if read.stop == start + mark && read.stop < bytes.len() { start } else { read.stop };
+        match read.spans.first_mut() {
+            Some(first) if first.start == start + mark => first.start = start,
+            _ => {}
         }
-        let (records, moments) = detached(py, || {
-            let (records, _) = read_shared(&*self.reader, bytes, start, &self.hasher, self.threads);
-            let moments = plain.then(|| self.moments(bytes, &records)).flatten();
-            (records, moments)
-        })?;
-        let times = match moments {
-            Some(moments) => RecordTimes::Parsed(array_of(py, moments)?),
-            None => {
-                RecordTimes::Bytes(records.times.iter().map(|range| PyBytes::new(py, &bytes[range.clone()])).collect())
-            }
-        };
-        let lines = Records { block: block.clone().unbind(), origin: start, number, start, ends: records.ends };
-        Ok((lines, RecordHashes::new(records.hashes), times, records.fields_present))
+        let line = |position: usize| number + memchr_iter(b'\n', &bytes[start..position]).count() as u64;
+        let fault = read.fault.map(|fault| (line(fault.position), fault.reason, fault.is_fatal));
+        let times = if self.timed { Some(array_of(py, read.moments)?) } else { None };
+        let stop = (read.stop, line(read.stop));
+        let records = Records { block: block.clone().unbind(), origin: start, number, spans: read.spans };
+        let counts = (read.fields_present, read.blank, read.malformed, fault);
+        Ok(((records, RecordHashes::new(read.hashes), times, read.texts), counts, stop))
     }
 }
 
-/// The times of records, parsed or as bytes.
-#[derive(IntoPyObject)]
-pub enum RecordTimes<'py> {
-    Parsed(Bound<'py, PyArray1<i64>>),
-    Bytes(Vec<Bound<'py, PyBytes>>),
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+fn check_start(block: &[u8], start: usize) -> PyResult<()> {
+    if start <= block.len() {
+        return Ok(());
+    }
+    Err(PyIndexError::new_err(format!("start must be at most {}, got {start}", block.len())))
 }
 
-/// The options of [`RecordReader::csv`].
+fn csv_reader(delimiter: u8, quotes: bool, options: Options) -> PyResult<CsvReader> {
+    if !delimiter.is_ascii() || matches!(delimiter, b'"' | b'\r' | b'\n') {
+        let message = format!("delimiter must be ASCII, and neither a quote nor a line end, got {delimiter}");
+        return Err(PyValueError::new_err(message));
+    }
+    Ok(CsvReader::new(delimiter, quotes, options.parse()))
+}
+
+/// The argument `options` of [`RecordReader`].
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-struct CsvOptions {
-    delimiter: u8,
-    quotes: bool,
-    comments: bool,
-    width: usize,
-    key: Vec<usize>,
-    time: Option<usize>,
+struct Options {
+    encoding: String,
+    decode: Option<Py<PyAny>>,
+    ignore_case: bool,
+    longest: usize,
+    places: Option<u32>,
+    skip_malformed: bool,
+}
+
+impl Options {
+    fn parse(self) -> RecordOptions {
+        let Self { encoding, decode, ignore_case, longest, places, skip_malformed } = self;
+        let encoding = match decode {
+            None if encoding == "utf-8" => Encoding::Utf8,
+            None => Encoding::StrictUtf8,
+            Some(decode) => {
+                let call = move |bytes: &[u8]| Python::attach(|py| decode.call1(py, (bytes,)).ok()?.extract(py).ok());
+                Encoding::Other(encoding, Arc::new(call))
+            }
+        };
+        // A second has 9 places, which bounds the power of ten.
+        RecordOptions { encoding, ignore_case, longest, places: places.map(|places| places.min(9)), skip_malformed }
+    }
 }
 
 impl RecordReader {
-    fn new(filter: &Bound<'_, PyFilter>, reader: impl Reader + Send + Sync + 'static) -> Self {
-        Self { reader: Box::new(reader), hasher: filter.get().hasher, threads: threads(), quoted: false }
-    }
-
-    /// Returns the nanoseconds since 1970 of times that are all plain numbers of seconds. `None` for other times, and
-    /// without times.
-    fn moments(&self, block: &[u8], records: &RecordBatch) -> Option<Vec<i64>> {
-        let moment = |time: &[u8]| {
-            let inner = time.strip_prefix(b"\"").and_then(|time| time.strip_suffix(b"\"")).filter(|_| self.quoted);
-            let time = inner.unwrap_or(time);
-            // Only forms that Python and Rust parse alike.
-            let plain = time.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'.' | b'-' | b'+' | b'e' | b'E'));
-            let seconds = std::str::from_utf8(time).ok().filter(|_| plain)?.parse().ok()?;
-            let (moment, fits) = of_seconds(seconds);
-            fits.then_some(moment)
-        };
-        (!records.times.is_empty())
-            .then(|| records.times.iter().map(|range| moment(&block[range.clone()])).collect())?
+    fn new(filter: &Bound<'_, PyFilter>, reader: impl Reader + 'static, timed: bool) -> Self {
+        // A thread for each core, at most 4.
+        let threads = available_parallelism().map_or(1, |cores| cores.get().min(4));
+        Self { reader: Box::new(reader), hasher: filter.get().hasher, threads, timed }
     }
 }
 
-/// Returns the number of threads that read a block: one for each core, at most 4.
-fn threads() -> usize {
-    available_parallelism().map_or(1, |cores| cores.get().min(4))
-}
-
-/// Parses the argument `encoding`.
-fn parse_encoding(name: &str) -> PyResult<Encoding> {
-    match name {
-        "utf-8" => return Ok(Encoding::Utf8),
-        "strict utf-8" => return Ok(Encoding::StrictUtf8),
-        _ => {}
-    }
-    let letters: Vec<_> = name.chars().map(|letter| Some(letter).filter(|&letter| letter != '\u{fffd}')).collect();
-    let is_ascii = |(byte, letter): (u8, &Option<char>)| letter.is_none_or(|letter| letter == char::from(byte));
-    match Box::<[_; 256]>::try_from(letters) {
-        Ok(letters) if (0..128).zip(letters.iter()).all(is_ascii) => Ok(Encoding::Bytes(letters)),
-        _ => Err(PyValueError::new_err(format!(
-            "encoding must be 'utf-8', 'strict utf-8' or the letters of 256 bytes, of which the first 128 are ASCII, \
-             got {name:?}"
-        ))),
-    }
-}
-
-/// Consecutive records of a block, which are not copied.
+/// Records of a block, in order, which are not copied.
 #[pyclass(frozen, sequence, module = "lately._core")]
 pub struct Records {
     block: Py<PyBytes>,
     /// Where the line `number` starts.
     origin: usize,
     number: u64,
-    /// Where the first record starts, and where each ends.
-    start: usize,
-    ends: Vec<usize>,
-}
-
-impl Records {
-    /// Returns where record `i` starts.
-    fn start_of(&self, i: usize) -> usize {
-        i.checked_sub(1).map_or(self.start, |before| self.ends[before])
-    }
-
-    /// Returns an index that is less than the number of records, or an error.
-    fn check(&self, i: usize) -> PyResult<usize> {
-        if i < self.ends.len() {
-            Ok(i)
-        } else {
-            Err(PyIndexError::new_err(format!("no record {i} of {}", self.ends.len())))
-        }
-    }
+    spans: Vec<Range<usize>>,
 }
 
 #[pymethods]
 impl Records {
     fn __len__(&self) -> usize {
-        self.ends.len()
+        self.spans.len()
     }
 
-    /// Return the bytes of one record, or consecutive records.
-    fn __getitem__<'py>(&self, py: Python<'py>, i: Index<'py>) -> PyResult<Bound<'py, PyAny>> {
-        match i {
-            Index::One(i) => {
-                let (begin, end) = (self.start_of(self.check(i)?), self.ends[i]);
-                Ok(PyBytes::new(py, &self.block.bind(py).as_bytes()[begin..end]).into_any())
-            }
-            Index::Some(slice) => {
-                let range = range(&slice, self.ends.len())?;
-                let block = self.block.clone_ref(py);
-                let (start, ends) = (self.start_of(range.start), self.ends[range].to_vec());
-                let part = Self { block, origin: self.origin, number: self.number, start, ends };
-                Ok(Bound::new(py, part)?.into_any())
-            }
-        }
+    /// Return the bytes of one record.
+    fn __getitem__<'py>(&self, py: Python<'py>, i: usize) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &self.block.bind(py).as_bytes()[self.span(i)?]))
     }
 
-    /// int: where the records end in the block.
-    #[getter]
-    fn end(&self) -> usize {
-        self.start_of(self.ends.len())
-    }
-
-    /// Return the number of the line where record i starts, or of the line after the records if i is their number.
+    /// Return the number of the line where record i starts.
     fn line(&self, py: Python<'_>, i: usize) -> PyResult<u64> {
-        let i = if i == self.ends.len() { i } else { self.check(i)? };
-        let before = &self.block.bind(py).as_bytes()[self.origin..self.start_of(i)];
+        let before = &self.block.bind(py).as_bytes()[self.origin..self.span(i)?.start];
         Ok(self.number + memchr_iter(b'\n', before).count() as u64)
+    }
+
+    /// Return the records whose byte in `which` is not zero.
+    fn select(&self, py: Python<'_>, which: &[u8]) -> PyResult<Self> {
+        let spans = chosen(&self.spans, which)?.cloned().collect();
+        Ok(Self { block: self.block.clone_ref(py), origin: self.origin, number: self.number, spans })
     }
 
     /// Return the bytes of the records whose byte in `which` is not zero.
     fn chosen<'py>(&self, py: Python<'py>, which: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
-        if which.len() != self.ends.len() {
-            return Err(PyValueError::new_err(format!(
-                "which must have {} bytes, one for each record, got {}",
-                self.ends.len(),
-                which.len()
-            )));
-        }
         let block = self.block.bind(py).as_bytes();
         let mut bytes = Vec::new();
-        let (mut begin, mut last) = (self.start, false);
-        for (i, &mark) in which.iter().enumerate() {
-            let is_chosen = mark != 0;
-            if is_chosen != last {
-                let here = self.start_of(i);
-                if last {
-                    bytes.extend_from_slice(&block[begin..here]);
-                }
-                (begin, last) = (here, is_chosen);
+        // Neighbours are copied together.
+        let mut run = 0..0;
+        for span in chosen(&self.spans, which)? {
+            if span.start != run.end {
+                bytes.extend_from_slice(&block[run]);
+                run = span.start..span.start;
             }
+            run.end = span.end;
         }
-        if last {
-            bytes.extend_from_slice(&block[begin..self.start_of(self.ends.len())]);
-        }
+        bytes.extend_from_slice(&block[run]);
         Ok(PyBytes::new(py, &bytes))
     }
 }
 
-/// The index of a record, or a slice.
-#[derive(FromPyObject)]
-enum Index<'py> {
-    One(usize),
-    Some(Bound<'py, PySlice>),
+impl Records {
+    fn span(&self, i: usize) -> PyResult<Range<usize>> {
+        let missing = || PyIndexError::new_err(format!("no record {i} of {}", self.spans.len()));
+        self.spans.get(i).cloned().ok_or_else(missing)
+    }
 }
 
-/// Returns the range of a slice, which must have no step.
-fn range(slice: &Bound<'_, PySlice>, len: usize) -> PyResult<Range<usize>> {
-    let indices = slice.indices(len as isize)?;
-    if indices.step != 1 {
-        return Err(PyValueError::new_err(format!("a slice must have the step 1, got {}", indices.step)));
+/// Returns the items whose byte in `which` is not zero.
+fn chosen<'a, T>(items: &'a [T], which: &'a [u8]) -> PyResult<impl Iterator<Item = &'a T>> {
+    if which.len() != items.len() {
+        let (expected, got) = (items.len(), which.len());
+        return Err(PyValueError::new_err(format!("which must have {expected} bytes, one for each record, got {got}")));
     }
-    let start = (indices.start as usize).min(len);
-    Ok(start..start + indices.slicelength)
+    Ok(items.iter().zip(which).filter(|&(_, &mark)| mark != 0).map(|(item, _)| item))
 }
 
 /// Hashes of the keys of records, for one filter. A slice shares them.
@@ -322,9 +284,17 @@ impl RecordHashes {
     }
 
     fn __getitem__(&self, part: &Bound<'_, PySlice>) -> PyResult<Self> {
-        let within = range(part, self.part.len())?;
-        let first = self.part.start;
-        Ok(Self { all: Arc::clone(&self.all), part: first + within.start..first + within.end })
+        let indices = part.indices(self.part.len() as isize)?;
+        if indices.step != 1 {
+            return Err(PyValueError::new_err(format!("a slice must have the step 1, got {}", indices.step)));
+        }
+        let first = self.part.start + indices.start as usize;
+        Ok(Self { all: Arc::clone(&self.all), part: first..first + indices.slicelength })
+    }
+
+    /// Return the hashes whose byte in `which` is not zero.
+    fn select(&self, which: &[u8]) -> PyResult<Self> {
+        Ok(Self::new(chosen(&self.all[self.part.clone()], which)?.copied().collect()))
     }
 
     /// Insert the keys. Returns a byte for each, 1 if the key is new to the filter and 0 if it is a repeat.
@@ -342,13 +312,5 @@ impl RecordHashes {
         let seen = filter.duplicated_batch(py, &batch, refresh, Threads::default())?;
         let new: Vec<u8> = seen.iter().map(|&seen| u8::from(!seen)).collect();
         Ok(PyBytes::new(py, &new))
-    }
-
-    /// Return a sample of the keys: the index of each key whose `hash * multiplier + addend` starts with `zeros` zero
-    /// bits, and that number. An attacker who does not know `multiplier` and `addend` cannot predict the sample. (Any
-    /// two keys are sampled as if at random, to a factor of two: Dietzfelbinger 1996.)
-    fn sample(&self, multiplier: u64, addend: u64, zeros: u32) -> Vec<(usize, u64)> {
-        let mixed = self.all[self.part.clone()].iter().map(|hash| hash.wrapping_mul(multiplier).wrapping_add(addend));
-        mixed.enumerate().filter(|(_, mixed)| mixed.leading_zeros() >= zeros).collect()
     }
 }

@@ -58,5 +58,5 @@ def decoder(codec: str, name: str) -> tuple[Decoder, type[Exception]]:
         # Four bytes may give a block of 128 KiB, so these give up to 16 MiB, twice while they are joined.
         return Chunked(zstandard.ZstdDecompressor().decompressobj(), 1 << 9), zstandard.ZstdError
     if codec == "xz":
-        return LZMADecompressor(lzma.FORMAT_XZ), lzma.LZMAError
+        return LZMADecompressor(lzma.FORMAT_AUTO), lzma.LZMAError
     return BZ2Decompressor(), OSError

@@ -8,13 +8,13 @@ from contextlib import ExitStack, closing, nullcontext
 from itertools import chain
 from pathlib import Path
 
-from lately._core import RecordHashes
 from lately._progress import progress
 from lately.cli.errors import CliError, DamagedError, UsageError
 from lately.cli.filters import contradiction, open_filter
 from lately.cli.inputs import BLOCK, Input, identity, identity_of, size
+from lately.cli.line_reader import CsvReader, JsonReader, LineReader
 from lately.cli.outputs import compression, descriptor_of
-from lately.cli.records import Malformed, ReaderOptions
+from lately.cli.records import Malformed, ReaderOptions, without
 from lately.cli.report import Counts, print_error, summary, warnings
 from lately.cli.signals import ignore_signals
 from lately.cli.sinks import Sink, annotator
@@ -24,10 +24,9 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
-    from typing import Any, Literal
+    from typing import Any
 
     import lately
-    from lately.cli.line_reader import LineReader
     from lately.cli.parquet import ParquetReader
     from lately.cli.records import Batch, Marks
     from lately.cli.state import State
@@ -51,6 +50,7 @@ _SAME_KEYS = {"tsv": "csv", "zeek": "csv"}
 def dedupe(options: Namespace) -> None:
     """Run ``lately dedupe``."""
     sizes = [size(name) for name in options.files]
+    options.sized = any(known is not None for known in sizes)
     total = None if None in sizes else sum(filter(None, sizes))
     with _state(options.state) as state:
         if state:
@@ -73,7 +73,8 @@ def dedupe(options: Namespace) -> None:
                         _fitting(batch, seen, malformed) for batch in reader.batches(name, advance, filter=seen)
                     )
                     for batch in _read_ahead(name, batches):
-                        batch = _hashed(batch, seen)
+                        if counts:
+                            counts.span(batch.times)
                         new = _new(seen, batch, counts, refresh=options.refresh)
                         for sink in sinks:
                             sink.write(batch, new)
@@ -82,11 +83,14 @@ def dedupe(options: Namespace) -> None:
             if state and state.holds(reader.inputs, targets):
                 _report_held(state, options)
                 return
-            _replace(sinks, state, seen, options, reader.inputs)
+            _replace(sinks, state, seen, options, reader)
     if counts:
-        counts.malformed = malformed.count
+        counts.malformed, counts.blank = malformed.count, reader.blank
         counts.update()
         print_error(summary(counts, seen))
+        for name in targets:
+            if any(given != "-" and Path(given).resolve() == name for given in options.files):
+                print_error(f"warning: {name} was an input, and is replaced")
         for warning in warnings(counts, seen, time_unit=options.time_unit or options.time_format):
             print_error(warning)
         if malformed.count:
@@ -97,7 +101,7 @@ def dedupe(options: Namespace) -> None:
 
 def _sinks(options: Namespace, reader: LineReader | ParquetReader) -> Iterator[Sink]:
     """Yield the sink of --output, and that of --dropped."""
-    annotate = annotator(options.format, reader.delimiter) if options.mark else None
+    annotate = annotator(options.format, reader) if options.mark else None
     yield Sink(options.output, reader, annotate=annotate)
     if options.dropped is not None:
         yield Sink(options.dropped, reader, repeats=True)
@@ -121,7 +125,7 @@ def _read_ahead(name: str, batches: Iterator[Batch]) -> Iterator[Batch]:
 
 
 def _replace(
-    sinks: list[Sink], state: State | None, seen: lately.Filter, options: Namespace, inputs: list[Any]
+    sinks: list[Sink], state: State | None, seen: lately.Filter, options: Namespace, reader: LineReader | ParquetReader
 ) -> None:
     """Replace outputs and state, in the order that `lately.cli.state` explains. From here on signals are ignored."""
     if state is None:
@@ -129,11 +133,13 @@ def _replace(
         for sink in sinks:
             sink.replace()
         return
-    recorded = {"key": options.key, "format": options.format, "time": options.time}
+    recorded = {name: getattr(options, name) for name in ("key", "format", "time", "ignore_case")}
+    if options.format == "parquet":
+        recorded["types"] = reader.types()
     made = [sink.output.replacement for sink in sinks]
     # The identity of a file changes with its contents.
     outputs = [[str(file.path), *identity(file.temporary.stat())] for file in made if file]
-    with state.prepared(seen, recorded, inputs, outputs if all(made) else []) as (note, filter):
+    with state.prepared(seen, recorded, reader.inputs, outputs if all(made) else []) as (note, filter):
         ignore_signals()
         note.replace()
         for sink in sinks:
@@ -144,8 +150,8 @@ def _replace(
 def _apply_recorded(state: State, options: Namespace) -> None:
     """Complete the options by those of the state's runs. `CliError` if an option contradicts them."""
     for option, has in state.options.items():
-        given = getattr(options, option)
-        if given in (None, "auto"):
+        given = getattr(options, option, has)
+        if given in (None, False, "auto"):
             setattr(options, option, has)
             for name in options.files if given == "auto" else ():
                 guess = _FORMATS.get(_extension(name), has)
@@ -168,36 +174,14 @@ def _fitting(batch: Batch, seen: lately.Filter, malformed: Malformed) -> Iterato
 
     These are malformed. The filter would reject them, because one would end the window of all records before it.
     """
-    times = batch.times
-    limit = None if times is None or seen.max_ahead is None else time.time_ns() + int(seen.max_ahead * 1e9)
-    if times is None or limit is None or not len(times) or times.max() <= limit:
-        yield batch
-        return
-    start, ahead = 0, (times > limit).nonzero()[0].tolist()
-    for stop in (*ahead, len(times)):
-        part = slice(start, stop)
-        yield batch._replace(
-            numbers=batch.numbers and batch.numbers[part],
-            keys=batch.keys[part],
-            times=times[part],
-            records=batch.records[part],
-            head=b"" if start else batch.head,
-        )
-        if stop < len(times):
-            shown = times[stop].view("datetime64[ns]")
+    faults: list[tuple[int, str]] = []
+    if batch.times is not None and seen.max_ahead is not None:
+        limit = time.time_ns() + int(seen.max_ahead * 1e9)
+        for i in (batch.times > limit).nonzero()[0].tolist():
+            shown = batch.times[i].view("datetime64[ns]")
             reason = f"the time {shown} lies more than {seen.max_ahead:g} s ahead of this machine's clock"
-            malformed(batch.place(stop), reason)
-        start = stop + 1
-
-
-def _hashed(batch: Batch, seen: lately.Filter) -> Batch:
-    """Return a batch with the hashes of its keys, which both the filter and the report use."""
-    if isinstance(batch.keys, RecordHashes):
-        return batch
-    try:
-        return batch._replace(keys=RecordHashes(seen, batch.keys))
-    except (TypeError, ValueError) as error:
-        raise CliError(f"{batch.source}: {error}") from None
+            faults.append((i, reason))
+    yield from without(batch, faults, malformed)
 
 
 def _new(seen: lately.Filter, batch: Batch, counts: Counts | None, *, refresh: Any) -> Marks:
@@ -269,6 +253,7 @@ def _reader(options: Namespace, malformed: Malformed) -> LineReader | ParquetRea
         time=times,
         encoding=options.encoding or "utf-8",
         strict=options.encoding is not None,
+        ignore_case=options.ignore_case,
         longest=options.max_record,
         malformed=malformed,
         digest=options.state is not None,
@@ -278,24 +263,18 @@ def _reader(options: Namespace, malformed: Malformed) -> LineReader | ParquetRea
 
         return ParquetReader(reading, alone=options.alone)
     if format == "jsonl":
-        from lately.cli.json_lines import JsonReader
-
         return JsonReader(reading)
     if format in ("csv", "tsv", "zeek"):
-        from lately.cli.delimited import CsvReader
-
         tabs = format != "csv" or {_FORMATS.get(_extension(name)) for name in options.files} == {"tsv"}
         delimiter = options.delimiter or ("\t" if tabs else ",")
-        head: Literal["names", "none", "zeek"] = "zeek" if format == "zeek" else "names" if options.header else "none"
+        head = "zeek" if format == "zeek" else "names" if options.header else "none"
         quotes = delimiter != "\t" if options.quotes is None else options.quotes
         return CsvReader(reading, delimiter=delimiter, quotes=quotes and head != "zeek", head=head)
-    if reading.time:
+    if reading.time is not None:
         raise UsageError(
             "text has no field for --time: for other formats add --format csv, tsv, zeek, jsonl or parquet"
         )
-    from lately.cli.text import TextReader, WordReader
-
-    return WordReader(reading) if reading.key else TextReader(reading)
+    return LineReader(reading)
 
 
 def _format(options: Namespace) -> str:

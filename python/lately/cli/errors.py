@@ -18,7 +18,7 @@ class UsageError(CliError):
 
 
 class DamagedError(Exception):
-    """An error in compressed input that is damaged or incomplete."""
+    """An error in input that is compressed and damaged or incomplete, or not text."""
 
 
 def optional(module: str, purpose: str) -> Any:

@@ -36,7 +36,14 @@ def open_filter(options: Namespace) -> lately.Filter:
         found = _create(options)
     timed = isinstance(found.window, float)
     if timed and options.time is None:
-        raise UsageError("a window of time needs --time: the field with the time of a record")
+        if options.sized:
+            raise UsageError(
+                "a window of time needs --time: the field with the time of a record (without it the records of a pipe "
+                "count when they arrive, and those of a file have no such times)"
+            )
+        for option in ("lateness", "time_unit", "time_format"):
+            if getattr(options, option) is not None:
+                raise UsageError(f"--{_dashed(option)} is for the times of records, which --time names")
     if not timed and options.time is not None:
         raise UsageError("--time is for windows of time, such as --window 10min; this window counts records")
     return found
@@ -69,7 +76,7 @@ def _create(options: Namespace) -> lately.Filter:
             "are dropped by mistake; if far fewer come, memory is wasted"
         )
     else:
-        limits = {"lateness": options.lateness or "0s"}
+        limits = {} if options.time is None else {"lateness": options.lateness or "0s", "max_ahead": "1d"}
         limits |= {
             option: given for option in ("capacity", "max_ahead") if (given := getattr(options, option)) is not None
         }
@@ -90,14 +97,16 @@ def _make(make: Callable[..., lately.Filter], window: Any, **request: Any) -> la
         ) from None
 
 
-def load(path: str, named: str = "") -> lately.Filter:
-    """Open a saved filter. Error messages begin with `named`, such as an option, and name the file."""
+def load(path: str, named: str = "", *, exact: bool = False) -> Any:
+    """Open a saved filter, or with `exact` also an exact one. Errors begin with `named`, and name the file."""
     try:
         found = lately.open(path)
     except lately.FormatError as error:
         raise CliError(f"{named}{error}") from None
     except OSError as error:
         raise CliError(f"{named}{path}: {error.strerror or error}") from None
+    if exact and isinstance(found, lately.ExactFilter):
+        return found
     try:
         of_filter(found)
     except ValueError as error:

@@ -21,18 +21,37 @@ BLOCK = 1 << 20
 
 _CHUNK = 1 << 16  # compressed bytes read at a time
 
-# First bytes of compressed files.
+# First bytes of files that are read. Text may begin with BZh: in a bzip2 file a digit follows, and digits of pi, or of
+# its root where the file is empty. Files of zstd may begin with a frame to skip.
 _CODECS = {
-    b"\x1f\x8b": "gzip",
+    b"\x1f\x8b\x08": "gzip",
     b"\x28\xb5\x2f\xfd": "zstd",
+    **{bytes([0x50 + i]) + b"\x2a\x4d\x18": "zstd" for i in range(16)},
     b"\xfd7zXZ\0": "xz",
-    # Text may begin with BZh. In a bzip2 file a digit and digits of pi follow.
-    **{b"BZh%d1AY&SY" % level: "bzip2" for level in range(1, 10)},
+    b"\x5d\0\0": "xz",  # .lzma
+    **{b"BZh%d" % level + digits: "bzip2" for level in range(1, 10) for digits in (b"1AY&SY", b"\x17rE8P\x90")},
+}
+# First bytes of files that are not text and not read: what they are, and the command that gives their text.
+_REFUSED = {
+    **{b"PK" + mark: ("zip, as .xlsx is too", "unzip -p FILE") for mark in (b"\3\4", b"\5\6", b"\7\x08")},
+    b"\x04\x22\x4d\x18": ("lz4", "lz4 -dc FILE"),
+    b"\x1f\x9d": ("of compress, .Z", "gzip -dc FILE"),
+    b"7z\xbc\xaf\x27\x1c": ("7z", "7z x -so FILE"),
+    b"Rar!\x1a\7": ("rar", "unrar p -inul FILE"),
+    b"LZIP\1": ("lzip", "lzip -dc FILE"),
+    b"\xff\6\0\0sNaPpY": ("snappy", "snzip -dc FILE"),
+    b"\xff\xfe": ("UTF-16", "iconv -f UTF-16 -t UTF-8 FILE"),
+    b"\xfe\xff": ("UTF-16", "iconv -f UTF-16 -t UTF-8 FILE"),
+    b"PAR1\x15": ("Parquet, which needs --format parquet", ""),
+    b"ARROW1\0\0": ("Arrow or Feather", ""),
+    b"Obj\1": ("Avro", ""),
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": ("an old Office file", ""),
+    b"SQLite format 3\0": ("SQLite", ""),
 }
 
 
 class Input:
-    """A file, or standard input for ``-``. It is decompressed if it begins as gzip, zstd, xz or bzip2 does.
+    """A file, or standard input for ``-``. It is decompressed if it begins as gzip, zstd, xz, lzma or bzip2 does.
 
     `advance` is called with the number of bytes read from the file, for the progress bar.
     """
@@ -50,11 +69,18 @@ class Input:
             self._digest = blake2b(digest_size=16)
         self._rest = b""
         # A pipe may give one byte at a time, and pause after any of them.
-        while any(magic.startswith(self._rest) and magic != self._rest for magic in _CODECS):
+        while any(magic.startswith(self._rest) and magic != self._rest for magic in (*_CODECS, *_REFUSED)):
             if not (more := self._read(8)):
                 break
             self._rest += more
         self._codec = next((codec for magic, codec in _CODECS.items() if self._rest.startswith(magic)), None)
+        kind, command = next((kind for magic, kind in _REFUSED.items() if self._rest.startswith(magic)), ("", ""))
+        if name.endswith(".br"):  # has no first bytes of its own
+            kind, command = "brotli", "brotli -dc FILE"
+        if kind:
+            self.close()
+            advice = f": {command.replace('FILE', name)} | lately dedupe" if command else ""
+            raise DamagedError(f"it is {kind}, and not text{advice}")
         self._frame: Decoder | None = None
 
     def close(self) -> None:
@@ -94,11 +120,14 @@ class Input:
             try:
                 plain = self._frame.decompress(data, size)
             except self._damage as error:
-                raise DamagedError(str(error)) from None
+                if "requires too much memory" in str(error):  # as after zstd --long=28
+                    problem = "its window is longer than 128 MiB"
+                    raise DamagedError(f"{problem}: zstd -dc --long=31 {self._name} | lately dedupe") from None
+                raise DamagedError(f"damaged compressed data: {error}") from None
             if self._frame.eof:
                 self._rest, self._frame = self._frame.unused_data, None
             elif hungry and not data and not plain:
-                raise DamagedError("it is incomplete")
+                raise DamagedError("damaged compressed data: it is incomplete")
             if plain:
                 return plain
 

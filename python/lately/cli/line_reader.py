@@ -1,154 +1,30 @@
-"""The base of the readers of text, CSV and JSON lines, and the writer of their records."""
+"""The readers of text, CSV and JSON lines, and the writer of their records. The core reads each block of lines."""
 
 from __future__ import annotations
 
 import codecs
-from abc import ABC, abstractmethod
 from contextlib import closing
 from itertools import compress
 
-from lately._core import Records
-from lately.cli.errors import CliError, DamagedError
+from lately._core import RecordHashes, RecordReader, Records
+from lately.cli.errors import CliError, DamagedError, UsageError
 from lately.cli.inputs import Input, blocks
-from lately.cli.records import BOM, Batch, array_of
+from lately.cli.records import BOM, Batch, without
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     from lately import Filter
-    from lately._core import RecordReader
     from lately.cli.outputs import Output
     from lately.cli.records import Marks, ReaderOptions
 
-
-def key_of(text: str) -> str | bytes:
-    """Return the key of text decoded with ``surrogateescape``: the text, or its bytes if they are not valid."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode(errors="surrogateescape")
-    return text
+_BOM = BOM.encode()
 
 
-class Lines:
-    """Iterates over the lines of a file as text, from the current record on, through as many blocks as it needs.
-
-    Attributes
-    ----------
-    block : bytes
-        The current block. If a record continues in the next block, both are joined.
-    start : int
-        Where the current record starts in the block.
-    end : int
-        Where the last line that was read ends.
-    number : int
-        Number of the first line of the record.
-    count : int
-        How many of its lines were read.
-    escaped : bool
-        Whether a line of the record is not valid in the encoding. Its bytes are escaped by ``surrogateescape``.
-    """
-
-    def __init__(self, blocks: Iterator[bytes], options: ReaderOptions, *, strict: bool) -> None:
-        self._blocks = blocks
-        self._encoding = options.encoding
-        self._longest = options.longest
-        self._strict = strict
-        self.block = b""
-        self.start = self.end = 0
-        self.number = 1
-        self.count = 0
-        self.escaped = False
-
-    def __iter__(self) -> Lines:
-        """Return the lines themselves."""
-        return self
-
-    def __next__(self) -> str:
-        """Return the text of the next line, with its end."""
-        if self.end == len(self.block) and not self.fill():
-            raise StopIteration
-        begin, self.end = self.end, self.block.find(b"\n", self.end) + 1 or len(self.block)
-        self.count += 1
-        line = self.block[begin : self.end]
-        try:
-            text = line.decode(self._encoding)
-        except UnicodeDecodeError:
-            text = line.decode(errors="surrogateescape")  # of another encoding the record is malformed
-            self.escaped = True
-        return text.removeprefix(BOM) if self.number == self.count == 1 else text
-
-    def line(self) -> str:
-        """Return the next line without its end; `ValueError` if it is too long or not valid."""
-        text = next(self)
-        self.check()
-        return text.removesuffix("\n").removesuffix("\r")
-
-    @property
-    def at_end(self) -> bool:
-        """Whether the record starts in the next block, which may not be available yet."""
-        return self.start == len(self.block)
-
-    @property
-    def marked(self) -> bool:
-        """Whether the record is the first of a file, with a byte order mark before it."""
-        return self.number == 1 and self.block.startswith(BOM.encode())
-
-    def fill(self) -> bool:
-        """Read the next block, and join it to the lines of the current record. Return False at the end of the file."""
-        rest = self.block[self.start :]
-        if len(rest) > self._longest:
-            raise ValueError(self._too_long())
-        more = next(self._blocks, b"")
-        self.block, self.start, self.end = rest + more, 0, self.end - self.start
-        return bool(more)
-
-    def raw(self) -> bytes:
-        """Return the bytes of the lines that were read."""
-        return self.block[self.start : self.end]
-
-    def check(self) -> None:
-        """Raise `ValueError` if the record is too long, or not valid in a strict encoding."""
-        if self.end - self.start > self._longest:
-            raise ValueError(self._too_long())
-        if self.escaped:
-            self.check_text()
-
-    def check_text(self) -> None:
-        """Raise `ValueError` if the record is not valid in a strict encoding."""
-        if self.escaped and self._strict:
-            raise ValueError(f"not valid {self._encoding}")
-
-    def _too_long(self) -> str:
-        return f"longer than --max-record {self._longest}"
-
-    def back(self) -> None:
-        """Read the lines of the current record again."""
-        self.end, self.count, self.escaped = self.start, 0, False
-
-    def forward(self) -> None:
-        """Begin a record after the lines that were read."""
-        self.start = self.end
-        self.number += self.count
-        self.count, self.escaped = 0, False
-
-    def move(self, start: int, number: int) -> None:
-        """Begin a record at `start`, in line `number`."""
-        self.start = self.end = start
-        self.number, self.count, self.escaped = number, 0, False
-
-
-# After fewer records, Python reads the rest of a block: each call of the core makes a batch.
-_FEW = 128
-
-
-class LineReader(ABC):
-    """Base of the readers of text, CSV and JSON lines. They read files one after the other, as one stream.
-
-    The core reads records up to one that is malformed or of a rare form. That record is read here, with Python's own
-    `csv` and `json`, which also report what is wrong with it. Then the core goes on.
+class LineReader:
+    """Reads lines of text, each a record. Reads files one after the other, as one stream.
 
     Attributes
     ----------
@@ -158,116 +34,293 @@ class LineReader(ABC):
         Key fields that no record has had so far.
     inputs : list
         Identities of the files read so far.
+    header : sequence of str
+        Names of the fields, if the first lines state them.
+    blank : int
+        Number of blank lines, which are not records.
     """
 
     delimiter = ""
+    header: Sequence[str] = ()
+    _json = False
 
     def __init__(self, options: ReaderOptions) -> None:
         self._options = options
-        self._strict = options.strict
+        self._strict = options.strict or self._json
         self.absent: set[str] = set()
         self.inputs: list[Any] = []
+        self.blank = 0
+        self._words = self._key()
+        times, encoding = options.time, options.encoding
+        utf8 = codecs.lookup(encoding).name == "utf-8"
+        self._common = {
+            "encoding": ("strict utf-8" if self._strict else "utf-8") if utf8 else encoding,
+            "decode": None if utf8 else lambda raw: raw.decode(encoding),
+            "ignore_case": options.ignore_case,
+            "longest": options.longest,
+            "places": None if times is None else times.places,
+            "skip_malformed": options.malformed.skip,
+        }
 
     def batches(self, name: str, advance: Callable[[int], object], *, filter: Filter) -> Iterator[Batch]:
-        """Read all records of a file, or of standard input for ``-``.
+        """Read all records of a file, or of standard input for ``-``, with the hashes of their keys for this filter.
 
-        `advance` is called with the number of bytes read. The keys are hashes for this filter, or keys that it takes.
+        `advance` is called with the number of bytes read.
         """
         shown = "standard input" if name == "-" else name
         try:
             with closing(Input(name, advance, digest=self._options.digest)) as file:
-                yield from self._batches(blocks(file, self._options.longest), shown, filter)
+                yield from self._batches(_Lines(blocks(file, self._options.longest)), shown, filter)
                 self.inputs.append(file.identity())
         except OSError as error:
             raise CliError(f"{shown}: {error.strerror or error}") from None
         except DamagedError as error:
-            raise CliError(f"{shown}: damaged compressed data: {error}") from None
+            raise CliError(f"{shown}: {error}") from None
 
     def writer(self, output: Output, *, marked: bool) -> LineWriter:
         """Return a writer of records. If they are marked, the field is in their bytes."""
         return LineWriter(output)
 
-    def _batches(self, blocks: Iterator[bytes], name: str, filter: Filter) -> Iterator[Batch]:
-        """Yield all records in blocks of lines. Those of a block are yielded before the next block is read."""
-        lines, times = Lines(blocks, self._options, strict=self._strict), self._options.time
-        gathered = Batch(name, [], [], [], [], self._begin(lines, name))
-        core = self._core(filter, self._encoding()) if lines.block else None
-        worthwhile = True
-        while True:
-            if worthwhile or lines.at_end:
-                yield gathered._replace(times=array_of(gathered.times) if times else None)
-                gathered = Batch(name, [], [], [], [])
-                if lines.at_end and not lines.fill():
-                    return
-                batch = None if core is None or lines.marked else self._read_fast(lines, core, name)
-                worthwhile = core is not None and lines.marked
-                if batch is not None:
-                    worthwhile = len(batch.keys) >= _FEW
-                    yield batch
-                    lines.move(batch.records.end, batch.records.line(len(batch.keys)))
-                    if lines.at_end:
-                        continue
-            block = lines.block
-            try:
-                record = self._read(lines)
-                if record is not None:
-                    key, time = record
-                    if times:
-                        gathered.times.append(times.read(time))
-                    gathered.keys.append(key)
-                    gathered.records.append(lines.raw())
-                    gathered.numbers.append(lines.number)
-            except ValueError as error:
-                self._options.malformed(f"{name}, line {lines.number}", str(error))
-            lines.forward()
-            worthwhile = worthwhile or lines.block is not block
-
-    def _read_fast(self, lines: Lines, core: RecordReader, name: str) -> Batch | None:
-        """Read records of the block by the core. Return None if the core does not read the first."""
-        times = self._options.time
-        records, keys, given, met = core.read(lines.block, lines.start, lines.number, times is not None and times.plain)
-        if not len(records):
-            return None
-        self.absent.difference_update(field for i, field in enumerate(self._options.key) if met >> i & 1)
-        if times is None or not isinstance(given, list):
-            return Batch(name, keys, None if times is None else given, records)
-        moments: list[int] = []
-        try:
-            moments.extend(times.read(self._time(raw)) for raw in given)
-        except ValueError:  # reported when this record is read here
-            records, keys = records[: len(moments)], keys[: len(moments)]
-        return Batch(name, keys, array_of(moments), records) if moments else None
-
-    def _encoding(self) -> str:
-        """Return the encoding for the core: UTF-8, or the letter of each byte that is a letter by itself."""
-        encoding = self._options.encoding
-        if codecs.lookup(encoding).name == "utf-8":
-            return "strict utf-8" if self._strict else "utf-8"
-        letters = [bytes([byte]).decode(encoding, "replace") for byte in range(256)]
-        return "".join(letter if len(letter) == 1 else "\ufffd" for letter in letters)
-
-    def _begin(self, lines: Lines, name: str) -> bytes:
-        """Read the header, if files have one. Return the bytes to write before the records."""
+    def _batches(self, lines: _Lines, name: str, filter: Filter) -> Iterator[Batch]:
+        """Yield the records of each block before the next block is read."""
         lines.fill()
-        return b""
+        head = self._begin(lines, name)
+        core = None if head is None else self._core(filter)
+        if head:
+            yield Batch(name, RecordHashes(filter, []), self._moments([]), [], head=head)
+        while core is not None:
+            (records, keys, moments, texts), counts, (lines.start, next_line) = core.read(*lines.rest())
+            present, blank, malformed, fault = counts
+            self.blank += blank
+            self.absent.difference_update(compress(self._options.key, present))
+            yield from self._timed(Batch(name, keys, moments, records), texts)
+            if fault is not None:
+                line, reason, fatal = fault
+                if fatal:
+                    raise CliError(f"{name}, line {line}: {reason}")
+                self._options.malformed(f"{name}, line {line}", reason, malformed)
+            lines.number = next_line
+            if lines.ended and lines.start == len(lines.block):
+                return
+            lines.fill()
 
-    @abstractmethod
-    def _core(self, filter: Filter, encoding: str) -> RecordReader | None:
-        """Return the core's reader, or None if it has none for these options."""
+    def _timed(self, batch: Batch, texts: list[tuple[int, str]]) -> Iterator[Batch]:
+        """Read the times that are text. A record whose time cannot be read is malformed."""
+        times = self._options.time
+        faults = []
+        for i, text in texts:
+            try:
+                assert times is not None
+                batch.times[i] = times.read(text)
+            except ValueError as error:
+                faults.append((i, str(error)))
+        yield from without(batch, faults, self._options.malformed)
 
-    @abstractmethod
-    def _read(self, lines: Lines) -> tuple[object, object] | None:
-        """Read the next record: its key, and the value of its time. Return None for a comment.
+    def _moments(self, moments: list[int]) -> Any:
+        if self._options.time is None:
+            return None
+        import numpy as np
 
-        Raises
-        ------
-        ValueError
-            If the record is malformed. The lines that were read are skipped.
-        """
+        return np.array(moments, np.int64)
 
-    def _time(self, raw: bytes) -> object:
-        """Return the value of a time in the core's records."""
-        return raw.decode("ascii")
+    def _begin(self, lines: _Lines, name: str) -> bytes | None:
+        """Read the header, if files have one. Return the bytes before the records, or None for an empty file."""
+        return b"" if lines.block else None
+
+    def _key(self) -> list[tuple[int, int | None]]:
+        """Return the words of the key, by the numbers of the first and the last."""
+        return [_span_of(field) for field in self._options.key]
+
+    def _core(self, filter: Filter) -> RecordReader:
+        return RecordReader.lines(filter, self._common, self._words)
+
+
+class JsonReader(LineReader):
+    """Reads JSON lines, an object each. Without key fields, the text of the line is the key."""
+
+    _json = True  # JSON is text
+
+    def _key(self) -> list[tuple[int, int | None]]:
+        self.absent = set(self._options.key)
+        return []
+
+    def _core(self, filter: Filter) -> RecordReader:
+        time = None if self._options.time is None else self._options.time.field
+        return RecordReader.json(filter, self._common, key=self._options.key, time=time)
+
+
+class CsvReader(LineReader):
+    """Reads records of fields between delimiters. Without key fields, all fields are the key.
+
+    The head of a file is one of "names", "none" and "zeek".
+    """
+
+    def __init__(self, options: ReaderOptions, *, delimiter: str, quotes: bool, head: str) -> None:
+        super().__init__(options)
+        self._head = head
+        self.delimiter = delimiter
+        self._dialect: dict[str, Any] = {"delimiter": ord(delimiter), "quotes": quotes}
+        self._first = ""
+        self.header = ()
+        self._comments: bytes | None = None
+
+    def _key(self) -> list[tuple[int, int | None]]:
+        return []
+
+    def _core(self, filter: Filter) -> RecordReader:
+        times = self._options.time
+        fields = [number for field in self._options.key for number in self._find(field)]
+        return RecordReader.csv(
+            filter,
+            self._common,
+            **self._dialect,
+            width=len(self.header),
+            key=fields or range(len(self.header)),
+            time=None if times is None else self._find(times.field)[0],
+            comments=self._comments,
+        )
+
+    def _begin(self, lines: _Lines, name: str) -> bytes | None:
+        start = len(_BOM) if lines.block.startswith(_BOM) else 0
+        if start == len(lines.block):
+            return None
+        try:
+            if lines.block[start : start + 1] in (b"\n", b"\r"):
+                raise ValueError("expected a header with the names of the fields, got a blank line")
+            header, end = self._zeek(lines) if self._head == "zeek" else self._names(lines, start)
+        except ValueError as error:
+            raise CliError(f"{name}, line 1: {error}") from None
+        if not header:
+            raise CliError(f"{name}, line 1: expected a header with the names of the fields")
+        head = b""
+        if self._head == "none":  # the first line is a record
+            header = [str(i + 1) for i in range(len(header))]
+        else:
+            head = lines.block[:end]
+            lines.move(end)
+        return head if self._accept(header, name) else b""
+
+    def _names(self, lines: _Lines, start: int) -> tuple[list[str], int]:
+        """Read the record at `start`: the names of the fields, or without a header the first record."""
+        while True:
+            found = RecordReader.csv_fields(self._common, lines.block, start, lines.ended, **self._dialect)
+            if found is not None:
+                return [self._text(field) for field in found[0]], found[1]
+            lines.fill()
+
+    def _zeek(self, lines: _Lines) -> tuple[list[str], int]:
+        """Read the comments at the start of a log, up to the first record."""
+        names: list[str] = []
+        end = 0
+        while True:
+            if end == len(lines.block):
+                if lines.ended:
+                    return names, end
+                lines.fill()
+            if lines.block[end : end + 1] != b"#":
+                return names, end
+            begin, end = end, lines.block.find(b"\n", end) + 1 or len(lines.block)
+            line = lines.block[begin:end].removesuffix(b"\n").removesuffix(b"\r")
+            if line.startswith(b"#fields"):
+                self._comments = line
+                names = self._text(line).split(self.delimiter)[1:]
+
+    def _text(self, field: bytes) -> str:
+        try:
+            return field.decode(self._options.encoding, "strict" if self._strict else "surrogateescape")
+        except UnicodeDecodeError:
+            raise ValueError(f"not valid {self._options.encoding}") from None
+
+    def _accept(self, header: list[str], name: str) -> bool:
+        """Check the first header against the key fields, others against the first. Return whether it is the first."""
+        if self._first:
+            if header != self.header:
+                raise CliError(
+                    f"{name}: its header differs from that of {self._first}: {_difference(header, self.header)}"
+                )
+            return False
+        self._first, self.header = name, header
+        times = self._options.time
+        for field in (*self._options.key, *([] if times is None else [times.field])):
+            if not self._find(field):
+                more = sum(other.strip() == field.strip() for other in header) > 1
+                problem = "names more than one field" if more else "names no field"
+                hint = ", ".join(header)
+                if len(header) == 1 and (found := [mark for mark in ";\t|," if mark in header[0]]):
+                    mark = "tab" if found[0] == "\t" else found[0]
+                    hint += f" (if {mark} separates fields, add --delimiter '{mark}')"
+                elif more:
+                    numbers = [str(i) for i, other in enumerate(header, 1) if other.strip() == field.strip()]
+                    hint += f" (a number chooses one: {' or '.join(numbers)})"
+                raise CliError(f"{name}: the header {problem} {field!r}; its fields are {hint}")
+        return True
+
+    def _find(self, field: str) -> list[int]:
+        """Return the fields of a name in the header, with or without the blanks around it; else of a number."""
+        for name, names in ((field, self.header), (field.strip(), [name.strip() for name in self.header])):
+            if name in names:
+                return [names.index(name)] if names.count(name) == 1 else []
+        try:
+            first, last = _span_of(field.strip())
+        except UsageError:
+            return []
+        return list(range(first - 1, last or len(self.header))) if (last or first) <= len(self.header) else []
+
+
+class _Lines:
+    """The blocks of a file, and the place up to which they were read.
+
+    Attributes
+    ----------
+    block : bytes
+        The current block. What is left of it is joined to the next one.
+    start, number : int
+        The place, and the number of its line.
+    ended : bool
+        Whether this is the last block.
+    """
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        self._blocks = blocks
+        self.block = b""
+        self.start, self.number = 0, 1
+        self.ended = False
+
+    def fill(self) -> None:
+        """Read the next block."""
+        more = next(self._blocks, None)
+        self.ended = more is None
+        self.block, self.start = self.block[self.start :] + (more or b""), 0
+
+    def move(self, start: int) -> None:
+        """Go on to a place in the block."""
+        self.number += self.block.count(b"\n", self.start, start)
+        self.start = start
+
+    def rest(self) -> tuple[bytes, int, int, bool]:
+        """Return what the core reads: the block, the place, the number of its line, and whether it is the last."""
+        return self.block, self.start, self.number, self.ended
+
+
+def _span_of(field: str) -> tuple[int, int | None]:
+    """Read numbers in ``--key``: of one field, such as 3, from one to another, such as 2-4, or to the end, as 3-."""
+    first, dash, last = field.partition("-")
+    if all(part.isascii() and part.isdecimal() and int(part) for part in (first, *[last] * bool(last))):
+        end = int(last) if last else None if dash else int(first)
+        if end is None or int(first) <= end:
+            return int(first), end
+    raise UsageError(
+        f"--key {field}: text has no names for its fields, only numbers of words, such as 1 or 2-4: for other formats "
+        "add --format csv, tsv, zeek, jsonl or parquet"
+    )
+
+
+def _difference(header: Sequence[str], first: Sequence[str]) -> str:
+    """Return in what two headers differ."""
+    missing = [name for name in first if name not in header]
+    added = [name for name in header if name not in first]
+    parts = [f"it lacks {', '.join(missing)}"] * bool(missing) + [f"it adds {', '.join(added)}"] * bool(added)
+    return " and ".join(parts) or "the order or the number of equal names"
 
 
 class LineWriter:

@@ -194,17 +194,20 @@ def _add_record_options(group: Any) -> None:
         "--key",
         type=_fields,
         metavar="FIELD,...",
-        help="fields of the key; a.b is field b within a; for text the numbers of words, such as 1,7, counted from 1; "
-        "default: the whole record",
+        help="fields of the key, by name or number; a.b is field b within a; for text the numbers of words, such as "
+        "1,7 or 3-, counted from 1; default: the whole record",
     )
+    group.add_argument("--ignore-case", action="store_true", help="keys are equal if they differ in case alone")
     group.add_argument(
         "--time",
         metavar="FIELD",
-        help="field with the time of a record, for windows of time: Unix seconds, or ISO 8601 (UTC without a zone)",
+        help="field with the time of a record, for windows of time: Unix seconds, or ISO 8601 (UTC without a zone); "
+        "default for a pipe: when records arrive",
     )
     group.add_argument("--time-unit", choices=["s", "ms", "us", "ns"], help="of times that are numbers; default: s")
     group.add_argument(
         "--time-format",
+        type=_time_format,
         metavar="FORMAT",
         help="of times, as for strptime: '%%d/%%b/%%Y:%%H:%%M:%%S %%z', '%%Y%%m%%d'",
     )
@@ -390,10 +393,21 @@ def _bytes(text: str) -> int:
     return size
 
 
+def _time_format(format: str) -> str:
+    from datetime import datetime
+
+    try:
+        datetime.strptime("", format)
+    except ValueError as error:
+        if "does not match" not in str(error):
+            raise argparse.ArgumentTypeError(f"expected a format for strptime, got {format!r}: {error}") from None
+    return format
+
+
 def _delimiter(text: str) -> str:
     delimiter = {"tab": "\t", "\\t": "\t"}.get(text, text)
-    if len(delimiter) != 1 or delimiter in '"\r\n':
-        raise argparse.ArgumentTypeError(f"expected one character, or tab, got {text!r}")
+    if len(delimiter) != 1 or delimiter in '"\r\n' or not delimiter.isascii():
+        raise argparse.ArgumentTypeError(f"expected one character of ASCII, or tab, got {text!r}")
     return delimiter
 
 
@@ -404,9 +418,12 @@ def _encoding(name: str) -> str:
     if name == "bytes":
         return "latin-1"  # a character for each byte, so that keys are equal if their bytes are
     try:
-        extends_ascii = string.printable.encode(name) == string.printable.encode("ascii")
+        letters = string.printable + "\x1b$B"  # which changes the meaning of the bytes after it in some
+        extends_ascii = letters.encode("ascii").decode(name) == letters == letters.encode(name).decode("ascii")
     except LookupError:
         raise argparse.ArgumentTypeError(f"expected the name of an encoding, got {name!r}") from None
+    except UnicodeError:
+        extends_ascii = False
     if not extends_ascii:
         raise argparse.ArgumentTypeError(
             f"expected an encoding that extends ASCII, such as utf-8 or cp1252, got {name}"

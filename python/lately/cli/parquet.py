@@ -6,9 +6,10 @@ import sys
 from itertools import compress
 from pathlib import Path
 
+from lately._core import RecordHashes
 from lately.cli.errors import CliError, optional
 from lately.cli.inputs import BLOCK, identity_of
-from lately.cli.records import FIELD, Batch
+from lately.cli.records import FIELD, Batch, without
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ class ParquetReader:
     """Reads batches of rows. Without key fields, the whole row is the key."""
 
     delimiter = ""
+    header: Sequence[str] = ()
+    blank = 0
 
     def __init__(self, options: ReaderOptions, *, alone: bool) -> None:
         """Store the options; `alone` means that this process runs the command and nothing else."""
@@ -55,6 +58,7 @@ class ParquetReader:
         self._clock = options.time
         self._time = None if options.time is None else options.time.field
         self._malformed = options.malformed
+        self._longest = options.longest
         self._first = ""
         self.schema: Any = None
         self.absent: set[str] = set()
@@ -68,10 +72,14 @@ class ParquetReader:
         try:
             with self._parquet.ParquetFile(name) as file:
                 self._accept(file.schema_arrow, name)
-                for table in file.iter_batches(batch_size=_rows(file.metadata)):
-                    yield self._batch(table, name, read + 1)
-                    advance(size * len(table) // file.metadata.num_rows)
+                # Key columns of a type that cannot be a key are rejected before rows are read.
+                self._batch(self._arrow.RecordBatch.from_pylist([], file.schema_arrow), name, 1, filter)
+                for table in _batches(file):
+                    yield from without(
+                        self._batch(table, name, read + 1, filter), self._too_long(table), self._malformed
+                    )
                     read += len(table)
+                    advance(size * len(table) // max(file.metadata.num_rows, 1))
             self.inputs.append(identity_of(name))
         except (self._arrow.ArrowException, OSError) as error:
             raise CliError(f"{name}: {error}") from None
@@ -93,7 +101,7 @@ class ParquetReader:
                 problem = "more than one column" if path else "no column"
                 raise CliError(f"{name}: it has {problem} {field!r}; its columns are {', '.join(schema.names)}")
 
-    def _batch(self, table: Any, name: str, first: int) -> Batch:
+    def _batch(self, table: Any, name: str, first: int, filter: Filter) -> Batch:
         numbers: Sequence[int] = range(first, first + len(table))
         times = None
         if self._time is not None:
@@ -103,7 +111,26 @@ class ParquetReader:
         fields = self._fields or table.schema.names
         columns = [self._column(table, field) for field in fields] if self._fields else table.columns
         keys = columns[0] if len(fields) == 1 else self._arrow.RecordBatch.from_arrays(columns, fields)
-        return Batch(name, keys, times, table, numbers, unit="row")
+        try:
+            return Batch(name, RecordHashes(filter, keys), times, table, numbers, unit="row")
+        except (TypeError, ValueError) as error:
+            raise CliError(f"{name}: {error}") from None
+
+    def _too_long(self, table: Any) -> list[tuple[int, str]]:
+        """Return the rows that take more bytes in memory than a record may have."""
+        if table.nbytes <= self._longest:
+            return []
+        reason = f"longer than --max-record {self._longest}"
+        return [(i, reason) for i in range(len(table)) if table.slice(i, 1).nbytes > self._longest]
+
+    def types(self) -> str:
+        """Return the types of the key's fields, for the note of a state."""
+        from base64 import b64encode
+
+        key = self._fields or self.schema.names
+        empty = self._arrow.RecordBatch.from_pylist([], self.schema)
+        types = [(name, self._column(empty, name).type) for name in key]
+        return b64encode(self._arrow.schema(types).serialize()).decode()
 
     def _column(self, table: Any, field: str) -> Any:
         """Return the values of a field. If a structure is missing, so are the fields in it."""
@@ -150,11 +177,39 @@ class ParquetReader:
         return times, sound
 
 
-def _rows(metadata: Any) -> int:
-    """Return the number of rows to read at a time: at most a few blocks of bytes in the group of the largest rows."""
-    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-    largest = max((group.total_byte_size / group.num_rows for group in groups if group.num_rows), default=1)
-    return min(max(int(4 * BLOCK / max(largest, 1)), 1), _ROWS)
+def _batches(file: Any) -> Iterator[Any]:
+    """Yield batches of at most some blocks of bytes in memory.
+
+    The bytes of a row are those of the first rows of its group: in the file, equal rows take none.
+    """
+    for group in range(file.num_row_groups):
+        first = next(file.iter_batches(batch_size=16, row_groups=[group]), ())
+        if len(first):
+            rows = min(max(4 * BLOCK * len(first) // max(first.nbytes, 1), 1), _ROWS)
+            yield from file.iter_batches(batch_size=rows, row_groups=[group])
+
+
+def typed(parts: list[str], types: str) -> Any:
+    """Return a key that is given as text, as an array, by the types of a state; `ValueError` if it is not of these."""
+    from base64 import b64decode
+
+    arrow = optional("pyarrow", "Parquet")
+    schema = arrow.ipc.read_schema(arrow.py_buffer(b64decode(types)))
+    columns = []
+    for part, field in zip(parts, schema, strict=True):
+        kind = field.type
+        try:
+            text = arrow.array([None if part == "null" else part], arrow.string())
+            if arrow.types.is_duration(kind):
+                text = text.cast(arrow.int64())
+            elif isinstance(kind, arrow.BaseExtensionType):
+                from uuid import UUID
+
+                text = arrow.array([UUID(part).bytes], kind.storage_type).cast(kind)
+            columns.append(text.cast(kind.value_type if arrow.types.is_dictionary(kind) else kind))
+        except (ValueError, TypeError, arrow.ArrowException) as error:
+            raise ValueError(f"it cannot be read as {kind}, the type of the field {field.name}: {error}") from None
+    return columns[0] if len(columns) == 1 else arrow.RecordBatch.from_arrays(columns, schema.names)
 
 
 def bools(marks: Marks) -> Any:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections import namedtuple
+from itertools import compress
 
+from lately._core import Records
 from lately.cli.errors import CliError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Iterator
 
 BOM = "\ufeff"  # some editors and spreadsheets begin a file with it; it is not part of the first record
 
 
 FIELD = "repeat"
 """Name of the field of ``--mark``, which states whether a record is a repeat."""
+
+Marks = bytes
+"""A byte for each record of a batch: 1 for the new or chosen records, 0 for the others."""
 
 _Batch = namedtuple("_Batch", "source keys times records numbers head unit", defaults=(None, b"", "line"))
 
@@ -26,8 +31,8 @@ class Batch(_Batch):
     ----------
     source : str
         Name of the file.
-    keys : Any
-        Keys, as a filter takes them.
+    keys : RecordHashes
+        The hashes of their keys.
     times : ndarray of int64 or None
         Nanoseconds since 1970; None without --time.
     records : Any
@@ -47,16 +52,22 @@ class Batch(_Batch):
         number = self.records.line(i) if self.numbers is None else self.numbers[i]
         return f"{self.source}, {self.unit} {number}"
 
+    def select(self, which: Marks) -> Batch:
+        """Return the records whose byte in `which` is 1."""
+        times = self.times
+        if times is not None:
+            import numpy as np
 
-def array_of(moments: list[int]) -> Any:
-    """Return an array of nanoseconds since 1970. (Imports NumPy, which a run without times does not need)."""
-    import numpy as np
+            times = times[np.frombuffer(which, np.bool_)]
+        if isinstance(self.records, Records):
+            records = self.records.select(which)
+        else:
+            from lately.cli.parquet import bools
 
-    return np.array(moments, np.int64)
+            records = self.records.filter(bools(which))
+        numbers = None if self.numbers is None else list(compress(self.numbers, which))
+        return self._replace(keys=self.keys.select(which), times=times, records=records, numbers=numbers)
 
-
-Marks = bytes
-"""A byte for each record of a batch: 1 for the new or chosen records, 0 for the others."""
 
 _OTHERS = bytes.maketrans(b"\0\1", b"\1\0")
 
@@ -70,19 +81,33 @@ class Malformed:
     """Handles malformed records: raises an error, or counts and skips them."""
 
     def __init__(self, skip: bool) -> None:
-        self._skip = skip
+        self.skip = skip
         self.count = 0
         self.first = ""
 
-    def __call__(self, place: str, reason: str) -> None:
-        """Handle a malformed record."""
-        if not self._skip:
-            raise CliError(f"{place}: {reason} (--skip-bad skips such records)")
+    def __call__(self, place: str, reason: str, count: int = 1) -> None:
+        """Handle malformed records, of which the first lies at a place."""
+        if not self.skip:
+            # Where an option reads the times, --skip-bad would skip all records.
+            hint = "" if "add --time-" in reason else " (--skip-bad skips such records)"
+            raise CliError(f"{place}: {reason}{hint}")
         self.first = self.first or f"{place}: {reason}"
-        self.count += 1
+        self.count += count
 
 
-_ReaderOptions = namedtuple("_ReaderOptions", "key time encoding strict longest malformed digest")
+def without(batch: Batch, faults: list[tuple[int, str]], malformed: Malformed) -> Iterator[Batch]:
+    """Yield a batch without the malformed records in `faults`: the index of each, and what is wrong with it."""
+    which = bytearray(b"\1" * len(batch.records))
+    for i, reason in faults:
+        if not malformed.skip:  # the records before it are written
+            which[i:] = bytes(len(which) - i)
+            yield batch.select(bytes(which))
+        malformed(batch.place(i), reason)
+        which[i] = 0
+    yield batch.select(bytes(which)) if faults else batch
+
+
+_ReaderOptions = namedtuple("_ReaderOptions", "key time encoding strict ignore_case longest malformed digest")
 
 
 class ReaderOptions(_ReaderOptions):
@@ -98,6 +123,8 @@ class ReaderOptions(_ReaderOptions):
         Encoding of text.
     strict : bool
         Whether text that is not valid in the encoding is malformed. Otherwise its bytes are its key.
+    ignore_case : bool
+        Whether keys are compared in lower case.
     longest : int
         Greatest number of bytes of a record.
     malformed : Malformed

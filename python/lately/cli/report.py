@@ -39,8 +39,10 @@ class Counts:
 
     Attributes
     ----------
-    kept, dropped, malformed : int
-        Number of such records.
+    kept, dropped, malformed, blank : int
+        Number of such records, and of blank lines.
+    times : list of int
+        The first and the last time, in nanoseconds since 1970.
     expected : float
         Expected number of counts.
     highest : float
@@ -52,7 +54,8 @@ class Counts:
         self._step = _GOLDEN * filter.capacity / (generations(filter) * filter.nbytes)
         self._rate = filter.false_positive_rate() if filter.inserted else 0.0
         self._seen = self._kept = 0  # since the last result
-        self.kept = self.dropped = self.malformed = 0
+        self.kept = self.dropped = self.malformed = self.blank = 0
+        self.times: list[Any] = []
         self.highest = self._rate
         self.expected = 0.0
 
@@ -69,6 +72,11 @@ class Counts:
         self._kept += kept
         if self._seen >= self.every:
             self.update()
+
+    def span(self, times: Any) -> None:
+        """Store the first and the last time that was read."""
+        if times is not None and len(times):
+            self.times[len(self.times[:1]) :] = times[[0, -1]].tolist()[len(self.times[:1]) :]
 
     @property
     def read(self) -> int:
@@ -106,11 +114,23 @@ def summary(counts: Counts, filter: lately.Filter) -> str:
             f"dropped    {counts.dropped:,} as repeats",
             f"by chance  {counts.expected:.3g} of them are new, in expectation",
             f"malformed  {counts.malformed:,}, skipped",
+            *[f"blank      {counts.blank:,} lines, skipped"] * bool(counts.blank),
+            *_times(counts.times),
             f"window     {window}",
             f"filter     {filter.family}, {filter.nbytes:,} bytes; rate of mistakes: planned for {filter.fpr:.3g}, "
             f"highest here {counts.highest:.3g}",
         ]
     )
+
+
+def _times(times: list[int]) -> list[str]:
+    """Return the line with the first and the last time as they were read, by which a wrong unit is seen."""
+    if not times:
+        return []
+    import numpy as np
+
+    first, last = (str(np.datetime64(time, "ns")).rstrip("0").rstrip(".") for time in times)
+    return [f"times      {first} to {last}, as read"]
 
 
 _MANY = 0.01

@@ -86,26 +86,23 @@ _BOM = BOM.encode()
 _NAME = f'"{FIELD}"'.encode()
 
 
-def annotator(format: str, delimiter: str) -> Annotate:
+def annotator(format: str, reader: LineReader | ParquetReader) -> Annotate:
     """Return the function that adds the field to records of a format. In text a tab follows the field."""
     if format == "parquet":
         return _annotated_rows
     if format == "jsonl":
         return _annotated_objects
-    separator = (delimiter or "\t").encode()
+    separator = (reader.delimiter or "\t").encode()
 
     def lines(batch: Batch, new: Marks) -> Batch:
         head = batch.head
         if head:
             bom = _BOM if head.startswith(_BOM) else b""
             head = head.removeprefix(bom)
-            import csv
-
-            fields = next(csv.reader([head.decode(errors="replace")], delimiter=delimiter))
-            _check_free(FIELD in fields, batch.source)
+            _check_free(FIELD in reader.header, batch.source)
             head = bom + FIELD.encode() + separator + head
         records = [b"%d%b%b" % (value, separator, line) for value, line in zip(others(new), batch.records, strict=True)]
-        if batch.numbers and batch.numbers[0] == 1 and batch.records[0].startswith(_BOM):
+        if records and batch.records.line(0) == 1 and batch.records[0].startswith(_BOM):
             records[0] = _BOM + records[0].replace(_BOM, b"", 1)
         return batch._replace(records=records, head=head)
 

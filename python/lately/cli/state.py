@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _HEADER = 64  # bytes of a saved filter that hold the sums of all the others
 _RUNS = 32  # most runs in a note
-_OPTIONS = {"key": list, "format": str, "time": str}
+_OPTIONS = {"key": list, "format": str, "time": str, "ignore_case": bool, "types": str}
 
 
 @contextmanager

@@ -37,27 +37,29 @@ def plan(options: Namespace) -> None:
 def info(options: Namespace) -> None:
     """Run ``lately info``."""
     for i, path in enumerate(options.files):
-        f = load(path)
+        f = load(path, exact=True)
         unit = "s" if isinstance(f.window, float) else "keys"
+        exact = isinstance(f, lately.ExactFilter)
         rows = {
             "file": path,
-            "filter": f.family,
+            "filter": "exact" if exact else f.family,
             "window": f"{f.window:,} {unit}",
-            "slack": f"{f.slack:,} {unit}",
+            "slack": f"{0 if exact else f.slack:,} {unit}",
             "lateness": None if f.lateness is None else f"{f.lateness:,} s",
-            "capacity": f"{f.capacity:,} keys" if unit == "s" else None,
+            "capacity": f"{f.capacity:,} keys" if unit == "s" and not exact else None,
             "inserted": f"{f.inserted:,} keys",
-            "mistakes": f"rate {f.false_positive_rate():.3g} now, planned for {f.fpr:.3g}",
+            "mistakes": "none" if exact else f"rate {f.false_positive_rate():.3g} now, planned for {f.fpr:.3g}",
             "memory": f"{f.nbytes:,} bytes",
-            "parameters": " ".join(f"{name}={value}" for name, value in f.parameters.items()),
         }
+        if not exact:
+            rows["parameters"] = " ".join(f"{name}={value}" for name, value in f.parameters.items())
         rows |= {name: ",".join(has) if isinstance(has, list) else has for name, has in _recorded(path).items()}
         print("\n" * (i > 0) + "\n".join(f"{name:<11}{value}" for name, value in rows.items() if value is not None))
 
 
 def query(options: Namespace) -> None:
     """Run ``lately query``."""
-    f = load(options.file)
+    f = load(options.file, exact=True)
     timed = isinstance(f.window, float)
     if options.at is not None and not timed:
         raise CliError(f"--at is for windows of time, and that of {options.file} counts keys: leave it out")
@@ -69,17 +71,25 @@ def query(options: Namespace) -> None:
             raise CliError(str(error).removeprefix("the time ")) from None
     run = _recorded(options.file)
     fields = run.get("key") or []
-    # Keys of these formats have types. Which one a text stands for is unknown.
-    values = _values if run.get("format") in ("jsonl", "parquet") else lambda text: [text]
+    rows = len(fields) > 1 or any(field.strip("0123456789") == "-" for field in fields)
     for text in options.keys or _lines():
-        parts = next(csv.reader([text]), []) if len(fields) > 1 else [text]
-        if len(fields) > 1 and len(parts) != len(fields):
+        given = text.lower() if run.get("ignore_case") else text
+        parts = next(csv.reader([given]), []) if rows and run.get("format") != "text" else [given]
+        if len(fields) > 1 and len(parts) != len(fields) and "-" not in "".join(fields):
             raise CliError(
                 f"a key of {options.file} is {','.join(fields)}: expected {len(fields)} values between commas, "
                 f"got {text}"
             )
-        keys = [key if len(fields) > 1 else key[0] for key in product(*map(values, parts))]
         try:
+            if types := run.get("types"):
+                from lately.cli.parquet import typed
+
+                keys = typed(parts, types)
+            elif run.get("format") == "jsonl":
+                # Keys of JSON have types. Which one a text stands for is unknown.
+                keys = [key if rows else key[0] for key in product(*map(_values, parts))]
+            else:
+                keys = [tuple(parts) if len(parts) > 1 else parts[0]]
             seen = f.query(keys, at=at).any()
         except (ValueError, TypeError) as error:
             raise CliError(f"{text}: {error}") from None

@@ -1,200 +1,258 @@
-//! Reads CSV and similar formats, as Python's `csv` does in strict mode.
+//! Reads CSV and similar formats, by the crate `csv-core`. It is lenient; here, as in Python's strict mode, a quoted
+//! field must end at its closing quote, so that a stray quote does not swallow the lines after it.
 
 use std::ops::Range;
 
-use memchr::{memchr, memchr2_iter, memchr3_iter};
+use csv_core::ReadRecordResult;
+use memchr::memchr;
 
-use super::text::{BlockText, Encoding, PendingTexts};
-use super::{Reader, RecordBatch, RowHasher};
+use super::lines::without_end;
+use super::text::{BlockText, PendingTexts};
+use super::{Fault, Reader, RecordBatch, RecordOptions, RowHasher};
 use lately::key::KeyHasher;
 
 /// Reads records whose fields are separated by a delimiter.
 #[derive(Clone, Debug)]
 pub struct CsvReader {
-    /// The byte between fields: ASCII, and neither a quote nor the end of a line.
-    pub delimiter: u8,
-    /// Whether double quotes may enclose fields.
-    pub quotes: bool,
+    delimiter: u8,
+    quotes: bool,
     /// The number of fields of a record.
     pub width: usize,
     /// The fields of the key, in order.
     pub key: Vec<usize>,
     /// The field of the time.
     pub time: Option<usize>,
-    /// Whether lines that start with `#` are comments.
-    pub comments: bool,
-    /// How bytes are decoded as text.
-    pub encoding: Encoding,
-    /// The longest record that is read.
-    pub longest: usize,
+    /// The line with the names of fields, if lines that start with `#` are comments.
+    pub comments: Option<Vec<u8>>,
+    pub options: RecordOptions,
 }
 
-/// A field of the present record.
-#[derive(Clone, Default)]
-struct CsvField {
-    range: Range<usize>,
-    quoted: bool,
-    /// Whether the field contains doubled quotes.
-    doubled: bool,
+/// The record that was parsed last.
+#[derive(Default)]
+struct Row {
+    /// The fields without quotes, one after the other, and where each ends.
+    text: Vec<u8>,
+    ends: Vec<usize>,
+    count: usize,
 }
+
+/// How parsing a record ended.
+enum Parsed {
+    /// With the record, which ends here in the block.
+    Record(usize),
+    /// With the block, where it may continue in the next one.
+    Unfinished,
+    /// With the input, inside a quoted field.
+    Unclosed,
+}
+
+impl Row {
+    fn field(&self, i: usize) -> &[u8] {
+        &self.text[i.checked_sub(1).map_or(0, |before| self.ends[before])..self.ends[i]]
+    }
+
+    /// Parses the record at the start of `rest`. The position that it returns is within `rest`.
+    fn parse(&mut self, parser: &mut csv_core::Reader, rest: &[u8], last: bool) -> Parsed {
+        let (mut read, mut written) = (0, 0);
+        self.count = 0;
+        let (mut input, mut is_ended) = (rest, false);
+        loop {
+            let (result, nin, nout, nend) =
+                parser.read_record(&input[read..], &mut self.text[written..], &mut self.ends[self.count..]);
+            (read, written, self.count) = (read + nin, written + nout, self.count + nend);
+            match result {
+                ReadRecordResult::OutputFull => self.text.resize(2 * self.text.len() + 1024, 0),
+                ReadRecordResult::OutputEndsFull => self.ends.resize(2 * self.ends.len() + 16, 0),
+                ReadRecordResult::Record if is_ended => return Parsed::Record(rest.len()),
+                ReadRecordResult::Record => {
+                    let is_pair = rest[read - 1] == b'\r' && rest.get(read) == Some(&b'\n');
+                    return Parsed::Record(read + usize::from(is_pair));
+                }
+                _ if !last => return Parsed::Unfinished,
+                // The last record may lack its end. Inside quotes, a newline does not end it.
+                _ if !is_ended => (input, read, is_ended) = (b"\n", 0, true),
+                _ => return Parsed::Unclosed,
+            }
+        }
+    }
+
+    /// Returns whether each quoted field of `raw`, which has no line end, ends at its closing quote.
+    fn is_strict(&self, raw: &[u8], delimiter: u8) -> bool {
+        let read_field = |mut rest: &'_ [u8], i: usize| {
+            let field = self.field(i);
+            let Some(quoted) = rest.strip_prefix(b"\"") else { return rest.strip_prefix(field).map(<[u8]>::len) };
+            rest = quoted;
+            for (part, text) in field.split(|&byte| byte == b'"').enumerate() {
+                rest = if part > 0 { rest.strip_prefix(b"\"\"")? } else { rest };
+                rest = rest.strip_prefix(text)?;
+            }
+            rest.strip_prefix(b"\"").map(<[u8]>::len)
+        };
+        let mut rest = raw;
+        for i in 0..self.count {
+            let Some(left) = read_field(rest, i) else { return false };
+            rest = &rest[rest.len() - left..];
+            if i + 1 < self.count {
+                match rest.split_first() {
+                    Some((&byte, after)) if byte == delimiter => rest = after,
+                    _ => return false,
+                }
+            }
+        }
+        rest.is_empty()
+    }
+}
+
+impl CsvReader {
+    /// Creates a reader. `delimiter` is ASCII, and neither a quote nor the end of a line.
+    pub fn new(delimiter: u8, quotes: bool, options: RecordOptions) -> Self {
+        Self { delimiter, quotes, width: 0, key: vec![], time: None, comments: None, options }
+    }
+
+    /// Returns a parser before the start of a record.
+    fn parser(&self) -> csv_core::Reader {
+        let mut parser = csv_core::ReaderBuilder::new().delimiter(self.delimiter).quoting(self.quotes).build();
+        reset(&mut parser);
+        parser
+    }
+
+    /// Returns the fields of the record at `start`, and where it ends. `None` if it may continue in the next block.
+    pub fn fields(&self, block: &[u8], start: usize, last: bool) -> Result<Option<(Vec<Vec<u8>>, usize)>, String> {
+        let mut row = Row::default();
+        match row.parse(&mut self.parser(), &block[start..], last) {
+            Parsed::Unfinished if block.len() - start <= self.options.longest => Ok(None),
+            Parsed::Record(len) => {
+                let raw = without_end(&block[start..start + len]);
+                self.check(&row, raw)?;
+                Ok(Some(((0..row.count).map(|i| row.field(i).to_vec()).collect(), start + len)))
+            }
+            Parsed::Unfinished => Err(self.options.too_long()),
+            Parsed::Unclosed => Err(UNCLOSED.to_owned()),
+        }
+    }
+
+    /// Checks the quotes of a record. Returns whether the fields lie in its bytes as they are.
+    fn check(&self, row: &Row, raw: &[u8]) -> Result<bool, String> {
+        let is_plain = row.count > 0 && row.ends[row.count - 1] + row.count - 1 == raw.len();
+        match is_plain || row.is_strict(raw, self.delimiter) {
+            true => Ok(is_plain),
+            false => Err("a quoted field must end at its closing quote, with a delimiter after it".to_owned()),
+        }
+    }
+
+    /// Parses and checks the record at `start`. Returns where it ends, and whether its fields lie in the block as they
+    /// are; or what is wrong, and where to read on. `None` if the record may continue in the next block.
+    fn record(
+        &self,
+        parser: &mut csv_core::Reader,
+        row: &mut Row,
+        text: &mut BlockText<'_>,
+        block: &[u8],
+        start: usize,
+        last: bool,
+    ) -> Option<Result<(usize, bool), (String, usize)>> {
+        let rest = &block[start..];
+        // Only the first line is malformed: a stray quote must not drop the lines after it.
+        let first_line = || memchr(b'\n', rest).map_or(block.len(), |newline| start + newline + 1);
+        let wrong = |reason: String| Some(Err((reason, first_line())));
+        let end = match row.parse(parser, rest, last) {
+            Parsed::Record(len) => start + len,
+            Parsed::Unfinished if rest.len() <= self.options.longest => return None,
+            Parsed::Unfinished => return wrong(self.options.too_long()),
+            Parsed::Unclosed => return wrong(UNCLOSED.to_owned()),
+        };
+        let is_plain = match self.check(row, without_end(&block[start..end])) {
+            Ok(is_plain) => is_plain,
+            Err(reason) => return wrong(reason),
+        };
+        if row.count != self.width {
+            let stray = !self.quotes && (0..row.count).any(|i| row.field(i).starts_with(b"\""));
+            let hint = if stray { "; if quotes enclose fields, add --quotes" } else { "" };
+            return wrong(format!("{} fields where the header has {}{hint}", row.count, self.width));
+        }
+        match () {
+            () if end - start > self.options.longest => Some(Err((self.options.too_long(), end))),
+            () if !text.accepts(start, end) => Some(Err((self.options.encoding.not_valid(), end))),
+            () => Some(Ok((end, is_plain))),
+        }
+    }
+
+    /// Skips a comment. Returns what is wrong with it: the names of other fields.
+    fn comment(&self, line: &[u8]) -> Option<String> {
+        let names = self.comments.as_ref()?;
+        (line.starts_with(b"#fields") && line != names)
+            .then(|| "the fields of this header differ from the first".into())
+    }
+}
+
+/// Sets a parser to the start of a record that is not the first of a file: there a byte order mark is skipped.
+fn reset(parser: &mut csv_core::Reader) {
+    parser.reset();
+    parser.read_record(b"\n", &mut [], &mut []);
+}
+
+const UNCLOSED: &str = "the quote that begins a field is never closed";
 
 impl Reader for CsvReader {
-    fn read(&self, block: &[u8], start: usize, hasher: &KeyHasher, records: &mut RecordBatch) -> usize {
-        let (rest, mut pending) = (&block[start..], PendingTexts::new());
-        let (all, some) = (memchr3_iter(self.delimiter, b'\n', b'"', rest), memchr2_iter(self.delimiter, b'\n', rest));
-        let stop = match self.quotes {
-            true => self.read_records(block, start, all, hasher, &mut pending, records),
-            false => self.read_records(block, start, some, hasher, &mut pending, records),
-        };
+    fn read(&self, block: &[u8], start: usize, last: bool, hasher: &KeyHasher) -> RecordBatch {
+        let mut records = RecordBatch::default();
+        let (mut text, mut pending) = (BlockText::new(block, &self.options), PendingTexts::new());
+        let hasher_of_rows = RowHasher::new(hasher, self.key.len());
+        let (mut parser, mut row) = (self.parser(), Row::default());
+        let mut at = start;
+        while at < block.len() {
+            if let b'\n' | b'\r' = block[at] {
+                at += 1 + usize::from(block[at..].starts_with(b"\r\n"));
+                records.blank += 1;
+                continue;
+            }
+            if self.comments.is_some() && block[at] == b'#' {
+                let end = memchr(b'\n', &block[at..]).map_or(block.len(), |newline| at + newline + 1);
+                if let Some(reason) = self.comment(without_end(&block[at..end])) {
+                    records.fault = Some(Fault { position: at, reason, is_fatal: true });
+                    break;
+                }
+                at = end;
+                continue;
+            }
+            let (end, is_plain) = match self.record(&mut parser, &mut row, &mut text, block, at, last) {
+                Some(Ok(found)) => found,
+                Some(Err((reason, next))) => {
+                    if !records.reject(at, reason, &self.options) {
+                        break;
+                    }
+                    reset(&mut parser);
+                    at = next;
+                    continue;
+                }
+                None => break,
+            };
+            if let Some(time) = self.time {
+                records.push_time(row.field(time), &self.options);
+            }
+            // Each field before it in the block is followed by a delimiter.
+            let place = |i: usize| -> Range<usize> { at + row.ends[i] + i - row.field(i).len()..at + row.ends[i] + i };
+            match self.key[..] {
+                [i] if is_plain => pending.push(&text, hasher, &block[place(i)], place(i).end, &mut records.hashes),
+                _ => {
+                    pending.flush(hasher, &mut records.hashes);
+                    let fields = self.key.iter().map(|&i| {
+                        let end = if is_plain { place(i).end } else { end };
+                        Ok::<_, std::convert::Infallible>(text.hash(hasher, row.field(i), end))
+                    });
+                    let Ok(hash) = hasher_of_rows.hash(hasher, fields);
+                    records.hashes.push(hash);
+                }
+            }
+            records.spans.push(at..end);
+            at = end;
+        }
         pending.flush(hasher, &mut records.hashes);
-        stop
+        records.stop = at;
+        records
     }
 
     fn is_shared(&self, bytes: &[u8]) -> bool {
         !self.quotes || memchr(b'"', bytes).is_none()
     }
-}
-
-impl CsvReader {
-    /// Reads records. `marks` are the positions, counted from `start`, where a field may end.
-    #[inline(always)]
-    fn read_records<'a>(
-        &self,
-        block: &'a [u8],
-        start: usize,
-        marks: impl Iterator<Item = usize>,
-        hasher: &KeyHasher,
-        pending: &mut PendingTexts<'a>,
-        records: &mut RecordBatch,
-    ) -> usize {
-        let mut marks = marks.map(|mark| start + mark);
-        let mut text = BlockText::new(block, &self.encoding);
-        let row = RowHasher::new(hasher, self.key.len());
-        let mut fields = vec![CsvField::default(); self.width];
-        let mut scratch = Vec::new();
-        let returns = |from: usize| memchr(b'\r', &block[from..]).map_or(usize::MAX, |position| from + position);
-        let mut next_return = returns(start);
-        let mut record = start;
-        while record < block.len() {
-            let blank = matches!(block[record], b'\n' | b'\r');
-            if blank || self.comments && block[record] == b'#' {
-                return record;
-            }
-            let Some(end) = self.fields(block, record, &mut marks, &mut fields) else { return record };
-            if next_return < end {
-                let stray = |field: &CsvField| !field.quoted && memchr(b'\r', &block[field.range.clone()]).is_some();
-                if fields.iter().any(stray) {
-                    return record;
-                }
-                next_return = returns(end);
-            }
-            if end - record > self.longest || !text.accepts(record, end) {
-                return record;
-            }
-            if let Some(time) = self.time {
-                let CsvField { range, doubled, .. } = &fields[time];
-                if *doubled || !block[range.clone()].is_ascii() {
-                    return record;
-                }
-                records.times.push(range.clone());
-            }
-            match self.key[..] {
-                [field] if !fields[field].doubled => {
-                    let CsvField { range, .. } = &fields[field];
-                    pending.push(&text, hasher, &block[range.clone()], range.end, &mut records.hashes);
-                }
-                _ => {
-                    pending.flush(hasher, &mut records.hashes);
-                    let parts = self.key.iter().map(|&field| {
-                        let CsvField { range, doubled, .. } = &fields[field];
-                        let bytes = match doubled {
-                            true => unescape_quotes(&block[range.clone()], &mut scratch),
-                            false => &block[range.clone()],
-                        };
-                        Some(text.hash(hasher, bytes, range.end))
-                    });
-                    let Some(hash) = row.hash(hasher, parts) else { return record };
-                    records.hashes.push(hash);
-                }
-            }
-            records.ends.push(end);
-            record = end;
-        }
-        record
-    }
-
-    /// Reads the fields of a record, and returns where it ends. `None` if the record is not read here.
-    #[inline(always)]
-    fn fields(
-        &self,
-        block: &[u8],
-        record: usize,
-        marks: &mut impl Iterator<Item = usize>,
-        fields: &mut [CsvField],
-    ) -> Option<usize> {
-        let (mut begin, mut count) = (record, 0);
-        loop {
-            let field = fields.get_mut(count)?;
-            let mut mark = marks.next().unwrap_or(block.len());
-            *field = CsvField { range: begin..mark, ..CsvField::default() };
-            if self.quotes && mark == begin && block.get(mark) == Some(&b'"') {
-                let closing = closing(block, mark, marks, &mut field.doubled)?;
-                (field.range, field.quoted) = (begin + 1..closing, true);
-                mark = marks.next().unwrap_or(block.len());
-                // After the closing quote the field must end.
-                if mark != closing + 1
-                    && !(mark == closing + 2 && block[mark - 1] == b'\r' && block.get(mark) == Some(&b'\n'))
-                {
-                    return None;
-                }
-            } else {
-                // Quotes inside an unquoted field are part of its text.
-                while self.quotes && block.get(mark) == Some(&b'"') {
-                    mark = marks.next().unwrap_or(block.len());
-                }
-                field.range.end = mark;
-            }
-            count += 1;
-            begin = mark + 1;
-            match block.get(mark) {
-                Some(&byte) if byte == self.delimiter => {}
-                Some(b'"') => return None,
-                ended => {
-                    if ended.is_some()
-                        && !field.quoted
-                        && field.range.end > field.range.start
-                        && block[mark - 1] == b'\r'
-                    {
-                        field.range.end -= 1;
-                    }
-                    return (count == self.width).then_some(begin.min(block.len()));
-                }
-            }
-        }
-    }
-}
-
-/// Returns the position of the quote that closes the field whose opening quote lies at `open`.
-fn closing(block: &[u8], open: usize, marks: &mut impl Iterator<Item = usize>, doubled: &mut bool) -> Option<usize> {
-    debug_assert_eq!(block[open], b'"');
-    loop {
-        let quote = marks.find(|&mark| block[mark] == b'"')?;
-        if block.get(quote + 1) != Some(&b'"') {
-            return Some(quote);
-        }
-        *doubled = true;
-        marks.next();
-    }
-}
-
-/// Returns a field with one quote in place of each doubled quote.
-fn unescape_quotes<'a>(field: &[u8], scratch: &'a mut Vec<u8>) -> &'a [u8] {
-    scratch.clear();
-    let mut rest = field;
-    while let Some(quote) = memchr(b'"', rest) {
-        scratch.extend_from_slice(&rest[..=quote]);
-        rest = &rest[quote + 2..];
-    }
-    scratch.extend_from_slice(rest);
-    scratch
 }

@@ -1,109 +1,176 @@
-//! Reads JSON lines: an object on each line, as Python's `json` reads it.
+//! Reads JSON lines, an object on each, by the crate `serde_json`.
 
-mod scan;
+use std::borrow::Cow;
+use std::fmt;
 
-use scan::{JsonKind, JsonValue, Scan};
+use serde::Deserializer as _;
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
 
 use super::lines::{lines, without_end};
-use super::text::{BlockText, Encoding};
-use super::{Reader, RecordBatch, RowHasher};
+use super::{Reader, RecordBatch, RecordOptions, RowHasher};
 use lately::key::KeyHasher;
-
-/// The greatest number of fields to read, because each has a bit.
-pub const MAX_FIELDS: usize = 64;
 
 /// Reads objects whose key is some of their fields, or the whole line.
 #[derive(Clone, Debug)]
 pub struct JsonReader {
     /// The fields of the key, then the field of the time if there is one.
-    fields: Vec<JsonField>,
+    fields: Vec<Field>,
     key: usize,
-    encoding: Encoding,
-    longest: usize,
+    /// The names that are looked up in each object.
+    names: Vec<String>,
+    options: RecordOptions,
 }
 
 /// A field, by its name. A name with dots is also a path of nested fields, which is used if no field has that name.
 #[derive(Clone, Debug)]
-struct JsonField {
-    name: Vec<u8>,
-    path: Vec<Vec<u8>>,
+struct Field {
+    name: String,
+    /// The index of its name, and of the first part of its path.
+    named: usize,
+    head: usize,
 }
 
-/// The values of a field in a record: of its name, and of its path.
-#[derive(Clone, Default)]
-struct FieldValues {
-    named: Option<JsonValue>,
-    nested: Option<JsonValue>,
-}
+/// The most digits of a whole number in a key, as in Python.
+const MOST_DIGITS: usize = 4300;
 
 impl JsonReader {
-    /// Creates a reader of objects whose key is these fields, or the whole line without fields. Lines longer than
-    /// `longest` are not read. `None` for more than [`MAX_FIELDS`].
-    pub fn new(key: &[String], time: Option<&str>, encoding: Encoding, longest: usize) -> Option<Self> {
-        let fields: Vec<_> = key.iter().map(String::as_str).chain(time).map(JsonField::new).collect();
-        let encoding = match encoding {
-            Encoding::Utf8 | Encoding::StrictUtf8 => Encoding::StrictUtf8,
-            Encoding::Bytes(mut letters) => {
-                letters[128..].fill(None); // other letters would have to be decoded before they are parsed
-                Encoding::Bytes(letters)
-            }
+    /// Creates a reader of objects whose key is these fields, or the whole line without fields.
+    pub fn new(key: &[String], time: Option<&str>, options: RecordOptions) -> Self {
+        let mut names: Vec<String> = Vec::new();
+        let mut index = |name: &str| {
+            names.iter().position(|other| other == name).unwrap_or_else(|| {
+                names.push(name.to_owned());
+                names.len() - 1
+            })
         };
-        (fields.len() <= MAX_FIELDS).then_some(Self { key: key.len(), fields, encoding, longest })
+        let fields = key.iter().map(String::as_str).chain(time).map(|name| Field {
+            name: name.to_owned(),
+            named: index(name),
+            head: index(name.split('.').next().unwrap_or_default()),
+        });
+        Self { fields: fields.collect(), key: key.len(), names, options }
     }
-}
 
-impl JsonField {
-    fn new(name: &str) -> Self {
-        let path =
-            if name.contains('.') { name.split('.').map(|part| part.as_bytes().to_vec()).collect() } else { vec![] };
-        Self { name: name.as_bytes().to_vec(), path }
+    /// Reads the record of a line: the hash of its key, and the text of its time.
+    fn record<'a>(
+        &self,
+        line: &'a str,
+        hasher: &KeyHasher,
+        row: RowHasher,
+        present: &mut [bool],
+    ) -> Result<(u64, Option<Cow<'a, str>>), String> {
+        let mut values = vec![None; self.names.len()];
+        members(line, &self.names, &mut values).map_err(|error| not_an_object(line, &error))?;
+        let value = |field: &Field| match values[field.named] {
+            None if field.head != field.named => {
+                let path = field.name.split('.').skip(1);
+                path.fold(values[field.head], |value, name| member(value?.get(), name))
+            }
+            value => value,
+        };
+        let key = &self.fields[..self.key];
+        let mut is_absent = true;
+        let fields = key.iter().zip(present).map(|(field, present)| {
+            let value = value(field);
+            *present |= value.is_some();
+            is_absent &= value.is_none();
+            value
+                .map_or(Ok(hasher.missing()), |value| self.hash(value.get(), hasher))
+                .map_err(|problem| format!("the key field {} {problem}", field.name))
+        });
+        let hash = match self.key {
+            0 => hasher.text(&*self.folded(line.trim_ascii())),
+            _ => row.hash(hasher, fields)?,
+        };
+        if self.key > 0 && is_absent {
+            let names: Vec<_> = key.iter().map(|field| &*field.name).collect();
+            return Err(format!("it has none of the key fields {}", names.join(", ")));
+        }
+        let time = self.fields.get(self.key).map(|field| match value(field).map(RawValue::get) {
+            None | Some("null") => Err(format!("the time {} is missing", field.name)),
+            Some(value) => match value.as_bytes()[0] {
+                b'"' => text_of(value).ok_or_else(|| format!("the time {} is not text", field.name)),
+                b'-' | b'0'..=b'9' => Ok(Cow::Borrowed(value)),
+                _ => Err(format!("the time {} is {}; a time is a number or text", field.name, kind(value))),
+            },
+        });
+        Ok((hash, time.transpose()?))
+    }
+
+    /// Returns the hash of a value, or what is wrong with it.
+    fn hash(&self, value: &str, hasher: &KeyHasher) -> Result<u64, &'static str> {
+        match value.as_bytes()[0] {
+            b'"' => {
+                let text = text_of(value).ok_or("has half a surrogate pair, which is not text")?;
+                Ok(hasher.text(&*self.folded(&text)))
+            }
+            b'n' => Ok(hasher.missing()),
+            b't' => Ok(hasher.integer(1)),
+            b'f' => Ok(hasher.integer(0)),
+            b'{' | b'[' => Err("is not a single value"),
+            _ if value.contains(['.', 'e', 'E']) => {
+                value.parse().map(|number| hasher.float(number)).map_err(|_| "is not a number")
+            }
+            _ if value.len() > MOST_DIGITS => Err("has more than 4300 digits"),
+            _ => Ok(match (value.parse::<i64>(), value.parse::<i128>()) {
+                (Ok(number), _) => hasher.integer(number),
+                (_, Ok(number)) => hasher.big_integer(&number.to_le_bytes()),
+                _ => hasher.big_integer(&big_integer(value)),
+            }),
+        }
+    }
+
+    /// Returns text in lower case if the case is ignored.
+    fn folded<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        if self.options.ignore_case { Cow::Owned(text.to_lowercase()) } else { Cow::Borrowed(text) }
     }
 }
 
 impl Reader for JsonReader {
-    fn read(&self, block: &[u8], start: usize, hasher: &KeyHasher, records: &mut RecordBatch) -> usize {
-        let mut text = BlockText::new(block, &self.encoding);
+    fn read(&self, block: &[u8], start: usize, _last: bool, hasher: &KeyHasher) -> RecordBatch {
+        let options = &self.options;
         let row = RowHasher::new(hasher, self.key);
-        let mut values = vec![FieldValues::default(); self.fields.len()];
-        let mut scratch = Vec::new();
+        let fields_present = vec![false; self.key];
+        let mut records = RecordBatch { stop: block.len(), fields_present, ..RecordBatch::default() };
         for (line, end) in lines(block, start) {
-            if end - line > self.longest || !text.accepts(line, end) {
-                return line;
-            }
             let content = without_end(&block[line..end]);
-            values.fill(FieldValues::default());
-            if self.read_object(content, &mut values).is_none() {
-                return line;
+            if content.trim_ascii().is_empty() {
+                records.blank += 1;
+                continue;
             }
-            let value = |i: usize| {
-                let values: &FieldValues = &values[i];
-                values.named.as_ref().or(values.nested.as_ref())
+            let read = match options.encoding.decode(content) {
+                _ if end - line > options.longest => Err(options.too_long()),
+                None => Err(options.encoding.not_valid()),
+                Some(text) => {
+                    let mut read = |text: &str| {
+                        let (hash, time) = self.record(text, hasher, row, &mut records.fields_present)?;
+                        Ok((hash, time.map(Cow::into_owned)))
+                    };
+                    // Python writes NaN and Infinity, which are not JSON.
+                    read(&text).or_else(|error: String| match without_names(&text) {
+                        Some(text) if error.starts_with("not JSON") => read(&text),
+                        _ => Err(error),
+                    })
+                }
             };
-            let has = (0..self.key).fold(0, |bits, i| bits | u64::from(value(i).is_some()) << i);
-            let hash = if self.key == 0 {
-                Some(hasher.text(content.trim_ascii()))
-            } else {
-                let fields = (0..self.key).map(|i| match value(i) {
-                    Some(value) => value.hash(content, hasher, &mut scratch),
-                    None => Some(hasher.missing()),
-                });
-                if has == 0 { None } else { row.hash(hasher, fields) }
-            };
-            let Some(hash) = hash else { return line };
-            if self.fields.len() > self.key {
-                let Some(JsonValue { kind, range }) = value(self.key) else { return line };
-                let quote = match kind {
-                    JsonKind::Integer | JsonKind::Float => 0,
-                    JsonKind::Text { escaped: false } => 1,
-                    _ => return line,
-                };
-                records.times.push(line + range.start - quote..line + range.end + quote);
+            match read {
+                Ok((hash, time)) => {
+                    records.spans.push(line..end);
+                    records.hashes.push(hash);
+                    if let Some(time) = time {
+                        records.push_time(time.as_bytes(), options);
+                    }
+                }
+                Err(reason) => {
+                    if !records.reject(line, reason, options) {
+                        records.stop = line;
+                        break;
+                    }
+                }
             }
-            records.fields_present |= has;
-            records.hashes.push(hash);
-            records.ends.push(end);
         }
-        block.len()
+        records
     }
 
     fn is_shared(&self, _: &[u8]) -> bool {
@@ -111,91 +178,139 @@ impl Reader for JsonReader {
     }
 }
 
-impl JsonReader {
-    fn read_object(&self, content: &[u8], values: &mut [FieldValues]) -> Option<()> {
-        let mut scan = Scan::new(content);
-        scan.space();
-        let all = u64::MAX >> (MAX_FIELDS - self.fields.len().max(1));
-        scan.expect(b'{')?;
-        self.members(&mut scan, 0, if self.fields.is_empty() { 0 } else { all }, values)?;
-        scan.space();
-        scan.at_end().then_some(())
+/// Reads the members of an object that have one of these names. If several have the same name, the last one counts.
+fn members<'a>(object: &'a str, names: &[String], values: &mut [Option<&'a RawValue>]) -> serde_json::Result<()> {
+    let mut json = serde_json::Deserializer::from_str(object);
+    json.deserialize_map(Members { names, values })?;
+    json.end()
+}
+
+/// Returns the member of this name, if the value is an object that has it.
+fn member<'a>(value: &'a str, name: &str) -> Option<&'a RawValue> {
+    let mut found = [None];
+    members(value, &[name.to_owned()], &mut found).ok()?;
+    found[0]
+}
+
+struct Members<'n, 'v, 'a> {
+    names: &'n [String],
+    values: &'v mut [Option<&'a RawValue>],
+}
+
+impl<'a> Visitor<'a> for Members<'_, '_, 'a> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
     }
 
-    /// Reads the members of an object after its brace, and stores the values of fields. `candidates` are the fields
-    /// whose paths lead to this object.
-    fn members(&self, scan: &mut Scan<'_>, depth: usize, candidates: u64, values: &mut [FieldValues]) -> Option<()> {
-        scan.space();
-        if scan.takes(b'}') {
-            return Some(());
-        }
-        loop {
-            scan.expect(b'"')?;
-            let name = scan.name()?;
-            scan.space();
-            scan.expect(b':')?;
-            scan.space();
-            let (mut named, mut on) = (0u64, 0u64);
-            for (i, field) in self.fields.iter().enumerate() {
-                named |= u64::from(depth == 0 && field.name == name) << i;
-                on |=
-                    u64::from(candidates >> i & 1 == 1 && field.path.get(depth).is_some_and(|part| part == name)) << i;
-            }
-            if named | on == 0 {
-                scan.value(depth)?;
-            } else {
-                self.member(scan, depth, named, on, values)?;
-            }
-            scan.space();
-            if scan.takes(b'}') {
-                return Some(());
-            }
-            scan.expect(b',')?;
-            scan.space();
-        }
-    }
-
-    /// Reads a value. The fields `named` have its name, and the paths of the fields `on` lead to it.
-    fn member(&self, scan: &mut Scan<'_>, depth: usize, named: u64, on: u64, values: &mut [FieldValues]) -> Option<()> {
-        let has = |bits: u64, i: usize| bits >> i & 1 == 1;
-        let within = (0..values.len())
-            .filter(|&i| has(on, i) && self.fields[i].path.len() > depth + 1)
-            .fold(0, |bits, i| bits | 1 << i);
-        // If members have the same name, the last one counts.
-        (0..values.len()).filter(|&i| has(on, i)).for_each(|i| values[i].nested = None);
-        let value = if within != 0 && scan.takes(b'{') {
-            scan.deeper(depth)?;
-            self.members(scan, depth + 1, within, values)?;
-            JsonValue::nested()
-        } else {
-            scan.value(depth)?
-        };
-        for (i, values) in values.iter_mut().enumerate() {
-            if has(named, i) {
-                values.named = Some(value.clone());
-            }
-            if has(on & !within, i) {
-                values.nested = Some(value.clone());
+    fn visit_map<A: MapAccess<'a>>(self, mut object: A) -> Result<(), A::Error> {
+        while let Some(index) = object.next_key_seed(Name(self.names))? {
+            match index {
+                Some(index) => self.values[index] = Some(object.next_value()?),
+                None => {
+                    object.next_value::<IgnoredAny>()?;
+                }
             }
         }
-        Some(())
+        Ok(())
     }
 }
 
-impl JsonValue {
-    /// Returns the hash of a value of a line, unless it is an object or an array, or its text is not valid.
-    fn hash(&self, line: &[u8], hasher: &KeyHasher, scratch: &mut Vec<u8>) -> Option<u64> {
-        let bytes = &line[self.range.clone()];
-        let number = || std::str::from_utf8(bytes).ok();
-        match self.kind {
-            JsonKind::Text { escaped: false } => Some(hasher.text(bytes)),
-            JsonKind::Text { escaped: true } => scan::unescaped(bytes, scratch).map(|text| hasher.text(text)),
-            JsonKind::Integer => number()?.parse().ok().map(|number| hasher.integer(number)),
-            JsonKind::Float => number()?.parse().ok().map(|number| hasher.float(number)),
-            JsonKind::True => Some(hasher.integer(1)),
-            JsonKind::False => Some(hasher.integer(0)),
-            JsonKind::Null => Some(hasher.missing()),
-            JsonKind::Nested => None,
+/// Reads a name as its index among some names.
+struct Name<'n>(&'n [String]);
+
+impl<'a> DeserializeSeed<'a> for Name<'_> {
+    type Value = Option<usize>;
+
+    fn deserialize<D: serde::Deserializer<'a>>(self, name: D) -> Result<Self::Value, D::Error> {
+        name.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for Name<'_> {
+    type Value = Option<usize>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a name")
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
+        Ok(self.0.iter().position(|other| other == name))
+    }
+}
+
+/// Returns the text of a string, or `None` if an escape is half of a surrogate pair.
+fn text_of(string: &str) -> Option<Cow<'_, str>> {
+    match string.contains('\\') {
+        false => Some(Cow::Borrowed(&string[1..string.len() - 1])),
+        true => serde_json::from_str(string).ok().map(Cow::Owned),
+    }
+}
+
+/// Returns the error for a line that is not an object.
+fn not_an_object(line: &str, error: &serde_json::Error) -> String {
+    if !line.trim_ascii().starts_with('{') && serde_json::from_str::<IgnoredAny>(line).is_ok() {
+        return format!("expected an object, got {}", kind(line.trim_ascii()));
+    }
+    format!("not JSON: {}", error.to_string().replace("at line 1 column", "at column"))
+}
+
+/// Returns the kind of a value, for messages.
+fn kind(value: &str) -> &'static str {
+    match value.as_bytes()[0] {
+        b'{' => "an object",
+        b'[' => "an array",
+        b'"' => "text",
+        b't' | b'f' => "true or false",
+        b'n' => "null",
+        _ => "a number",
+    }
+}
+
+/// Returns the bytes of a whole number in two's complement, the lowest first.
+fn big_integer(number: &str) -> Vec<u8> {
+    let digits = number.strip_prefix('-');
+    let mut bytes: Vec<u8> = vec![0];
+    for digit in digits.unwrap_or(number).bytes() {
+        let mut carry = u32::from(digit - b'0');
+        for byte in &mut bytes {
+            carry += u32::from(*byte) * 10;
+            *byte = carry as u8;
+            carry >>= 8;
+        }
+        bytes.extend((carry > 0).then_some(carry as u8));
+    }
+    bytes.push(0);
+    if digits.is_some() {
+        let mut carry = true;
+        for byte in &mut bytes {
+            (*byte, carry) = (!*byte).overflowing_add(u8::from(carry));
         }
     }
+    bytes
+}
+
+/// Returns a line with `null` in place of NaN, and a number beyond all others in place of Infinity. `None` if it has
+/// neither.
+fn without_names(line: &str) -> Option<String> {
+    let mut text = String::with_capacity(line.len());
+    let (mut rest, mut found) = (line, false);
+    while let Some(quote) = rest.find('"') {
+        let (before, string) = rest.split_at(quote);
+        let mut escaped = false;
+        let end = string.bytes().skip(1).position(|byte| {
+            let ends = byte == b'"' && !escaped;
+            escaped = byte == b'\\' && !escaped;
+            ends
+        })?;
+        found |= before.contains("NaN") || before.contains("Infinity");
+        text += &before.replace("NaN", "null").replace("Infinity", "1e999");
+        let (string, after) = string.split_at(end + 2);
+        text += string;
+        rest = after;
+    }
+    found |= rest.contains("NaN") || rest.contains("Infinity");
+    text += &rest.replace("NaN", "null").replace("Infinity", "1e999");
+    found.then_some(text)
 }

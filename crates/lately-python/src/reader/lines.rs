@@ -1,35 +1,81 @@
-//! Reads lines. Each line is its own key.
+//! Reads lines of text. The key of a line is the line, or words of it.
+
+use std::ops::Range;
 
 use memchr::memchr_iter;
 
-use super::text::{BlockText, Encoding, PendingTexts};
-use super::{Reader, RecordBatch};
+use super::text::{BlockText, PendingTexts};
+use super::{Reader, RecordBatch, RecordOptions, RowHasher};
 use lately::key::KeyHasher;
 
 /// Reads lines of text.
 #[derive(Clone, Debug)]
 pub struct LineReader {
-    /// How bytes are decoded as text.
-    pub encoding: Encoding,
-    /// The longest line that is read.
-    pub longest: usize,
+    /// The parts of the key. Without parts, the whole line is the key.
+    pub words: Vec<Words>,
+    pub options: RecordOptions,
+}
+
+/// The part of a line from one word to another, with the blanks between them. Words are counted from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Words {
+    pub first: usize,
+    /// `None` for the end of the line.
+    pub last: Option<usize>,
 }
 
 impl Reader for LineReader {
-    fn read(&self, block: &[u8], start: usize, hasher: &KeyHasher, records: &mut RecordBatch) -> usize {
-        let (mut text, mut pending) = (BlockText::new(block, &self.encoding), PendingTexts::new());
-        let mut stop = block.len();
+    fn read(&self, block: &[u8], start: usize, _last: bool, hasher: &KeyHasher) -> RecordBatch {
+        let Self { words, options } = self;
+        let mut records = RecordBatch { stop: block.len(), ..RecordBatch::default() };
+        let (mut text, mut pending) = (BlockText::new(block, options), PendingTexts::new());
+        let row = RowHasher::new(hasher, words.len());
+        let mut places = Vec::new();
         for (line, end) in lines(block, start) {
-            let content = without_end(&block[line..end]);
-            if end - line > self.longest || !text.accepts(line, end) {
-                stop = line;
+            let content = line..line + without_end(&block[line..end]).len();
+            let mut fault = match () {
+                () if end - line > options.longest => Some(options.too_long()),
+                () if !text.accepts(line, end) => Some(options.encoding.not_valid()),
+                () => None,
+            };
+            if fault.is_none() && !words.is_empty() {
+                words_of(block, content.clone(), &mut places);
+                if places.is_empty() {
+                    records.blank += 1;
+                    continue;
+                }
+                fault = self.too_few(places.len());
+            }
+            if let Some(reason) = fault {
+                if records.reject(line, reason, options) {
+                    continue;
+                }
+                records.stop = line;
                 break;
             }
-            records.ends.push(end);
-            pending.push(&text, hasher, content, end, &mut records.hashes);
+            records.spans.push(line..end);
+            let part = |words: &Words| {
+                let last = words.last.unwrap_or(places.len());
+                places[words.first - 1].start..places[last - 1].end
+            };
+            match &words[..] {
+                [] => pending.push(&text, hasher, &block[content.clone()], content.end, &mut records.hashes),
+                [words] => {
+                    let part = part(words);
+                    pending.push(&text, hasher, &block[part.clone()], part.end, &mut records.hashes);
+                }
+                words => {
+                    pending.flush(hasher, &mut records.hashes);
+                    let fields = words.iter().map(part).map(|part| {
+                        Ok::<_, std::convert::Infallible>(text.hash(hasher, &block[part.clone()], part.end))
+                    });
+                    let Ok(hash) = row.hash(hasher, fields);
+                    records.hashes.push(hash);
+                }
+            }
         }
         pending.flush(hasher, &mut records.hashes);
-        stop
+        records
     }
 
     /// Returns false: a megabyte takes half a millisecond, and starting a thread and appending its records takes as
@@ -37,6 +83,31 @@ impl Reader for LineReader {
     fn is_shared(&self, _: &[u8]) -> bool {
         false
     }
+}
+
+impl LineReader {
+    fn too_few(&self, count: usize) -> Option<String> {
+        let most = self.words.iter().map(|words| words.last.unwrap_or(words.first)).max()?;
+        (count < most).then(|| format!("expected at least {most} words, for --key, got {count}"))
+    }
+}
+
+/// Finds the words of a line: what lies between blanks.
+fn words_of(block: &[u8], line: Range<usize>, places: &mut Vec<Range<usize>>) {
+    places.clear();
+    let mut start = None;
+    for at in line.clone() {
+        let is_blank = matches!(block[at], b' ' | b'\t'..=b'\r');
+        match start {
+            None if !is_blank => start = Some(at),
+            Some(first) if is_blank => {
+                places.push(first..at);
+                start = None;
+            }
+            _ => {}
+        }
+    }
+    places.extend(start.map(|first| first..line.end));
 }
 
 /// Returns the start and the end of each line. The last line may lack its newline.

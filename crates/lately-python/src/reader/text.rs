@@ -1,17 +1,46 @@
 //! Decodes text of an encoding, and hashes it as keys.
 
+use std::borrow::Cow;
+use std::fmt::{self, Debug, Formatter};
+use std::sync::Arc;
+
+use super::RecordOptions;
 use lately::key::{KeyHasher, TOGETHER};
 
 /// How bytes are decoded as text.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub enum Encoding {
     /// UTF-8. A key that is not valid is a key of bytes.
     Utf8,
     /// UTF-8. A record that is not valid is malformed.
     StrictUtf8,
-    /// Another encoding that extends ASCII: the letter of each byte. `None` for a byte that is not a letter by itself,
-    /// whose records are not read here.
-    Bytes(Box<[Option<char>; 256]>),
+    /// Another encoding that extends ASCII, by its name and its decoder. A record that it does not decode is malformed.
+    Other(String, Arc<Decode>),
+}
+
+/// A function that decodes bytes, or returns `None` if they are not valid.
+pub type Decode = dyn Fn(&[u8]) -> Option<String> + Send + Sync;
+
+impl Encoding {
+    /// Returns what is wrong with a record that is not valid.
+    pub fn not_valid(&self) -> String {
+        let name = if let Self::Other(name, _) = self { name } else { "utf-8" };
+        format!("not valid {name}")
+    }
+
+    /// Returns the text of bytes, or `None` if they are not valid.
+    pub fn decode<'a>(&self, bytes: &'a [u8]) -> Option<Cow<'a, str>> {
+        match self {
+            Self::Other(_, decode) if !bytes.is_ascii() => decode(bytes).map(Cow::Owned),
+            _ => std::str::from_utf8(bytes).ok().map(Cow::Borrowed),
+        }
+    }
+}
+
+impl Debug for Encoding {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(if let Self::Other(name, _) = self { name } else { "utf-8" })
+    }
 }
 
 /// Number of bytes that are validated at a time, so that a reader that stops early does not validate the whole block.
@@ -21,17 +50,18 @@ const VALIDATED_AHEAD: usize = 1 << 14;
 pub struct BlockText<'a> {
     block: &'a [u8],
     encoding: &'a Encoding,
+    ignore_case: bool,
     /// The bytes before this position are valid UTF-8, back to the last invalid byte.
     valid: usize,
 }
 
 impl<'a> BlockText<'a> {
     /// Creates the text of a block. Nothing is validated yet.
-    pub fn new(block: &'a [u8], encoding: &'a Encoding) -> Self {
-        Self { block, encoding, valid: 0 }
+    pub fn new(block: &'a [u8], options: &'a RecordOptions) -> Self {
+        Self { block, encoding: &options.encoding, ignore_case: options.ignore_case, valid: 0 }
     }
 
-    /// Returns whether a record is text that is read here. Records are passed in order.
+    /// Returns whether a record is valid. Records are passed in order.
     #[inline(always)]
     pub fn accepts(&mut self, start: usize, end: usize) -> bool {
         match self.encoding {
@@ -48,7 +78,7 @@ impl<'a> BlockText<'a> {
                 true
             }
             Encoding::StrictUtf8 => self.validate(start, end),
-            Encoding::Bytes(letters) => self.block[start..end].iter().all(|&byte| letters[byte as usize].is_some()),
+            Encoding::Other(..) => self.encoding.decode(&self.block[start..end]).is_some(),
         }
     }
 
@@ -70,24 +100,24 @@ impl<'a> BlockText<'a> {
         if self.is_utf8(field, end) { hasher.text(field) } else { self.hash_decoded(hasher, field) }
     }
 
-    /// Returns whether the bytes of a field that ends at `end` are its text in UTF-8.
+    /// Returns whether the bytes of a field that ends at `end` are its key in UTF-8.
     #[inline(always)]
     fn is_utf8(&self, field: &[u8], end: usize) -> bool {
-        match self.encoding {
-            Encoding::Utf8 | Encoding::StrictUtf8 => end <= self.valid,
-            Encoding::Bytes(_) => field.is_ascii(),
-        }
+        !self.ignore_case
+            && match self.encoding {
+                Encoding::Utf8 | Encoding::StrictUtf8 => end <= self.valid,
+                Encoding::Other(..) => field.is_ascii(),
+            }
     }
 
     /// Returns the hash of a field that must be decoded, or is a key of bytes.
     #[cold]
     fn hash_decoded(&self, hasher: &KeyHasher, field: &[u8]) -> u64 {
-        match (self.encoding, std::str::from_utf8(field)) {
-            (Encoding::Bytes(letters), _) => {
-                hasher.text(field.iter().filter_map(|&byte| letters[byte as usize]).collect::<String>())
-            }
-            (_, Ok(text)) => hasher.text(text),
-            (_, Err(_)) => hasher.bytes(field),
+        match self.encoding.decode(field) {
+            Some(text) if self.ignore_case => hasher.text(text.to_lowercase()),
+            Some(text) => hasher.text(text.as_bytes()),
+            None if self.ignore_case => hasher.bytes(&field.to_ascii_lowercase()),
+            None => hasher.bytes(field),
         }
     }
 }
