@@ -417,7 +417,7 @@ def test_filters_of_one_shared_file_have_one_set_of_claims(tmp_path):
 
 
 def test_claims_of_a_shared_filter_are_in_its_file_alone(tmp_path):
-    """So they have its owner and its mode, and a file that is mounted alone is enough."""
+    """The owner and the mode of that file hold for them, and a file that is mounted alone is enough."""
     come(shared(tmp_path))
     assert [path.name for path in tmp_path.iterdir()] == ["seen.lately"]
 

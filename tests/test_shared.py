@@ -55,7 +55,7 @@ def test_answers_are_those_of_a_filter_of_one_process(path):
 
 def test_windows_of_time_go_by_the_clock_of_all(tmp_path):
     path = tmp_path / "seen.lately"
-    lately.Filter("10min", 0.001, capacity=10_000, prefer="speed").save(path)
+    lately.AgePartitionedBloomFilter("10min", 0.001, capacity=10_000).save(path)
     ours, theirs = (lately.open(path, shared=True) for _ in range(2))
     assert [f.seen("a", at=at) for f, at in ((ours, 0), (theirs, 599), (ours, 2000))] == [False, True, False]
     assert ours.latest == theirs.latest == np.datetime64(2000, "s")
@@ -127,7 +127,7 @@ def test_calls_that_would_separate_a_shared_filter_are_rejected(path):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: lately.AgedQuotientFilter(1000, 0.01),
+        lambda: lately.Filter(1000, 0.01),
         lambda: lately.TimingBloomFilter(1000, 0.01),
         lambda: lately.TimeLimitedBloomFilter("1min", 0.01, capacity=100),
         lambda: lately.Swamp(1000, 0.01),
@@ -228,7 +228,7 @@ WORKERS = """
 @pytest.mark.parametrize(("method", "one_by_one"), [("fork", False), ("fork", True), ("spawn", False)])
 def test_of_four_processes_exactly_one_sees_a_key_as_new(method, one_by_one, tmp_path):
     # No key leaves the window. By chance, 40,000 new keys at 1e-9 are reported in 4e-5 of all runs.
-    lately.Filter(200_000, 1e-9, prefer="speed").save(tmp_path / "f.lately")
+    lately.AgePartitionedBloomFilter(200_000, 1e-9).save(tmp_path / "f.lately")
     script = tmp_path / "work.py"
     script.write_text("import lately, numpy as np, sys\n" + "\n".join(line[4:] for line in WORKERS.splitlines()))
     command = [sys.executable, script, tmp_path / "f.lately", method, str(one_by_one)]
@@ -301,7 +301,7 @@ def test_the_programs_of_the_page_run(tmp_path):
 
 
 def test_threads_and_processes_at_once(tmp_path):
-    lately.Filter(1_000_000, 1e-9, prefer="speed").save(tmp_path / "f.lately")
+    lately.AgePartitionedBloomFilter(1_000_000, 1e-9).save(tmp_path / "f.lately")
     code = """
         f = lately.open(sys.argv[1], shared=True)
         child = os.fork()

@@ -239,7 +239,7 @@ def test_a_process_that_opens_the_file_all_the_while_delays_no_writer(path):
 def test_a_user_who_may_not_write_a_shared_file_may_not_read_it(tmp_path):
     for mode, expected in ((0o644, 0o600), (0o664, 0o660), (0o600, 0o600), (0o666, 0o666)):
         path = tmp_path / f"{mode:o}.lately"
-        lately.Filter(1000, 0.01, prefer="speed").save(path)
+        lately.AgePartitionedBloomFilter(1000, 0.01).save(path)
         path.chmod(mode)
         lately.open(path, shared=True)
         assert path.stat().st_mode & 0o777 == expected
@@ -282,11 +282,11 @@ def test_a_handle_of_a_moved_file_raises_an_error(move, tmp_path):
     path = tmp_path / "folder" / "f.lately"
     path.parent.mkdir()
     if "link" in move and "hard" not in move:
-        lately.Filter(1000, 0.01, prefer="speed").save(f"{path}.one")
-        lately.Filter(1000, 0.01, prefer="speed").save(f"{path}.other")
+        lately.AgePartitionedBloomFilter(1000, 0.01).save(f"{path}.one")
+        lately.AgePartitionedBloomFilter(1000, 0.01).save(f"{path}.other")
         path.symlink_to(f"{path}.one")
     else:
-        lately.Filter(1000, 0.01, prefer="speed").save(path)
+        lately.AgePartitionedBloomFilter(1000, 0.01).save(path)
     f = lately.open(path, shared=True)
     f.insert(range(10))
     if path.is_symlink():

@@ -141,7 +141,9 @@ class Plan(Table):
 def _reason(best: Choice, request: dict[str, Any]) -> str:
     """Return why the rule of `src/family/rule.rs` takes this filter."""
     if best.name == "aged-cuckoo" and request["prefer"] != "memory":
-        follows = "" if isinstance(best.slack, int) or "nbytes" in request["limits"] else "; its memory follows the keys"
+        follows = (
+            "" if isinstance(best.slack, int) or "nbytes" in request["limits"] else "; its memory follows the keys"
+        )
         return f"it is fast and has few bytes with a slack of {_span(best.slack)}{follows}"
     if FAMILIES[best.name].windows == "unknown rate":
         return "its memory follows the unknown rate of keys; it begins with these bytes"

@@ -38,15 +38,18 @@ impl Clock {
         self.latest.map_or(until, |latest| latest.max(until))
     }
 
+    /// Rejects moments where the window is none of time.
+    fn check_untimed(&self, moments: Moments<'_>) -> Result<(), Error> {
+        match moments {
+            Moments::Untimed => Ok(()),
+            _ if self.endless() => Err(Error::value("at is for windows of time; this filter has no window")),
+            _ => Err(Error::value("at is for windows of time; this filter's window counts insertions")),
+        }
+    }
+
     /// Checks moments like [`check`](Self::check), and rejects those too far ahead of `now`.
     fn check_as_of(&self, moments: Moments<'_>, in_order: bool, now: Option<i64>) -> Result<(), Error> {
-        let Window::Time { lateness, .. } = self.window else {
-            return match moments {
-                Moments::Untimed => Ok(()),
-                _ if self.endless() => Err(Error::value("at is for windows of time; this filter has no window")),
-                _ => Err(Error::value("at is for windows of time; this filter's window counts insertions")),
-            };
-        };
+        let Window::Time { lateness, .. } = self.window else { return self.check_untimed(moments) };
         let until = now.map_or(i64::MAX, |now| self.until(now));
         // Each key takes one comparison, because the bound is stored and not the latest moment.
         let behind = |moment: i64| moment.saturating_sub_unsigned(lateness);

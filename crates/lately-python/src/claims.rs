@@ -213,12 +213,12 @@ impl KeyClaim {
                     if !self.file().is_some_and(|file| claim.renew(file.claims(), self.lease)) {
                         return Ok(false);
                     }
+                    *self.lock() = Held::InFile(*claim);
                     let at = accepted(&guard.engine().clock(), self.at());
                     guard.engine_mut().insert(&[self.hash], at).map_err(raise)?;
                     Ok(true)
                 })?;
                 if renewed == Some(true) {
-                    *self.lock() = held;
                     filter.get().warn_if_overfull(py)?;
                 }
                 return Ok(renewed);

@@ -243,7 +243,7 @@ def _add_window_options(group: Any) -> None:
         type=_span,
         metavar="SPAN",
         help="for windows of time: how far times may lie ahead of this machine's clock; a record beyond it is "
-        "malformed; default: 1d",
+        "malformed; default: one window, at least 1min",
     )
     group.add_argument(
         "--no-refresh",
