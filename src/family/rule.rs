@@ -6,7 +6,8 @@
 //!    that a variant can keep in 16 bytes a key or fewer, or at a rate of 5 % or less. Of those that can, the one of the
 //!    fewest bytes is taken. Otherwise, and by [`Prefer::Speed`], the age-partitioned filter is taken, in lines or else
 //!    in blocks. Its slack may be half the window.
-//! 4. [`Prefer::Memory`] takes the variant of the fewest bytes. Where a slack is set, the variant is taken that moves
+//! 4. [`Prefer::Memory`] takes the variant of the fewest bytes; for a rate in a window of time the default, because no
+//!    other filter keeps its rate in a burst. Where a slack is set, the variant is taken that moves
 //!    the fewest cache lines among those at most half as large again as the smallest.
 //!
 //! With [`Budget::Bytes`] the least rate of false positives stands for the fewest bytes.
@@ -139,7 +140,9 @@ fn take(window: Window, request: &Request, prefer: Option<Prefer>) -> Result<Cho
     let suited = |variant: &&'static Variant| variant.options.listed && variant.rejection(window, request).is_none();
     let suited: Vec<&'static Variant> = VARIANTS.iter().filter(suited).collect();
     let by_default = prefer.is_none() && request.slack.is_none();
-    if prefer != Some(Prefer::Memory)
+    // Others would break their rate in a burst, which a window of time may bring.
+    let bursts = matches!(window, Window::Time { .. }) && !request.budget.is_bytes();
+    if (prefer != Some(Prefer::Memory) || bursts)
         && let Some(choice) = first(&suited, window, request, prefer)
     {
         return Ok(choice);
