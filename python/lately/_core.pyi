@@ -2,7 +2,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal, Protocol, Self, SupportsIndex, TypeAlias, final, overload
+from typing import Any, ClassVar, Final, Literal, Protocol, Self, SupportsIndex, TypeAlias, final
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
