@@ -197,7 +197,7 @@ def sliced(request, ray_cluster, tmp_path_factory):
 def test_a_second_driver_is_refused_while_actors_hold_the_checkpoints(ray_cluster, tmp_path, monkeypatch):
     made = {"filter": lately.BloomFilter(1000, 1e-9), "checkpoint": tmp_path, "interval": 0}
     monkeypatch.setattr(start, "ENDING", 0.1)
-    with SlicedFilter("vertical", 2, sites="ray", **made) as first:
+    with SlicedFilter("vertical", 2, sites="ray", deadline=60, **made) as first:
         assert not first.duplicated(range(100)).any()
         for where in ("ray", "local"):
             with pytest.raises(ValueError, match=r"has the sites named 'site' in .*: connect to its sites, close it"):
