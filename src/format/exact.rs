@@ -1,4 +1,4 @@
-//! The file format of an exact window: kind 32. All numbers are little-endian.
+//! The file format of an exact window: kind 15. All numbers are little-endian.
 //!
 //! The header is that of every filter. The parameters are 16 words:
 //!
@@ -34,7 +34,7 @@ use crate::memory::fallible;
 const MAGIC: [u8; 8] = *b"\x89LAT\r\n\x1a\n";
 const VERSION: u16 = 1;
 /// The kind of an exact window.
-const KIND: u16 = 32;
+const KIND: u16 = 15;
 const HEADER: usize = 64;
 const WORDS: usize = 16;
 /// Number of bytes before the cells.

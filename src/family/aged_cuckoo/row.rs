@@ -19,7 +19,7 @@ pub(crate) static ROW: Family = Family {
     rows: &[Row {
         layout: Layout::Sliced,
         variants: &[Options::PLAIN.first()],
-        forms: &[form(26, PARAMETERS)],
+        forms: &[form(6, PARAMETERS)],
         owns: is::<AgedCuckooShape>,
         read: |parameters| shared(AgedCuckooShape::read(parameters)),
         plan: |window, request| shared(choose(window, request.budget, request.slack, request.distinct)),

@@ -16,7 +16,7 @@ pub static BLOOM: Family = Family {
     rows: &[Row {
         layout: Layout::Sliced,
         variants: &[],
-        forms: &[form(5, &["k", "bits", "slice_bits"])],
+        forms: &[form(10, &["k", "bits", "slice_bits"])],
         owns: is::<BloomShape>,
         read: |parameters| shared(BloomShape::read(parameters)),
         plan: |window, request| shared(choose(window.capacity(), request.budget, request.partitioned)),

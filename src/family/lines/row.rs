@@ -14,7 +14,7 @@ use crate::memory::Words;
 pub const AGE_PARTITIONED: Row = Row {
     layout: Layout::Line,
     variants: &[Options::layout(Layout::Line).for_speed(1)],
-    forms: &[form(16, &["k", "l", "pages", "lines"])],
+    forms: &[form(2, &["k", "l", "pages", "lines"])],
     owns: |shape| is_of(shape, Paper::AgePartitioned),
     read: |parameters| shared(LineShape::read(parameters)),
     plan: |window, request| shared(choose(window, request.budget, request.slack, Paper::AgePartitioned)),
@@ -25,7 +25,7 @@ pub const AGE_PARTITIONED: Row = Row {
 pub const GUARDED_EPOCH: Row = Row {
     layout: Layout::Line,
     variants: &[Options::layout(Layout::Line)],
-    forms: &[form(17, &["r", "pages", "lines"])],
+    forms: &[form(4, &["r", "pages", "lines"])],
     owns: |shape| is_of(shape, Paper::GuardedEpoch),
     read: |parameters| shared(LineShape::read(parameters)),
     plan: |window, request| shared(choose(window, request.budget, request.slack, Paper::GuardedEpoch)),

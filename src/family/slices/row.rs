@@ -51,7 +51,7 @@ pub static GUARDED_EPOCH: Family = Family {
         Row {
             layout: Layout::Sliced,
             variants: &[Options::blocks(512), Options::layout(Layout::Sliced).unlisted()],
-            forms: &[form(2, &["r", "k", "segment_bits", "blocks", "block_bits", "parts"])],
+            forms: &[form(3, &["r", "k", "segment_bits", "blocks", "block_bits", "parts"])],
             owns: |shape| is_of(shape, Paper::GuardedEpoch),
             read: |parameters| shared(RingShape::read_guarded_epoch(parameters)),
             plan: |window, request| {
@@ -64,7 +64,7 @@ pub static GUARDED_EPOCH: Family = Family {
         Row {
             layout: Layout::Transposed,
             variants: &[Options::layout(Layout::Transposed).for_little_slack()],
-            forms: &[form(18, &["r", "k", "positions"])],
+            forms: &[form(5, &["r", "k", "positions"])],
             owns: is::<Transposed>,
             read: |parameters| shared(Transposed::read(parameters)),
             plan: |window, request| shared(transposed::choose(window, request.budget, request.slack)),

@@ -16,7 +16,7 @@ pub static SWAMP: Family = Family {
     rows: &[Row {
         layout: Layout::Sliced,
         variants: &[Options::PLAIN.for_little_slack()],
-        forms: &[form(11, &["slots", "remainder_bits"])],
+        forms: &[form(9, &["slots", "remainder_bits"])],
         owns: is::<SwampShape>,
         read: |parameters| shared(SwampShape::read(parameters)),
         plan: |window, request| shared(choose(window, request.budget)),

@@ -17,7 +17,7 @@ pub static TIME_LIMITED: Family = Family {
     rows: &[Row {
         layout: Layout::Sliced,
         variants: &[Options::PLAIN.noted("bytes follow the rate").for_little_slack()],
-        forms: &[form(4, &["k", "l", "slice_bits"])],
+        forms: &[form(8, &["k", "l", "slice_bits"])],
         owns: is::<TimeLimitedShape>,
         read: |parameters| shared(TimeLimitedShape::read(parameters)),
         plan: |window, request| match request.budget {

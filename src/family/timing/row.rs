@@ -20,7 +20,7 @@ pub static TIMING: Family = Family {
     rows: &[Row {
         layout: Layout::Sliced,
         variants: &[Options::PLAIN, Options::PLAIN.grows(Grow::Density)],
-        forms: &[form(3, &["k", "bpt", "blocks", "slice_timers", "equal_timers", "part_keys", "part_timers"])],
+        forms: &[form(7, &["k", "bpt", "blocks", "slice_timers", "equal_timers", "part_keys", "part_timers"])],
         owns: |shape| is::<TimingShape>(shape) || is::<growing::Growing>(shape),
         read: |parameters| match ["part_keys", "part_timers"].map(|name| parameters.get(name)) {
             [None, None] => shared(TimingShape::read(parameters)),

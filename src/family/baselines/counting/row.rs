@@ -16,7 +16,7 @@ pub static COUNTING: Family = Family {
     rows: &[Row {
         layout: Layout::Sliced,
         variants: &[Options::PLAIN.noted("fpr grows with keys that come 15 times")],
-        forms: &[form(6, &["k", "slice_cells"])],
+        forms: &[form(11, &["k", "slice_cells"])],
         owns: is::<CountingShape>,
         read: |parameters| shared(CountingShape::read(parameters)),
         plan: |window, request| shared(choose(window, request.budget)),

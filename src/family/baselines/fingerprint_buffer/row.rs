@@ -16,7 +16,7 @@ pub static FINGERPRINT_BUFFER: Family = Family {
     rows: &[Row {
         layout: Layout::Sliced,
         variants: &[Options::PLAIN.noted("searches all of it")],
-        forms: &[form(8, &["fingerprint_bits"])],
+        forms: &[form(12, &["fingerprint_bits"])],
         owns: is::<BufferShape>,
         read: |parameters| shared(BufferShape::read(parameters)),
         plan: |window, request| shared(choose(window, request.budget)),

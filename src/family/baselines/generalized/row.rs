@@ -16,7 +16,7 @@ pub static GENERALIZED: Family = Family {
     rows: &[Row {
         layout: Layout::Sliced,
         variants: &[Options::PLAIN.noted("fades from the first key on")],
-        forms: &[form(10, &["bits", "k1", "k0"])],
+        forms: &[form(13, &["bits", "k1", "k0"])],
         owns: is::<GeneralizedShape>,
         read: |parameters| shared(GeneralizedShape::read(parameters)),
         plan: |window, request| shared(choose(window, request.budget)),

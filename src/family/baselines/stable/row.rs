@@ -20,7 +20,7 @@ pub static STABLE: Family = Family {
     rows: &[Row {
         layout: Layout::Sliced,
         variants: &[Options::PLAIN.noted("forgets at random")],
-        forms: &[form(7, &["k", "slice_cells", "bits", "decrements"])],
+        forms: &[form(14, &["k", "slice_cells", "bits", "decrements"])],
         owns: is::<StableShape>,
         read: |parameters| shared(StableShape::read(parameters)),
         plan: |window, request| shared(choose(window, request.budget)),
