@@ -1,4 +1,4 @@
-"""The rooms of CONTRIBUTING.md: no room exceeds its budget of lines, no module uses one above it, and none form a circle."""
+"""The rooms of CONTRIBUTING.md: budgets of lines, layers that use only those below them, modules without circles."""
 
 import ast
 import re
@@ -135,7 +135,7 @@ def upward(uses: Iterator[tuple[str, str]], order: list[list[str]]) -> list[str]
 
 
 def node(name: str) -> str:
-    """Return the module of a Rust file: its folder in `src`, or in `src/family`, where rows are modules of their own."""
+    """Return the module of a file: a folder of `src` or of `src/family`, where rows are modules of their own."""
     parts = name.removesuffix(".rs").split("/")
     if parts[1] != "family":
         return parts[1]

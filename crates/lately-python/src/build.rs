@@ -9,7 +9,6 @@ use pyo3::types::{PyDict, PyString};
 
 use super::arguments::SeedArgument;
 use super::calls::detached;
-use super::choose::preference;
 use super::figures::{accesses, cache_lines, parameters, slack};
 use super::filter::state::FilterState;
 use super::time::window::{self, read_max_ahead};
@@ -336,4 +335,18 @@ fn row(of: &str) -> PyResult<(&'static Family, Option<&'static Variant>)> {
     let class = FAMILIES.into_iter().find(|family| family.class == of).map(|family| (family, None));
     let row = class.or_else(|| Variant::named(of).map(|variant| (variant.family, Some(variant))));
     row.ok_or_else(|| PyValueError::new_err(format!("family must be one that lately.plan lists, got {of:?}")))
+}
+
+/// Parses the argument `prefer`.
+fn preference(prefer: Option<&str>) -> PyResult<Option<Prefer>> {
+    match prefer {
+        None => Ok(None),
+        Some("speed") => Ok(Some(Prefer::Speed)),
+        Some("memory") => Ok(Some(Prefer::Memory)),
+        Some(other) => {
+            // Text that is not valid Unicode, which NumPy makes, enters no message as it is.
+            let other = String::from_utf8_lossy(other.as_bytes());
+            Err(PyValueError::new_err(format!("prefer must be 'speed', 'memory' or 'exact', got '{other}'")))
+        }
+    }
 }

@@ -1,6 +1,5 @@
 //! Lists the variants of families and chooses among them, by the [core's rule](lately::family::choose).
 
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -8,7 +7,7 @@ use super::build::{Given, figures};
 use super::calls::detached;
 use crate::errors::raise;
 use lately::clock::Window;
-use lately::family::{self, Choice, Prefer, VARIANTS, Variant, Windows};
+use lately::family::{self, Choice, VARIANTS, Variant, Windows};
 
 /// List the variants of all families: those that the planner compares, in its order, then the others.
 ///
@@ -75,19 +74,6 @@ pub fn compare<'py>(
 }
 
 /// Parses `prefer`.
-pub(super) fn preference(prefer: Option<&str>) -> PyResult<Option<Prefer>> {
-    match prefer {
-        None => Ok(None),
-        Some("speed") => Ok(Some(Prefer::Speed)),
-        Some("memory") => Ok(Some(Prefer::Memory)),
-        Some(other) => {
-            // Text that is not valid Unicode, which NumPy makes, enters no message as it is.
-            let other = String::from_utf8_lossy(other.as_bytes());
-            Err(PyValueError::new_err(format!("prefer must be 'speed', 'memory' or 'exact', got '{other}'")))
-        }
-    }
-}
-
 fn planned<'py>(py: Python<'py>, window: Window, choice: &Choice) -> PyResult<Planned<'py>> {
     let slack = choice.slack.map(|slack| match window {
         Window::Count { .. } => slack.into_pyobject(py).map(Bound::into_any).map_err(PyErr::from),

@@ -2,21 +2,11 @@
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
 use super::PyFilter;
-use super::state::FilterState;
-use crate::lazy::get_or_make;
-use lately::family::{AnyFilter, Family};
-
-/// Returns the Python class of a family.
-pub fn class_of<'py>(py: Python<'py>, family: &Family) -> PyResult<Bound<'py, PyType>> {
-    static LATELY: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
-    let lately = get_or_make(py, &LATELY, || py.import("lately").map(Bound::unbind))?.bind(py);
-    let class = family.class.split('.').try_fold(lately.clone().into_any(), |parent, name| parent.getattr(name))?;
-    Ok(class.cast_into()?)
-}
+use super::state::{FilterState, class_of};
+use lately::family::AnyFilter;
 
 /// Creates the Python object of a private filter, of its family's class.
 pub fn wrap(py: Python<'_>, filter: AnyFilter) -> PyResult<Py<PyAny>> {

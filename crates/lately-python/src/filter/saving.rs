@@ -5,8 +5,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use super::PyFilter;
-use super::object::{class_of, create};
-use super::state::FilterState;
+use super::object::create;
+use super::state::{FilterState, class_of};
 use crate::calls::detached;
 use crate::cells::Cells;
 use crate::errors::{file_error, raise};

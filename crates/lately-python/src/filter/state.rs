@@ -4,11 +4,12 @@ use std::sync::{Mutex, PoisonError};
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
-use super::object::class_of;
+use crate::lazy::get_or_make;
 use crate::shared::Shared;
-use lately::family::AnyFilter;
+use lately::family::{AnyFilter, Family};
 
 /// The state of a filter that was built, opened or copied, for one call of `Filter.__new__`.
 #[pyclass(frozen, module = "lately._core")]
@@ -43,4 +44,12 @@ impl FilterState {
 /// Returns the error for a state whose filter another object owns.
 fn taken() -> PyErr {
     PyTypeError::new_err("another object owns this filter already; copy() that one")
+}
+
+/// Returns the Python class of a family.
+pub fn class_of<'py>(py: Python<'py>, family: &Family) -> PyResult<Bound<'py, PyType>> {
+    static LATELY: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let lately = get_or_make(py, &LATELY, || py.import("lately").map(Bound::unbind))?.bind(py);
+    let class = family.class.split('.').try_fold(lately.clone().into_any(), |parent, name| parent.getattr(name))?;
+    Ok(class.cast_into()?)
 }
