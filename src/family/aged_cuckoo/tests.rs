@@ -69,7 +69,7 @@ fn answers_are_those_of_a_map_of_places() {
             false => Window::Count { insertions: window },
         };
         let mut filter = engine(shape(format, epochs, pages, lines_of_page), window);
-        let mut newest: HashMap<(u32, u32, u64), i64> = HashMap::new();
+        let (mut newest, mut history): (HashMap<(u32, u32, u64), i64>, Vec<u64>) = (HashMap::new(), Vec::new());
         let (few, mut now) = (1 + draws.below(64), 0);
         for _ in 0..30 {
             // Sometimes nothing comes for some epochs, or for all of them.
@@ -87,6 +87,7 @@ fn answers_are_those_of_a_map_of_places() {
             let at = if timed { Moments::of(&times) } else { Moments::Untimed };
             let mut seen = vec![false; hashes.len()];
             filter.duplicated(&hashes, at, Refresh::Always, &mut seen).unwrap();
+            history.extend_from_slice(&hashes);
             let mut clock = filter.clock;
             for (i, (&hash, &seen)) in hashes.iter().zip(&seen).enumerate() {
                 let generation = match timed {
@@ -109,7 +110,8 @@ fn answers_are_those_of_a_map_of_places() {
             let open = filter.clock.generation();
             let live = Now::new(open, Some(epochs));
             let rejects = |line: u32| live.is_live(rejection(&lines(filter.words.as_slice())[line as usize]));
-            let asked: Vec<u64> = hashes.iter().copied().chain((0..200).map(|_| mix(draws.below(u64::MAX)))).collect();
+            let fresh = (0..200).map(|_| mix(draws.below(u64::MAX)));
+            let asked: Vec<u64> = history.iter().rev().take(20_000).copied().chain(fresh).collect();
             let mut present = vec![false; asked.len()];
             filter.layout_query(&asked, &mut present);
             for (&hash, present) in asked.iter().zip(present) {
