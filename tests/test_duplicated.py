@@ -1,13 +1,11 @@
 """The one-liner against an exact window, for columns, frames, iterators and times of every kind."""
 
 import math
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import cache, partial
 
 import numpy as np
 import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 
 import lately
@@ -119,30 +117,6 @@ def test_bursts_keep_the_rate(spread, name):
     marked = int(duplicated(keys, "1h", fpr=fpr, at=at, **({"filter": choice(name)} if name else {})).sum())
     assert marked <= BURST * fpr + 6 * math.sqrt(BURST * fpr)
     assert duplicated(np.append(keys[:100], keys[:100]), "1h", at=at if np.isscalar(at) else at[:200])[100:].all()
-
-
-def test_frames_columns_and_iterators_are_the_same():
-    rows = [("1.2.3.4", "/"), ("1.2.3.4", "/a"), ("1.2.3.4", "/"), ("5.6.7.8", "/"), ("1.2.3.4", "/a")]
-    ips, urls = zip(*rows, strict=True)
-    expected = [False, False, True, False, True]
-    frames = [
-        rows,
-        tuple(rows),
-        iter(rows),
-        (row for row in rows),
-        np.array(rows),
-        pd.DataFrame({"ip": ips, "url": urls}),
-        pl.DataFrame({"ip": ips, "url": urls}),
-        pa.table({"ip": ips, "url": urls}),
-    ]
-    for keys in frames:
-        assert duplicated(keys, window=4).tolist() == expected
-    frame = frames[5].assign(time=pd.to_datetime([0, 10, 20, 3000, 3001], unit="s"))
-    new = frame[~duplicated(frame[["ip", "url"]], window="10min", at=frame["time"])]
-    assert new.index.tolist() == [0, 1, 3, 4]
-    for at in ([0, 10, 20, 3000, 3001], [datetime(1970, 1, 1) + timedelta(seconds=s) for s in (0, 10, 20, 3000, 3001)]):
-        answers = duplicated(iter(rows), window=np.timedelta64(10, "m"), at=at)
-        assert answers.tolist() == [False, False, True, False, False]
 
 
 def test_an_empty_column_has_an_empty_mask():

@@ -51,12 +51,6 @@ def test_a_filter_marks_every_repeat_too(clicks):
     assert marks[repeats].all()
 
 
-def test_all_columns_are_the_key_by_default(clicks):
-    keys = list(zip(clicks["ip"], clicks["url"], strict=True))
-    repeats = ExactWindow(60).duplicated(keys, seconds(clicks))
-    assert clicks.lately.duplicated(window="1min", at="time").tolist() == list(repeats)
-
-
 def test_empty(clicks):
     none = clicks.iloc[:0]
     assert none.lately.drop_duplicates("ip", window=5).shape == (0, 3)
