@@ -43,6 +43,14 @@ def test_a_deep_copy_copies_the_attributes_of_a_subclass_deeply(kind, given):
     assert deep.itself is deep
 
 
+@pytest.mark.parametrize(("kind", "given"), [(Named, (1000, 0.01)), (Exact, (1000,)), (lately.Filter, (1000, 0.01))])
+def test_reduce_without_a_protocol_is_that_of_copyreg(kind, given):
+    f = kind(*given)
+    f.add("a")
+    make, arguments, *_ = f.__reduce__()
+    assert make(*arguments) == f
+
+
 def test_constructors_of_a_subclass_return_the_subclass():
     f = Named(1000, 0.01)
     assert type(f.union(f)) is type(Named.from_parameters(100, k=2, l=2, slice_bits=64)) is Named

@@ -307,3 +307,17 @@ def test_values_without_rows_are_rejected():
         lately.drop_duplicates(pa.table({"a": [1]}).to_reader(), "5s").read_all()
     with pytest.raises(ValueError, match="2 columns named 'a'"):
         lately.duplicated(pd.DataFrame([[1, 2]], columns=["a", "a"]), 5, subset="a")
+
+
+@pytest.mark.parametrize("make", [lately.Filter, lambda *given: lately.ExactFilter(given[0])])
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_a_filter_takes_columns_by_name_as_the_one_liner_does(make, frame):
+    rows = {"user": ["a", "a", "b", "a"], "page": [1, 2, 1, 1], "t": [0, 10, 20, 700]}
+    for given in ({"at": "t"}, {"at": "t", "subset": ["user"]}, {"at": "t", "subset": "user"}):
+        expected = lately.duplicated(frame(rows), "10min", **given).tolist()
+        assert make("10min", 1e-9).duplicated(frame(rows), **given).tolist() == expected
+    assert make(100, 1e-9).duplicated(frame(rows), subset=["user", "page"]).tolist() == [False, False, False, True]
+    with pytest.raises(KeyError, match="visitor"):
+        make(100, 1e-9).duplicated(frame(rows), subset="visitor")
+    with pytest.raises(TypeError, match="keys must be a frame, got a list"):
+        make(100, 1e-9).duplicated(["a"], subset="user")

@@ -26,6 +26,8 @@ def test_a_table_of_answers_as_wide_as_it_is_long_is_a_memory_error():
 
 # Each call in a child of its own, which has as much memory as the others had.
 STARVED = """
+import pickle
+
 n = 5_000_000
 keys, times = np.zeros(n, "u1"), np.zeros(n, "i8")
 objects = [None] * n
@@ -37,6 +39,8 @@ time_ = lately.AgePartitionedBloomFilter("1h", 0.01, capacity=1000, lateness="1h
 timers = lately.TimingBloomFilter("1h", 0.01, capacity=1000)
 slice_ = lately._core.Slice(lately.BloomFilter(1000, 0.01))
 buffer = memoryview(bytearray(n))
+exact = lately.ExactFilter(2_000_000)
+exact.insert(np.arange(2_000_000))
 CALLS = {
     "query": lambda: count.query(keys),
     "query by threads": lambda: line.query(keys, threads=2),
@@ -61,6 +65,8 @@ CALLS = {
     "scatter": lambda: lately._core.Ranges(lately.BloomFilter(1000, 0.01), 1).scatter(np.zeros(n, "u8")),
     "from_bytes": lambda: lately.from_bytes(buffer),
     "save": lambda: lately.AgePartitionedBloomFilter(5_000_000, 0.01).to_bytes(),
+    "pickle of an exact window": lambda: pickle.dumps(exact),
+    "comparison of an exact window": lambda: exact == exact,
     "new": lambda: lately.AgePartitionedBloomFilter(300_000_000, 0.01),
 }
 

@@ -1,5 +1,6 @@
 //! The exact window.
 
+use std::alloc::{Layout, handle_alloc_error};
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::SystemTime;
@@ -230,7 +231,8 @@ impl ExactWindow {
     /// # Ok::<(), lately::Error>(())
     /// ```
     pub fn to_bytes(&self) -> Vec<u8> {
-        exact::to_bytes(&self.core)
+        let bytes = self.core.written().and_then(|written| written.to_bytes());
+        bytes.unwrap_or_else(|_| handle_alloc_error(Layout::new::<u64>()))
     }
 
     /// Reads a window from its saved form, written here or by Python's `ExactFilter`. Rejects bytes that are damaged.

@@ -95,7 +95,7 @@ impl ExactWindow {
     /// ```
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
-        exact::save(self.core(), path).map_err(|error| error_of(path, error))
+        exact::save(&self.core().written()?, path).map_err(|error| error_of(path, error))
     }
 
     /// Reads an exact window from a file, written here or by Python's `ExactFilter`. Rejects a file that is damaged.

@@ -19,15 +19,15 @@
 //! number of keys ago or as a moment in nanoseconds since the epoch. So equal windows have equal bytes, however their
 //! tables lie in memory.
 
-use std::io::Read;
+use std::io::{self, Read, Write};
 
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::SaveError;
 use super::preamble::fill;
 use crate::Error;
 use crate::clock::{MAX_INSERTED, Window};
-use crate::family::exact::{Exact, Record};
+use crate::family::exact::{Entry, Exact, Record};
 use crate::key::Seed;
 use crate::memory::fallible;
 
@@ -58,34 +58,86 @@ pub fn is_exact(bytes: &[u8]) -> bool {
     bytes.len() >= 12 && bytes[..8] == MAGIC && bytes[10..12] == KIND.to_le_bytes()
 }
 
-/// Returns the saved form.
-pub fn to_bytes(saved: &Saved) -> Vec<u8> {
-    let record = saved.exact.to_record();
-    let [unit, window, lateness] = match record.window {
-        Window::Count { insertions } => [0, insertions, 0],
-        Window::Time { span, lateness, .. } => [1, span, lateness],
-    };
-    let max_ahead = record.window.write_max_ahead(saved.exact.clock().max_ahead());
-    let [by_system, boot, offset] = record.time;
-    let latest = [record.latest.is_some().into(), record.latest.unwrap_or(0) as u64];
-    let flags = [max_ahead, by_system, saved.distinct.into(), boot, offset];
-    let mut parameters = [0; WORDS];
-    let all = [unit, window, lateness, 0, record.inserted].into_iter().chain(latest).chain(flags);
-    parameters.iter_mut().zip(all).for_each(|(word, value)| *word = value);
+/// The saved form of a window, which is written in pieces: memory is allocated for its keys once.
+pub struct Written {
+    head: [u8; BEFORE],
+    entries: Vec<Entry>,
+    /// Whether the seed is a secret, so that only the owner of a file may read it.
+    secret: bool,
+}
 
-    let cells: Vec<u8> =
-        record.entries.iter().flat_map(|&(hash, at)| [hash, at as u64]).flat_map(u64::to_le_bytes).collect();
-    let mut bytes = Vec::with_capacity(BEFORE + cells.len());
-    bytes.extend(MAGIC);
-    bytes.extend([VERSION, KIND, saved.seed.scheme(), 0].into_iter().flat_map(u16::to_le_bytes));
-    let [first, second] = saved.seed.words();
-    let sums = [first, 8 * WORDS as u64, cells.len() as u64, xxh3_64(&cells), second];
-    bytes.extend(sums.into_iter().flat_map(u64::to_le_bytes));
-    let parameters: Vec<u8> = parameters.into_iter().flat_map(u64::to_le_bytes).collect();
-    bytes.extend(xxh3_64(&[&bytes[..], &parameters[..]].concat()).to_le_bytes());
-    bytes.extend(parameters);
-    bytes.extend(cells);
-    bytes
+impl Saved {
+    /// Returns the saved form. An error if there is not enough memory for it.
+    pub fn written(&self) -> Result<Written, Error> {
+        Written::of(&self.exact, self.distinct, self.seed)
+    }
+}
+
+impl Written {
+    /// Reads a window. An error if there is not enough memory for its keys.
+    pub fn of(exact: &Exact, distinct: bool, seed: Seed) -> Result<Self, Error> {
+        let record = exact.to_record()?;
+        let [unit, window, lateness] = match record.window {
+            Window::Count { insertions } => [0, insertions, 0],
+            Window::Time { span, lateness, .. } => [1, span, lateness],
+        };
+        let max_ahead = record.window.write_max_ahead(exact.clock().max_ahead());
+        let [by_system, boot, offset] = record.time;
+        let latest = [record.latest.is_some().into(), record.latest.unwrap_or(0) as u64];
+        let flags = [max_ahead, by_system, distinct.into(), boot, offset];
+        let mut parameters = [0; WORDS];
+        let all = [unit, window, lateness, 0, record.inserted].into_iter().chain(latest).chain(flags);
+        parameters.iter_mut().zip(all).for_each(|(word, value)| *word = value);
+
+        let mut written = Self { head: [0; BEFORE], entries: record.entries, secret: matches!(seed, Seed::Secret(_)) };
+        let mut cells = Xxh3::new();
+        written.pieces(|piece| {
+            cells.update(piece);
+            Ok::<_, Error>(())
+        })?;
+        let [first, second] = seed.words();
+        let sums = [first, 8 * WORDS as u64, 16 * written.entries.len() as u64, cells.digest(), second];
+        let mut head: Vec<u8> = MAGIC.to_vec();
+        head.extend([VERSION, KIND, seed.scheme(), 0].into_iter().flat_map(u16::to_le_bytes));
+        head.extend(sums.into_iter().flat_map(u64::to_le_bytes));
+        let parameters: Vec<u8> = parameters.into_iter().flat_map(u64::to_le_bytes).collect();
+        head.extend(xxh3_64(&[&head[..], &parameters[..]].concat()).to_le_bytes());
+        head.extend(parameters);
+        written.head.copy_from_slice(&head);
+        Ok(written)
+    }
+
+    /// Returns the number of bytes.
+    pub fn nbytes(&self) -> usize {
+        BEFORE + 16 * self.entries.len()
+    }
+
+    /// Writes the bytes.
+    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        out.write_all(&self.head)?;
+        self.pieces(|piece| out.write_all(piece))
+    }
+
+    /// Returns the bytes. An error if there is not enough memory for them.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
+        let mut bytes = fallible::with_room(self.nbytes())?;
+        bytes.extend(self.head);
+        self.pieces(|piece| {
+            bytes.extend(piece);
+            Ok::<_, Error>(())
+        })?;
+        Ok(bytes)
+    }
+
+    /// Calls `each` with the cells, piece by piece.
+    fn pieces<E>(&self, mut each: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        let mut words = [[0; 2]; 4096];
+        for entries in self.entries.chunks(words.len()) {
+            words.iter_mut().zip(entries).for_each(|(word, &(hash, at))| *word = [hash.to_le(), (at as u64).to_le()]);
+            each(bytemuck::cast_slice(&words[..entries.len()]))?;
+        }
+        Ok(())
+    }
 }
 
 /// Reads a window, and not a byte beyond it.
@@ -145,10 +197,8 @@ fn saved(parameters: [u64; WORDS], cells: Vec<[u64; 2]>, seed: Seed) -> Result<S
 
 /// Writes the saved form to a file, which is replaced in one step when all of it is on disk.
 #[cfg(feature = "file")]
-pub fn save(saved: &Saved, path: &std::path::Path) -> Result<(), SaveError> {
+pub fn save(written: &Written, path: &std::path::Path) -> Result<(), SaveError> {
     use super::replace::{Purpose, file};
-    use std::io::Write as _;
 
-    let secret = matches!(saved.seed, Seed::Secret(_));
-    Ok(file(path, secret, Purpose::Save, |file| file.write_all(&to_bytes(saved)))?)
+    Ok(file(path, written.secret, Purpose::Save, |file| written.write(file))?)
 }

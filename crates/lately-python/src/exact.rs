@@ -1,6 +1,5 @@
 //! The exact window: the class behind `lately.ExactFilter`, and the call behind the one-liners.
 
-use std::io::Write;
 use std::sync::{Mutex, PoisonError};
 
 use numpy::PyArray1;
@@ -26,7 +25,7 @@ use lately::clock::{Clock, Moments, Window};
 use lately::engine::Refresh;
 use lately::engine::threads::Chunk;
 use lately::family::exact;
-use lately::format::exact::Saved;
+use lately::format::exact::{Saved, Written};
 use lately::key::{KeyHasher, Keys, Seed};
 use lately::{Error, format};
 
@@ -59,6 +58,11 @@ impl PyExactFilter {
     fn state(&self) -> Saved {
         let distinct = self.missing == Missing::Distinct;
         Saved { exact: self.inner.read().clone(), distinct, seed: self.hasher.seed() }
+    }
+
+    /// Reads the state in its saved form.
+    fn written(&self) -> PyResult<Written> {
+        Written::of(&self.inner.read(), self.missing == Missing::Distinct, self.hasher.seed()).map_err(raise)
     }
 
     /// Reads keys and moments, and checks the moments against the clock. With `new` they are to be inserted.
@@ -307,16 +311,20 @@ impl PyExactFilter {
 
     fn save(&self, py: Python<'_>, file: &Bound<'_, PyAny>) -> PyResult<()> {
         let file = FileArgument::read(file, "write")?;
-        detached(py, || match file {
-            FileArgument::Path(path) => {
-                format::exact::save(&self.state(), &path).map_err(|error| file_error(error, &path))
+        detached(py, || {
+            let written = self.written()?;
+            match file {
+                FileArgument::Path(path) => {
+                    format::exact::save(&written, &path).map_err(|error| file_error(error, &path))
+                }
+                FileArgument::Object(mut file) => Ok(written.write(&mut file)?),
             }
-            FileArgument::Object(mut file) => Ok(file.write_all(&format::exact::to_bytes(&self.state()))?),
         })?
     }
 
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &detached(py, || format::exact::to_bytes(&self.state()))?))
+        let written = detached(py, || self.written())??;
+        PyBytes::new_with(py, written.nbytes(), |mut bytes| Ok(written.write(&mut bytes)?))
     }
 
     /// Returns a copy of the state, for another object.

@@ -118,7 +118,7 @@ class ExactFilter(_core.ExactFilter):
         return super().seen(key, at=at, refresh=refresh)
 
     def duplicated(
-        self, keys: Any, *, at: _Moments = None, refresh: _Refresh = True, threads: int = 1
+        self, keys: Any, *, at: _Moments = None, subset: Any = None, refresh: _Refresh = True, threads: int = 1
     ) -> NDArray[np.bool_]:
         """Return for each key in order whether it was seen within the window, and insert it.
 
@@ -127,8 +127,9 @@ class ExactFilter(_core.ExactFilter):
         keys
             As in `Filter.duplicated`.
         at : time or n times, optional
-            When the keys were seen, as in `seen`. Times may step back by at most `lateness`.
-        refresh
+            When the keys were seen, as in `seen`, or the column of a frame that has the times. Times may step back by
+            at most `lateness`.
+        subset, refresh
             As in `Filter.duplicated`.
         threads : int, default 1
             Number of threads that share the hashing, which is faster for long strings. The answers are the same.
@@ -152,6 +153,10 @@ class ExactFilter(_core.ExactFilter):
         >>> lately.ExactFilter(100).duplicated(["a", "b", "a"])
         array([False, False,  True])
         """
+        if subset is not None or (isinstance(at, str) and hasattr(keys, "columns")):
+            from lately._frames import picked
+
+            keys, at = picked(keys, subset, at)
         return super().duplicated(keys, at=at, refresh=refresh, threads=threads)
 
     def insert(self, keys: Any, *, at: _Moments = None, threads: int = 1) -> None:

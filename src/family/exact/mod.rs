@@ -383,7 +383,7 @@ mod tests {
             if i % 9_001 == 0 {
                 let alive = last.values().filter(|&&came| at - came <= span as i64).count();
                 assert_eq!(exact.count(Moments::At(at)), alive, "call {i}");
-                let copy = Exact::from_record(&exact.to_record()).unwrap();
+                let copy = Exact::from_record(&exact.to_record().unwrap()).unwrap();
                 assert_eq!(copy.to_record(), exact.to_record(), "call {i}");
             }
         }

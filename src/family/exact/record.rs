@@ -4,6 +4,7 @@ use super::table::Key;
 use super::{Exact, Stamp, StampLine, Stamped, Stamps, alive, lately, moment, stamp};
 use crate::Error;
 use crate::clock::Window;
+use crate::memory::fallible;
 
 /// A key of the window: its hash, and when it last counted as a number of keys ago or as a moment.
 pub type Entry = (u64, i64);
@@ -25,13 +26,13 @@ pub struct Record {
 
 impl Exact {
     /// Returns the content of the window.
-    pub fn to_record(&self) -> Record {
+    pub fn to_record(&self) -> Result<Record, Error> {
         let entries = match &self.kind {
             Stamps::Counted(keys) => keys.entries(),
             Stamps::Timed(keys) => keys.entries(),
-        };
+        }?;
         let (inserted, time) = (self.inserted, self.clock.stamp());
-        Record { window: self.window(), inserted, latest: self.latest(), time, entries }
+        Ok(Record { window: self.window(), inserted, latest: self.latest(), time, entries })
     }
 
     /// Creates a window from a record. An error names the field of the record that is out of range.
@@ -48,22 +49,25 @@ impl Exact {
 }
 
 impl<L: StampLine> Stamped<L> {
-    fn entries(&self) -> Vec<Entry> {
+    fn entries(&self) -> Result<Vec<Entry>, Error> {
         let least = match self.window {
             Window::Count { .. } => lately(self.window, self.latest + 1),
             Window::Time { .. } => alive(self.window, self.latest),
         };
         let least = L::Stamp::of(least);
-        let alive = self.table.entries().filter(|&(_, stamp)| stamp >= least);
-        let mut entries: Vec<Entry> = match self.window {
-            Window::Count { .. } => alive.map(|(hash, stamp)| (hash, (self.latest - stamp.into()) as i64)).collect(),
-            Window::Time { .. } => alive.map(|(hash, stamp)| (hash, moment(stamp.into()))).collect(),
-        };
+        let alive = || self.table.entries().filter(|&(_, stamp)| stamp >= least);
+        let mut entries: Vec<Entry> = fallible::with_room(alive().count())?;
+        match self.window {
+            Window::Count { .. } => {
+                entries.extend(alive().map(|(hash, stamp)| (hash, (self.latest - stamp.into()) as i64)));
+            }
+            Window::Time { .. } => entries.extend(alive().map(|(hash, stamp)| (hash, moment(stamp.into())))),
+        }
         match self.window {
             Window::Count { .. } => entries.sort_unstable_by_key(|&(_, ago)| std::cmp::Reverse(ago)),
             Window::Time { .. } => entries.sort_unstable_by_key(|&(hash, moment)| (moment, hash)),
         }
-        entries
+        Ok(entries)
     }
 
     fn restore(&mut self, record: &Record) -> Result<(), Error> {

@@ -2,6 +2,7 @@
 
 use numpy::PyArray1;
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 
 use super::PyFilter;
 use crate::arguments::parse_refresh;
@@ -134,7 +135,10 @@ impl PyFilter {
     /// keys : array-like, Series, column or frame
     ///     A batch of n keys; a row of a frame or of a 2-D array is one key. See `lately.hash_keys`.
     /// at : time or n times, optional
-    ///     Event times, as in `insert`.
+    ///     Event times, as in `insert`, or the name of the column of a frame that has them. That column is then no part
+    ///     of the keys.
+    /// subset : column or list of columns, optional
+    ///     Columns of a frame that make the key. The default is all.
     /// refresh : {True, False, "delivered"}, default True
     ///     True: every occurrence restarts the key's window. No key of the window is ever missed.
     ///     False: only an occurrence that is not reported restarts it. A key passes again when its last pass is longer
@@ -167,18 +171,26 @@ impl PyFilter {
     /// >>> f = lately.AgePartitionedBloomFilter(window=1000, fpr=0.001)
     /// >>> f.duplicated(["a", "b", "a"])
     /// array([False, False,  True])
-    #[pyo3(signature = (keys, *, at=None, refresh=Refresh::Always, threads=Threads::default()),
-        text_signature = "($self, keys, *, at=None, refresh=True, threads=1)")]
+    #[pyo3(signature = (keys, *, at=None, subset=None, refresh=Refresh::Always, threads=Threads::default()),
+        text_signature = "($self, keys, *, at=None, subset=None, refresh=True, threads=1)")]
     fn duplicated<'py>(
         &self,
         py: Python<'py>,
-        keys: &Bound<'_, PyAny>,
-        at: Option<&Bound<'_, PyAny>>,
+        keys: &Bound<'py, PyAny>,
+        at: Option<&Bound<'py, PyAny>>,
+        subset: Option<&Bound<'py, PyAny>>,
         #[pyo3(from_py_with = parse_refresh)] refresh: Refresh,
         threads: Threads,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
         import_numpy(py)?; // before the keys are inserted
-        let batch = self.batch(py, keys, at, true)?;
+        let names_a_column = at.is_some_and(|at| at.is_instance_of::<PyString>()) && keys.hasattr("columns")?;
+        let batch = if subset.is_some() || names_a_column {
+            let picked = py.import("lately._frames")?.call_method1("picked", (keys, subset, at))?;
+            let (keys, at): (Bound<'py, PyAny>, Option<Bound<'py, PyAny>>) = picked.extract()?;
+            self.batch(py, &keys, at.as_ref(), true)?
+        } else {
+            self.batch(py, keys, at, true)?
+        };
         array_of(py, self.duplicated_batch(py, &batch, refresh, threads)?)
     }
 

@@ -17,8 +17,8 @@ use lately::key::time::Duration;
 pub fn hash_key(key: &Bound<'_, PyAny>, hasher: &KeyHasher) -> PyResult<u64> {
     if key.is_instance_of::<PyList>() {
         return Err(PyTypeError::new_err(
-            "a list is taken for several keys: pass them to `insert` or `query`, and a key that is a list as \
-             [key]",
+            "a list is taken for several keys: pass them to `insert`, `query` or `duplicated`, and a key that is a \
+             list as [key]",
         ));
     }
     hash(key, KeyReader::new(hasher))
