@@ -32,7 +32,7 @@ def paths() -> dict[str, tuple[Callable[[], object], int]]:
     window, keys = 100_000, 20_000
     lines = lately.AgePartitionedBloomFilter(window, 0.01)
     timed = lately.TimingBloomFilter("10min", 0.01, capacity=window)
-    entries = lately.AgedQuotientFilter(window, 0.01)
+    entries = lately.AgedCuckooFilter(window, 0.01, slack=window // 64)
     one, ten = np.array([1]), [f"https://example.org/{i}" for i in range(10)]
     many = np.random.default_rng(1).integers(0, window, keys)
     texts = pa.array([f"https://example.org/{key}" for key in many])
@@ -54,8 +54,8 @@ def paths() -> dict[str, tuple[Callable[[], object], int]]:
         "f.duplicated(int64), lines, a key": (lambda: lines.duplicated(many), keys),
         "f.duplicated(URLs in Arrow), lines, a key": (lambda: lines.duplicated(texts), keys),
         "f.query(int64), timing, a key": (lambda: timed.query(many, at=30_000), keys),
-        "f.query(int64), aged quotient, a key": (lambda: entries.query(many), keys),
-        "f.duplicated(int64), aged quotient, a key": (lambda: entries.duplicated(many), keys),
+        "f.query(int64), aged cuckoo, a key": (lambda: entries.query(many), keys),
+        "f.duplicated(int64), aged cuckoo, a key": (lambda: entries.duplicated(many), keys),
         "lately.duplicated(int64), exact, a key": (lambda: lately.duplicated(many, window), keys),
     }
 

@@ -41,7 +41,7 @@ def draw() -> None:
     mistakes = found.loc[found["age"] > end, "reported"].mean()
 
     figure, axes = plt.subplots(figsize=(7.5, 2.9), layout="constrained")
-    window, slack, beyond = line_style("guarded-epoch")["color"], line_style("aged-quotient")["color"], INK
+    window, slack, beyond = line_style("guarded-epoch")["color"], line_style("aged-cuckoo")["color"], INK
     last = 20_000
     for left, right, middle, colour, name, text in (
         (0, f.window, 0.5, window, "window", "always reported"),

@@ -58,7 +58,7 @@ def test_posteriors_are_true_as_often_as_they_say(family, condition, bits):
 
 
 @pytest.mark.parametrize("bits", [15, 30])
-@pytest.mark.parametrize("family", ["age-partitioned-line", "guarded-epoch-line", "timing", "aged-quotient"])
+@pytest.mark.parametrize("family", ["age-partitioned-line", "guarded-epoch-line", "timing", "aged-cuckoo"])
 def test_lanes_are_true_as_often_as_they_say(family, bits):
     # A window of the power law's 2**11 is less than a page.
     outcome = run_trials(UNIFORM, lambda: as_planned(UNIFORM, bits * UNIFORM.window, family))

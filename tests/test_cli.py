@@ -27,7 +27,7 @@ def test_version_and_help(capsys):
     shown = " ".join(capsys.readouterr().out.split())
     assert "default: 1e-06" in shown
     assert all(f" {name} " in shown for name in FAMILIES)
-    assert "aged-quotient the default, with a shorter slack" in shown
+    assert "aged-cuckoo the default, with a shorter slack" in shown
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_a_numpy_that_cannot_be_read_is_an_error_of_one_line(run, tmp_path):
     makes_arrays, arguments = RUNS[run]
     (tmp_path / "a.csv").write_text("a,b\n1,2\n")
     (tmp_path / "a.jsonl").write_text('{"a": 1, "b": 2}\n')
-    lately.Filter(9, 0.1, prefer="speed").save(tmp_path / "f.lately")
+    lately.AgePartitionedBloomFilter(9, 0.1).save(tmp_path / "f.lately")
     lately.Filter("9s", 0.1, capacity=9).save(tmp_path / "timed.lately")
     (tmp_path / "numpy").mkdir()
     (tmp_path / "numpy" / "__init__.py").write_text("raise ImportError('cannot read\\nfile data')")

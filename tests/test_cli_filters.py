@@ -85,18 +85,6 @@ def test_a_state_of_a_family_that_is_not_offered_goes_on(tmp_path, dedupe, name)
     assert lately.open(tmp_path / "s").inserted == 3
 
 
-@pytest.mark.parametrize("slack", [None, 100])
-def test_a_state_that_counts_repeats_goes_on(tmp_path, dedupe, slack):
-    """Saved in Python, in either kind of tags; `lately info` describes it too."""
-    (tmp_path / "a.txt").write_bytes(b"a\nb\na\n")
-    lately.AgedQuotientFilter(10_000, 1e-6, counts=2, slack=slack).save(tmp_path / "s")
-    ended = dedupe(tmp_path / "a.txt", "--state", tmp_path / "s")
-    assert (ended.status, ended.out) == (0, b"a\nb\n")
-    assert "filter     aged-quotient-counting, " in ended.err
-    assert main(["info", str(tmp_path / "s")]) == 0
-    assert lately.open(tmp_path / "s").count(["a", "c"]).tolist() == [2, 0]
-
-
 def test_memory_that_grows_is_checked_less_often():
     """Computing the rate reads all cells; the time per record must not grow."""
     f = lately.TimeLimitedBloomFilter("1h", 0.001)

@@ -42,7 +42,7 @@ def test_info(command, tmp_path):
     status, out, _ = command("info", tmp_path / "s", tmp_path / "timed")
     assert status == 0
     first, second = out.split("\n\n")
-    assert f"file       {tmp_path}/s\nfilter     aged-quotient\nwindow     1,000 keys\nslack      8 keys\n" in first
+    assert f"file       {tmp_path}/s\nfilter     aged-cuckoo\nwindow     1,000 keys\nslack      15 keys\n" in first
     assert "\ninserted   2 keys\n" in first
     assert "\nkey        url,ip\nformat     csv" in first
     assert "\nwindow     600.0 s\n" in second

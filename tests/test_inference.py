@@ -158,7 +158,7 @@ def test_in_a_window_of_time_finite_ages_and_negative_rates_are_errors():
 
 
 OTHERS = ["counting", "fingerprint-buffer", "swamp", "stable", "generalized"]
-OTHERS += ["age-partitioned-line", "guarded-epoch-line", "aged-quotient", "bloom"]
+OTHERS += ["age-partitioned-line", "guarded-epoch-line", "aged-cuckoo", "bloom"]
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -180,7 +180,7 @@ def test_every_family_computes_posteriors_or_rejects_the_call(name):
     "make",
     [
         lately.AgePartitionedBloomFilter,
-        lately.AgedQuotientFilter,
+        lately.AgedCuckooFilter,
         partial(planned, "timing"),
         partial(planned, "timing", slack=5),
         partial(planned, "timing", slack=0),

@@ -19,14 +19,13 @@ import lately
 from lately._families import EVERY
 from lately.distributed import SlicedFilter
 
-Q, T = lately.AgedQuotientFilter, lately.TimingBloomFilter
+C, T = lately.AgedCuckooFilter, lately.TimingBloomFilter
 # Families that promise to miss no key, and more of their options.
 FAMILIES: dict[str, Callable[..., Any]] = {name: family.make for name, family in EVERY.items() if family.promise} | {
     "timing, no slack": partial(T, slack=0),
     "timing, by cardinality": partial(T, grow="cardinality"),
-    "aged quotient, fine": lambda window, **more: Q(window, slack=part_of(window, 64), **more),
-    "aged quotient, counts": partial(Q, counts=4),
-    "aged quotient, distinct": lambda window, **more: Q(window, distinct=distinct(window, more), **more),
+    "aged cuckoo, little slack": lambda window, **more: C(window, slack=part_of(window, 64), **more),
+    "aged cuckoo, distinct": lambda window, **more: C(window, distinct=distinct(window, more), **more),
     "Bloom": lately.BloomFilter,
     "Bloom, partitioned": partial(lately.BloomFilter, partitioned=True),
     "chosen": lately.Filter,

@@ -34,7 +34,7 @@ KINDS = {
     "slices": lambda **more: timed(partial(planned, "age-partitioned"), **more),
     "transposed": lambda **more: timed(lately.GuardedEpochBloomFilter, **more),
     "timers": lambda **more: timed(lately.TimingBloomFilter, **more),
-    "fingerprints": lambda **more: timed(lately.AgedQuotientFilter, **more),
+    "fingerprints": lambda **more: timed(lately.AgedCuckooFilter, **{"fpr": None, "nbytes": 60_000} | more),
     "late": lambda **more: timed(lateness="50s", **more),
 }
 
@@ -118,14 +118,14 @@ def test_a_burst_within_the_capacity_is_noticed_where_it_does_harm():
         lambda f: [f.add(key, at=START) for key in keys.tolist()],
         lambda f: [f.duplicated(part, at=START) for part in np.split(keys, 10)],
     ):
-        f = lately.Filter("1d", 1e-9, capacity=10_000)
+        f = lately.GuardedEpochBloomFilter("1d", 1e-9, capacity=10_000, slack="30min")
         f.insert(np.arange(1000, 1100), at=START - 86_400)
         (message,), _ = warned(partial(insert, f))
         assert "planned for 159 keys in 1/63 of its window, where at least " in message
         assert f.query(np.arange(2000, 3000), at=START).mean() > 0.1, "harm"
     f = lately.Filter("1d", 1e-9, capacity=10_000)
     f.insert(np.zeros(5000, int), at=START)
-    for kind in (lately.AgedQuotientFilter, lately.TimingBloomFilter):
+    for kind in (lately.AgedCuckooFilter, lately.TimingBloomFilter):
         f = timed(kind)
         f.insert(np.arange(9000), at=START)
         assert f.query(np.arange(10_000, 60_000), at=START).mean() < 0.002

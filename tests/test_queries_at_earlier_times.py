@@ -12,10 +12,9 @@ from lately.distributed import SlicedFilter
 WINDOW, LATENESS, CAPACITY, FPR = 100, 100, 1000, 1e-4
 GIVEN = {"capacity": CAPACITY, "lateness": f"{LATENESS}s", "max_ahead": None}
 LAYOUTS = ["age-partitioned-line", "age-partitioned", "age-partitioned-512", "guarded-epoch-transposed"]
-LAYOUTS += ["guarded-epoch-512", "timing", "timing-growing", "aged-quotient", "time-limited"]
+LAYOUTS += ["guarded-epoch-512", "timing", "timing-growing", "aged-cuckoo", "time-limited"]
 MAKE = {name: partial(FAMILIES[name].make, f"{WINDOW}s", fpr=FPR, **GIVEN) for name in LAYOUTS} | {
-    "aged-quotient, fine": lambda: lately.AgedQuotientFilter(f"{WINDOW}s", FPR, slack="102s", **GIVEN),
-    "aged-quotient, counts": lambda: lately.AgedQuotientFilter(f"{WINDOW}s", FPR, counts=4, **GIVEN),
+    "aged-cuckoo, little slack": lambda: lately.AgedCuckooFilter(f"{WINDOW}s", FPR, slack="102s", **GIVEN),
     "chosen": lambda: lately.Filter(f"{WINDOW}s", FPR, **GIVEN),
 }
 EVERY = pytest.mark.parametrize("name", MAKE)
@@ -116,7 +115,7 @@ def test_late_posteriors_are_calibrated(name, seed):
         assert posterior[~truth].mean() < 0.2
 
 
-@pytest.mark.parametrize("make", [MAKE["aged-quotient"], MAKE["aged-quotient, fine"], MAKE["timing"]])
+@pytest.mark.parametrize("make", [MAKE["aged-cuckoo"], MAKE["aged-cuckoo, little slack"], MAKE["timing"]])
 def test_a_query_of_a_shorter_window_at_an_earlier_time_misses_no_key(make):
     f = make()
     times = stream(f)
@@ -127,17 +126,6 @@ def test_a_query_of_a_shorter_window_at_an_earlier_time_misses_no_key(make):
             assert f.query(keys, at=at, window=f"{window}s").all()
             gone = np.flatnonzero((times < at - window - 100) & (times > at - 600))
             assert f.query(gone, at=at, window=f"{window}s").mean() < 0.05
-
-
-def test_counts_at_earlier_times_are_never_too_low():
-    f = MAKE["aged-quotient, counts"]()
-    times = np.arange(10_000) / 10
-    f.insert(np.arange(10_000) % 50, at=times)
-    for late in (0.1, 30, 100):
-        at = round(times[-1] - late, 6)
-        within = (times >= at - WINDOW) & (times <= at)
-        expected = np.bincount(np.arange(10_000)[within] % 50, minlength=50)
-        assert (f.count(np.arange(50), at=at) >= np.minimum(expected, 16)).all()
 
 
 def test_an_exact_filter_answers_as_of_each_time():
@@ -189,7 +177,7 @@ def test_queries_of_a_shared_filter_and_its_copies_at_earlier_times(name, tmp_pa
     [
         ("horizontal", "timing"),
         ("horizontal", "age-partitioned"),
-        ("horizontal", "aged-quotient"),
+        ("horizontal", "aged-cuckoo"),
         ("horizontal", "guarded-epoch-512"),
         ("vertical", "timing"),
     ],

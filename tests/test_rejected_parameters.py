@@ -16,8 +16,8 @@ from lately.baselines import CountingBloomFilter, FingerprintBuffer, Generalized
 
 COUNT, TIME = {"window": 1000, "fpr": 0.01}, {"window": "1min", "fpr": 0.01, "capacity": 100}
 TIMERS = {"window": 100, "k": 3, "bpt": 4, "blocks": 9, "slice_timers": 500}
-A, G, Q = lately.AgePartitionedBloomFilter, lately.GuardedEpochBloomFilter, lately.AgedQuotientFilter
-AGED = {"window": 100, "fingerprint_bits": 9, "tag_bits": 3, "pages": 1, "lines": 63}
+A, G, C = lately.AgePartitionedBloomFilter, lately.GuardedEpochBloomFilter, lately.AgedCuckooFilter
+AGED = {"window": 100, "fingerprint_bits": 16, "epochs": 9, "pages": 1, "lines": 64}
 BLOCKS = {"blocks": 5, "block_bits": 512, "parts": 8}
 # Each constructor with parameters that it accepts.
 MAKERS = {
@@ -60,10 +60,9 @@ MAKERS = {
         lately.TimeLimitedBloomFilter.from_parameters,
         {"window": "1min", "k": 3, "l": 5, "slice_bits": 512},
     ),
-    "aged": (Q, COUNT),
-    "aged of time": (Q, TIME),
-    "aged from": (Q.from_parameters, AGED),
-    "aged fine from": (Q.from_parameters, AGED | {"tag_bits": 9, "epochs": 100}),
+    "aged": (C, COUNT),
+    "aged of time": (C, TIME),
+    "aged from": (C.from_parameters, AGED),
     "exact": (lately.ExactFilter, {"window": 9}),
     "exact of time": (lately.ExactFilter, {"window": "1s"}),
     "chosen": (lately.Filter, COUNT),
@@ -349,20 +348,17 @@ OWN = [
     ("timing of time from", {"part_keys": 9, "part_timers": 9}, ValueError, "part_keys or part_timers"),
     ("timing of time from", {"part_keys": 9, "equal_timers": 2}, ValueError, "equal_timers"),
     ("aged", {"window": 100, "distinct": 101}, ValueError, "distinct must lie in 1..=100"),
-    ("aged", {"nbytes": 255, "fpr": None}, ValueError, "nbytes must be at least 256"),
-    ("aged", {"window": 1_000_001, "slack": 100}, ValueError, "slack must be at least 295 insertions"),
-    ("aged", {"counts": 9}, ValueError, "bits of a count must lie in 1..=8, got 9"),
+    ("aged", {"nbytes": 127, "fpr": None}, ValueError, "nbytes must be at least 128"),
+    ("aged", {"window": 1_000_001, "slack": 100}, ValueError, "slack must be at least "),
     ("aged", {"fpr": None}, TypeError, "fpr or nbytes"),
+    ("aged", {"fpr": 1e-10}, ValueError, "fpr must be at least 1.4e-10"),
     ("aged of time", {"distinct": 5}, ValueError, "distinct is for windows of insertions"),
-    ("aged of time", {"grow": "density"}, TypeError, "'str' object is not an instance of 'bool'"),
-    ("aged of time", {"grow": True, "fpr": None, "nbytes": 4096}, TypeError, "grow goes with fpr"),
-    ("aged from", {"tag_bits": 9}, ValueError, "tag_bits must lie in 3..=8, got 9"),
-    ("aged fine from", {"tag_bits": 13}, ValueError, "tag_bits must lie in 4..=12, got 13"),
-    ("aged fine from", {"epochs": 512}, ValueError, "epochs must lie in 1..=511, got 512"),
-    ("aged fine from", {"tag_bits": 12, "fingerprint_bits": 17}, ValueError,
-     "fingerprint_bits must lie in 5..=16, got 17"),
-    ("aged fine from", {"tag_bits": 12, "fingerprint_bits": 16, "count_bits": 5}, ValueError,
-     "fingerprint_bits must lie in 5..=15"),
+    ("aged of time", {"grow": True}, TypeError, "grow"),
+    ("aged from", {"fingerprint_bits": 17}, ValueError, "fingerprint_bits must be one of 10, 13, 16, 20"),
+    ("aged from", {"epochs": 201}, ValueError, "epochs must lie in 1..=200, got 201"),
+    ("aged from", {"lines": 65}, ValueError, "lines must be an even number in 2..=2048, got 65"),
+    ("aged from", {"chain": 1}, ValueError, "chain is for windows of time"),
+    ("aged from", {"chain": 2}, ValueError, "chain must be 0 or 1"),
     ("exact", {"lateness": "1s"}, ValueError, "lateness"),
     ("exact", {"missing": "none"}, ValueError, "missing must be 'same' or 'distinct', got 'none'"),
     ("exact", {"seed": "dice"}, TypeError, "seed must be"),

@@ -68,7 +68,7 @@ def by_the_clock(family, max_ahead):
     return f
 
 
-BY_THE_CLOCK = "age-partitioned", "guarded-epoch-transposed", "timing-growing", "aged-quotient-growing", "time-limited"
+BY_THE_CLOCK = "age-partitioned", "guarded-epoch-transposed", "timing-growing", "aged-cuckoo", "time-limited"
 AHEAD = [*product(BY_THE_CLOCK, ("90 s", None)), ("timing", "1 d"), ("timing", "0 s")]
 AHEAD = {f"{family}, max_ahead={ahead}": partial(by_the_clock, family, ahead) for family, ahead in AHEAD}
 

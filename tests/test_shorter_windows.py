@@ -6,12 +6,12 @@ import pytest
 import lately
 
 MAKERS = {
-    "quotient": lambda window, **more: lately.AgedQuotientFilter(window, 1e-4, **more),
-    "quotient, long tags": lambda window, **more: lately.AgedQuotientFilter.from_parameters(
-        window, fingerprint_bits=14, tag_bits=6, pages=2, lines=63, **more
+    "cuckoo": lambda window, **more: lately.AgedCuckooFilter(window, 1e-4, **more),
+    "cuckoo, many epochs": lambda window, **more: lately.AgedCuckooFilter.from_parameters(
+        window, fingerprint_bits=20, epochs=200, pages=2, lines=200, **more
     ),
-    "quotient, overfull": lambda window, **more: lately.AgedQuotientFilter.from_parameters(
-        window, fingerprint_bits=7, tag_bits=3, pages=1, lines=63, **more
+    "cuckoo, overfull": lambda window, **more: lately.AgedCuckooFilter.from_parameters(
+        window, fingerprint_bits=13, epochs=7, pages=1, lines=64, **more
     ),
     "timing": lambda window, **more: lately.TimingBloomFilter(window, 1e-4, **more),
 }
@@ -51,7 +51,7 @@ def test_a_shorter_window_of_time_ends_at_the_time_of_the_query(make):
         assert f.query(users[part][seen], at=queried_at[seen], window="80s").all()
 
 
-@pytest.mark.parametrize("make", [MAKERS["quotient"], MAKERS["timing"]])
+@pytest.mark.parametrize("make", [MAKERS["cuckoo"], MAKERS["timing"]])
 def test_keys_that_left_a_shorter_window_an_epoch_ago_are_gone(make):
     f = make(70_000)
     keys = np.arange(200_000)
@@ -67,17 +67,17 @@ def test_keys_that_left_a_shorter_window_an_epoch_ago_are_gone(make):
 
 
 def test_keys_that_left_a_shorter_window_of_time_are_gone():
-    f = lately.AgedQuotientFilter("1h", 1e-4, capacity=1000)
+    f = lately.AgedCuckooFilter("1h", 1e-4, capacity=1000)
     f.insert(["a"], at=0)
     for now in (0, 1, 599, 600):
         assert f.query(["a"], at=now, window="10min").all()
     assert not f.query(["a"], at=600 + f.slack + 1, window="10min").any()
     assert not f.query(["a"], at=10**9, window="10min").any()
-    assert not lately.AgedQuotientFilter("1h", 1e-4, capacity=1000).query(["a"], at=5, window="10min").any()
+    assert not lately.AgedCuckooFilter("1h", 1e-4, capacity=1000).query(["a"], at=5, window="10min").any()
 
 
 def test_distinct_keys_of_shorter_windows():
-    f = lately.AgedQuotientFilter(80_000, 0.001)
+    f = lately.AgedCuckooFilter(80_000, 0.001)
     f.insert(np.arange(200_000) // 2)
     for shorter in (20_000, 40_000, 80_000):
         assert abs(f.distinct(shorter) / (shorter / 2) - 1) < 0.03
@@ -85,7 +85,7 @@ def test_distinct_keys_of_shorter_windows():
 
 
 def test_an_unsuited_filter_names_the_suited_ones():
-    words = "this filter has no ages to answer for a shorter window: omit window, or use an AgedQuotientFilter"
+    words = "this filter has no ages to answer for a shorter window: omit window, or use an AgedCuckooFilter"
     for f in (
         lately.AgePartitionedBloomFilter(1000, 0.01),
         lately.GuardedEpochBloomFilter(1000, 0.01),
@@ -102,7 +102,7 @@ def test_an_unsuited_filter_names_the_suited_ones():
 
 
 def test_bad_shorter_windows_are_named():
-    f = lately.AgedQuotientFilter(1000, 0.01)
+    f = lately.AgedCuckooFilter(1000, 0.01)
     for window, kind, words in [
         (0, ValueError, r"window must lie in 1\.\.=1000"),
         (1001, ValueError, r"window must lie in 1\.\.=1000, that of the filter, got 1001"),
@@ -112,7 +112,7 @@ def test_bad_shorter_windows_are_named():
         for call in (lambda window: f.query([1], window=window), f.distinct):
             with pytest.raises(kind, match=words):
                 call(window)
-    f = lately.AgedQuotientFilter("1h", 0.01, capacity=100)
+    f = lately.AgedCuckooFilter("1h", 0.01, capacity=100)
     with pytest.raises(ValueError, match="window must be longer than 0 s and at most 3600 s"):
         f.query([1], window="2h", at=0)
     with pytest.raises(TypeError, match="window must be a span of time"):

@@ -17,10 +17,8 @@ FAMILIES = {
         lately.AgePartitionedBloomFilter,
         {"slack": [None, "1min"]},
     ),
-    "aged quotient": (
-        lately.AgedQuotientFilter,
-        {"grow": [False, True], "counts": [None, 100], "distinct": [None, 500]},
-    ),
+    "aged cuckoo": (lately.AgedCuckooFilter, {"slack": [None, "1min"]}),
+    "aged cuckoo, in bytes": (lately.AgedCuckooFilter, {"fpr": [None], "nbytes": [8192]}),
     "guarded epochs": (
         lately.GuardedEpochBloomFilter,
         {"slack": [None, "1min"]},
@@ -42,7 +40,7 @@ def made():
         for values in product(*every.values()):
             given = dict(zip(every, values, strict=True))
             try:
-                yield name, given, family("10min", **SPAN, **given)
+                yield name, given, family("10min", **SPAN | given)
             except (TypeError, ValueError):
                 # Not a filter of a window of time, or options that exclude each other.
                 continue
@@ -67,7 +65,7 @@ def test_a_filter_that_travels_without_its_cells_is_the_same_filter():
             assert made_again.to_bytes() == f.to_bytes(), (name, given)
             assert repr(again.spec()) == repr(empty.spec())
         assert len(pickle.dumps(empty)) < 1000
-    assert seen >= {"age-partitioned", "aged quotient", "guarded epochs", "time-limited", "timing", "bloom"}
+    assert seen >= {"age-partitioned", "aged cuckoo", "guarded epochs", "time-limited", "timing", "bloom"}
 
 
 def test_every_filter_that_is_planned_is_built_on_sites_as_planned():
@@ -81,11 +79,11 @@ def test_every_filter_that_is_planned_is_built_on_sites_as_planned():
 
 def test_a_slice_of_a_filter_that_grows_answers_as_the_filter_alone_when_ten_times_as_many_keys_come():
     new, rates = np.arange(10**6, 10**6 + 10_000), {}
-    for grow in (False, True):
-        alone = lately.AgedQuotientFilter("10min", 0.001, capacity=1000, grow=grow)
+    for grows, budget in ((False, {"nbytes": 8192}), (True, {"fpr": 0.001})):
+        alone = lately.AgedCuckooFilter("10min", **budget, capacity=1000)
         with SlicedFilter("horizontal", 1, alone) as sliced:
             for part in np.split(np.arange(10_000), 10):
                 assert (sliced.duplicated(part, at=100) == alone.duplicated(part, at=100)).all()
             assert (sliced.query(new, at=101) == alone.query(new, at=101)).all()
-        rates[grow] = alone.query(new, at=101).mean()
+        rates[grows] = alone.query(new, at=101).mean()
     assert rates[True] < 0.02 < rates[False]

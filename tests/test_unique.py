@@ -128,7 +128,7 @@ VALUES = {
     "refresh": ["x", None],
     "missing": ["x", None],
     "seed": [-1, b"k", "x"],
-    "filter": ["swamp", "timing", "timing-growing", "aged-quotient-growing", "time-limited", "bloom", "stable", 5],
+    "filter": ["swamp", "timing", "timing-growing", "aged-cuckoo", "time-limited", "bloom", "stable", 5],
     "counts": [True],
 }
 

@@ -30,7 +30,7 @@ PLANNED = [
     "guarded-epoch-512",
     "guarded-epoch-line",
     "guarded-epoch-transposed",
-    "aged-quotient",
+    "aged-cuckoo",
     "swamp",
     "stable",
     "generalized",

@@ -26,7 +26,7 @@ LOOKS = {
     "simple buffer": line_style("") | {"ls": ":"},
 }
 # Few enough to distinguish; the tables have all.
-CHEAPEST = [PRINTED, CORRECTED, "simple buffer", "timing", "age-partitioned", "guarded-epoch", "aged-quotient"]
+CHEAPEST = [PRINTED, CORRECTED, "simple buffer", "timing", "age-partitioned", "guarded-epoch", "aged-cuckoo"]
 CONDITION_NAMES = [condition.name for condition in CONDITIONS]
 GBF = ["generalized", "age-partitioned", "guarded-epoch"]
 

@@ -73,7 +73,7 @@ def words_of_epochs(window: int, seed: int) -> lately.Filter:
 
 AGED = partial(planned, "age-partitioned", fpr=FPR)
 EPOCHS = partial(planned, "guarded-epoch", fpr=FPR)
-QUOTIENTS = partial(lately.AgedQuotientFilter, fpr=FPR)
+CUCKOOS = partial(lately.AgedCuckooFilter, fpr=FPR)
 TIMERS = partial(lately.TimingBloomFilter, fpr=FPR)
 CASES = {
     "age-partitioned": Case(AGED, formulas.age_partitioned),
@@ -85,9 +85,9 @@ CASES = {
     "guarded epochs, blocks of 64": Case(words_of_epochs, formulas.guarded_epoch),
     "guarded epochs, blocks of 512": Case(partial(planned, "guarded-epoch-512", fpr=FPR), formulas.guarded_epoch),
     "guarded epochs, time": Case(EPOCHS, formulas.guarded_epoch, timed=True),
-    "aged quotient": Case(QUOTIENTS, formulas.aged_quotient, bounds=True),
-    "aged quotient, 0.1 %": Case(partial(QUOTIENTS, fpr=FPR / 10), formulas.aged_quotient, bounds=True),
-    "aged quotient, time": Case(QUOTIENTS, formulas.aged_quotient, timed=True, bounds=True),
+    "aged cuckoo": Case(CUCKOOS, formulas.aged_cuckoo, bounds=True),
+    "aged cuckoo, 0.1 %": Case(partial(CUCKOOS, fpr=FPR / 10), formulas.aged_cuckoo, bounds=True),
+    "aged cuckoo, time": Case(CUCKOOS, formulas.aged_cuckoo, timed=True, bounds=True),
     "timing, B = 1": Case(partial(TIMERS, slack=0), formulas.timing),
     "timing, B > 1": Case(TIMERS, formulas.timing),
     "timing, time": Case(TIMERS, formulas.timing, timed=True),

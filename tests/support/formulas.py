@@ -104,31 +104,15 @@ def guarded_epoch(f: lately.Filter, counts: Generations, ago: Generations) -> tu
     return known_until(1 - spared, np.ones(segments), ago)
 
 
-def home_buckets(fingerprint_bits: int, tag_bits: int, lines: int) -> int:
-    """Buckets of a line of 512 bits that are of its own keys: all that slots leave, but for the foreign ones."""
-    slots = 468 // (fingerprint_bits + tag_bits + 1)
-    buckets = min(58, 506 - slots * (fingerprint_bits + tag_bits + 1))
-    if lines <= 63:
-        return buckets - buckets * 5 // 16
-    for foreign in range(buckets):
-        must_stay = slots * (buckets - 2 * foreign) / (buckets - foreign)
-        if (slots - must_stay) ** 2 >= (33 + fingerprint_bits) / 4 * must_stay:
-            break
-    return buckets - foreign
+def aged_cuckoo(f: lately.Filter, counts: Generations, ago: Generations) -> tuple[float, Chances]:
+    """Follow `docs/aged-cuckoo.md`: a fresh key matches one of the live entries of its two lines.
 
-
-def aged_quotient(f: lately.Filter, counts: Generations, ago: Generations) -> tuple[float, Chances]:
-    """Follow `docs/aged-quotient.md`: a key is retained until its page has rotated 2^T times.
-
-    P pages rotate in P generations. Of the pages for which a generation was r P + j steps ago, j rotated once more.
+    In a window of time the first key of a full table opens the next one, so the entries are the filter's own.
     """
-    p = f.parameters
-    pages, epochs = p["pages"], 2 ** p["tag_bits"] - 1
-    buckets = home_buckets(p["fingerprint_bits"], p["tag_bits"], p["lines"])
-    places = pages * p["lines"] * buckets << p["fingerprint_bits"]
-    kept = np.clip(epochs + 1 - np.arange(len(counts)) / pages, 0, 1)
-    fresh = slice_fill(places, float(kept @ counts))
-    return known_until(fresh, (kept + (1 - kept) * fresh)[: (epochs + 1) * pages], ago)
+    p, live = f.parameters, counts[: f.parameters["epochs"] + 1]
+    places = p["pages"] * p["lines"] << p["fingerprint_bits"]
+    fresh = f.false_positive_rate() if "chain" in p else slice_fill(places / 2, float(live.sum()))
+    return known_until(fresh, np.ones(len(live)), ago)
 
 
 def timing(f: lately.Filter, counts: Generations, ago: Generations) -> tuple[float, Chances]:

@@ -49,10 +49,10 @@ def timers(window, k, l, **others):  # noqa: E741
 
 
 def aged(window, k, l, **others):  # noqa: E741
-    """Fingerprints with tags of three bits or more, in a small page or two whole ones."""
-    size = {"pages": 2, "lines": 63} if l % 2 else {"pages": 1, "lines": 9 + l}
-    size |= {"fingerprint_bits": 5 + k, "tag_bits": 3 + l % 4}
-    return lately.AgedQuotientFilter.from_parameters(window, **size, **others)
+    """Fingerprints of 10 to 16 bits with tags, in one page or two."""
+    size = {"pages": 2, "lines": 12} if l % 2 else {"pages": 1, "lines": 16 + 2 * l}
+    size |= {"fingerprint_bits": [10, 13, 16][k % 3], "epochs": 1 + l}
+    return lately.AgedCuckooFilter.from_parameters(window, **size, **others)
 
 
 def slices(window, k, l, **others):  # noqa: E741
@@ -85,6 +85,7 @@ def limited_plan(window, k, l, **others):  # noqa: E741
 
 TIMED["timers growing by keys"] = lambda: timers("60s", 3, 5, capacity=300, lateness="7s", part_keys=100)
 TIMED["timers growing by density"] = lambda: timers("60s", 3, 5, capacity=300, lateness="7s", part_timers=600)
+TIMED["aged, in a chain"] = lambda: aged("60s", 3, 4, capacity=300, lateness="7s", chain=1)
 TIMED["time-limited"] = lambda: limited_plan("60s", 3, 5, lateness="7s")
 
 

@@ -106,9 +106,8 @@ class Stream:
         self.timed = case.timed
         p = f.parameters
         keys = window if case.timed or f.window is None else int(f.window)
-        # Full generations; of an aged quotient filter steps.
-        steps = [(2 ** p["tag_bits"] - 1) * p["pages"]] if "tag_bits" in p else []
-        self.kept = next(iter([p[name] for name in ("l", "r", "blocks") if name in p] + steps), keys)
+        # Full generations.
+        self.kept = next(iter([p[name] for name in ("l", "r", "blocks", "epochs") if name in p]), keys)
         ticks = window * TICK if case.timed else keys - 1
         self.length = max(1, -(-ticks // self.kept))
         per_generation = -(-self.length // TICK) if case.timed else self.length

@@ -66,15 +66,12 @@ def guarded_epoch(condition: Condition, bits: int, r: int, k: int) -> Subject:
     return lately.GuardedEpochBloomFilter.from_parameters(condition.window, r=r, k=k, segment_bits=words(bits, r + 1))
 
 
-def aged_quotient(condition: Condition, bits: int, fingerprint_bits: int, tag_bits: int, turns: int) -> Subject:
-    """Pages turn 2**turns times while a tag comes round; the window is as many epochs as leave one turn's tags."""
+def aged_cuckoo(condition: Condition, bits: int, fingerprint_bits: int, epochs: int) -> Subject:
+    """Return a filter in pages of at most 2,048 lines."""
     lines = bits // 512
-    pages = ceil(lines / 64)
-    size = {"fingerprint_bits": fingerprint_bits, "tag_bits": tag_bits, "pages": pages, "lines": lines // pages - 1}
-    most, inserted = 2**tag_bits - 2 ** max(tag_bits - turns, 0), condition.window - 1
-    if tag_bits > 3:
-        size["epochs"] = ceil(inserted / ceil(inserted / most))
-    return lately.AgedQuotientFilter.from_parameters(condition.window, **size)
+    pages = ceil(lines / 2048)
+    size = {"fingerprint_bits": fingerprint_bits, "epochs": epochs, "pages": pages, "lines": lines // pages // 2 * 2}
+    return lately.AgedCuckooFilter.from_parameters(condition.window, **size)
 
 
 def generalized(condition: Condition, bits: int, k: int) -> Subject:
@@ -113,13 +110,9 @@ GRIDS: dict[str, tuple[Any, dict[str, list[Any]]]] = {
     "timing": (timing, {"k": [1, 2, 3, 4, 5, 6, 8, 10, 12, 15], "bpt": [2, 3, 4, 5, 6, 7, 8, 10, 12]}),
     "age-partitioned": (age_partitioned, {"k": [1, 2, 3, 4, 6, 8, 10, 14, 20], "l": [2, 4, 8, 16, 32, 64, 107]}),
     "guarded-epoch": (guarded_epoch, {"r": [1, 2, 3, 4, 6, 8, 16, 32, 64, 127], "k": [1, 2, 3, 4, 6, 8, 10, 12, 15]}),
-    "aged-quotient": (
-        aged_quotient,
-        {
-            "fingerprint_bits": [5, 6, 7, 8, 9, 10, 11, 12, 14, 16],
-            "tag_bits": [3, 4, 5, 6, 7, 8, 9, 10, 11, 12],
-            "turns": [4, 8],
-        },
+    "aged-cuckoo": (
+        aged_cuckoo,
+        {"fingerprint_bits": [10, 13, 16, 20, 25, 28, 32, 37], "epochs": [2, 4, 8, 16, 32, 64, 128, 200]},
     ),
     "generalized": (generalized, {"k": PAPER_K}),
     **{

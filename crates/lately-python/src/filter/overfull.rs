@@ -159,8 +159,7 @@ impl LoadMonitor {
             return None;
         }
         self.next.store(clock.inserted().saturating_add(self.step()), Relaxed);
-        let distinct = filter.distinct(clock.window().length());
-        let keys = distinct.map_or_else(|| self.keys_per_window(&clock), |keys| keys as u64);
+        let keys = self.keys_per_window(&clock);
         let expected = match clock.window() {
             // The generations of a window of time contain late keys too.
             window @ Window::Time { .. } => window.keys_in(self.retained, self.retained),
@@ -188,10 +187,13 @@ impl LoadMonitor {
             _ if clock.endless() => {
                 (format!("{planned} keys and has at least {keys}"), "capacity, or a filter with a window")
             }
-            (Window::Count { .. }, _) => (
-                format!("{planned} different keys within its window and has at least {keys}"),
-                "number of distinct keys",
-            ),
+            (Window::Count { insertions }, _) => {
+                let distinct = filter.distinct(insertions).map_or(keys, |distinct| distinct as u64);
+                (
+                    format!("{planned} different keys within its window and has at least {distinct}"),
+                    "number of distinct keys",
+                )
+            }
             (Window::Time { .. }, _) => (format!("{planned} keys within its window and has at least {keys}"), timed),
         };
         Some(format!(
