@@ -94,7 +94,7 @@ def test_an_exact_filter_is_no_subclass_and_not_planned():
 
 @pytest.mark.parametrize(("fpr", "at_most"), [(1e-3, 3_416_064 // 10), (1e-6, 7_266_304 // 10)])
 def test_the_default_drops_hardly_a_record_of_a_real_stream_that_it_need_not(fpr, at_most):
-    """Clicks on a few thousand pages. Lines, which `prefer="speed"` takes, drop several times as many in more bytes."""
+    """Clicks on a few thousand pages. Lines drop several times as many in more bytes."""
     clicks = gzip.decompress((ROOT / "examples" / "usagov-clicks-2013.jsonl.gz").read_bytes()).splitlines()
     keys = np.array([hash(json.loads(line)["u"]) for line in clicks])
     window = 10_000
@@ -103,7 +103,7 @@ def test_the_default_drops_hardly_a_record_of_a_real_stream_that_it_need_not(fpr
     dropped = f.duplicated(keys)
     assert dropped[~old].all(), "no repeat of the window comes through"
     assert dropped[old].mean() < fpr + 0.002
-    fast = lately.Filter(window, fpr, prefer="speed")
+    fast = lately.AgePartitionedBloomFilter(window, fpr)
     assert fast.duplicated(keys)[old].mean() > fpr + 0.002, "the stream separates the two"
     assert f.nbytes * 100_000 // window < at_most
     stated = lately.plan(window, fpr, sample=keys).best.dropped_in_slack

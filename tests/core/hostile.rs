@@ -7,7 +7,7 @@ use crate::support::{campaign, trials};
 use lately::Error;
 use lately::format::{self, SaveError};
 
-pub const GOLDEN: [&str; 25] = [
+pub const GOLDEN: [&str; 27] = [
     "plain",
     "blocks",
     "words",
@@ -33,6 +33,8 @@ pub const GOLDEN: [&str; 25] = [
     "epochs_side_by_side",
     "transposed",
     "transposed_timed",
+    "aged_cuckoo",
+    "aged_cuckoo_chain",
 ];
 
 pub fn golden(name: &str) -> Vec<u8> {

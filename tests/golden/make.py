@@ -131,11 +131,11 @@ def aged_cuckoo() -> lately.Filter:
 
 
 def aged_cuckoo_chain() -> lately.Filter:
-    """More keys than the first table has room for: two tables; some keys late."""
+    """A burst at the end, for which the first table has no room: two tables; some keys late."""
     size = {"fingerprint_bits": 16, "epochs": 20, "pages": 1, "lines": 4, "chain": 1}
-    return some_late(
-        lately.AgedCuckooFilter.from_parameters("10min", **size, capacity=40, lateness="30s", seed=2**64 - 1)
-    )
+    f = lately.AgedCuckooFilter.from_parameters("10min", **size, capacity=40, lateness="30s", seed=2**64 - 1)
+    some_late(f).insert(np.arange(2700, 3000), at=1_700_002_800)
+    return f
 
 
 def grow(**limit: int) -> lately.Filter:

@@ -97,7 +97,7 @@ class Filter(_core.Filter):
     ('AgedCuckooFilter', True)
     >>> fast = lately.Filter(1_000_000, 0.01, prefer="speed")
     >>> type(fast).__name__, f.slack, fast.slack
-    ('AgePartitionedBloomFilter', 15625, 334400)
+    ('AgePartitionedBloomFilter', 15625, 334368)
     >>> f = lately.Filter("10min", 0.001)
     >>> f.duplicated(["a", "a", "a"], at=[0, 599, 2000])
     array([False,  True, False])
@@ -312,12 +312,12 @@ class Filter(_core.Filter):
         --------
         >>> print(lately.Filter(1_000_000, 0.001).explain(sample=[1, 2, 3] * 1000))
         AgedCuckooFilter, aged-cuckoo
-          why              little slack in few bytes, none of them for repeats, and an age for every key
+          why              fast, in few bytes, none of them for repeats, and with an age for every key
           window           the last 1,000,000 keys: a key inserted within it is always reported
-          slack            up to 8,414 keys more (1/119 of the window), in which a key may still be reported
-          false positives  a key never inserted is reported with a chance of 0.000857 as planned, 0 now
-          memory           2,965,504 bytes, 23.7 bits per key of a full window
-          fill             0.0% of the cells in use, 0.0% at most of 121 parts
+          slack            up to 15,625 keys more (1/64 of the window), in which a key may still be reported
+          false positives  a key never inserted is reported with a chance of 0.000596 as planned, 0 now
+          memory           3,328,000 bytes, 26.6 bits per key of a full window
+          fill             0.0% of the cells in use, 0.0% at most of 65 parts
           inserted         0 so far
           seed             0, which is no secret: where keys come from outside, take seed="random"
           sample           of 3 records with a new or older key the slack may drop 0 (0.00%)

@@ -69,6 +69,12 @@ const CHOICES: [(&str, Choice); 19] = [
         }
         Budget::Bytes(_) => Ok("none: its memory follows the stream".into()),
     }),
+    ("aged cuckoo", |window, budget, slack| {
+        let shape = aged_cuckoo::shape::choose(window, budget, slack, None)?;
+        let aged_cuckoo::shape::AgedCuckooShape { format, epochs, pages, lines, grows, .. } = shape;
+        let bits = format.fingerprint_bits;
+        Ok(format!("fingerprint_bits={bits} epochs={epochs} pages={pages} lines={lines} chain={grows}"))
+    }),
     ("bloom", |window, budget, _| bits(bloom::shape::choose(keys(window), budget, false)?)),
     ("bloom, partitioned", |window, budget, _| bits(bloom::shape::choose(keys(window), budget, true)?)),
     ("counting", |window, budget, _| Ok(cells(counting::shape::choose(window, budget)?.slices))),
@@ -86,12 +92,6 @@ const CHOICES: [(&str, Choice); 19] = [
     ("generalized", |window, budget, _| {
         let shape = generalized::shape::choose(window, budget)?;
         Ok(format!("bits={} k1={} k0={}", shape.bits, shape.k1, shape.k0))
-    }),
-    ("aged cuckoo", |window, budget, slack| {
-        let shape = aged_cuckoo::shape::choose(window, budget, slack, None)?;
-        let aged_cuckoo::shape::AgedCuckooShape { format, epochs, pages, lines, grows, .. } = shape;
-        let bits = format.fingerprint_bits;
-        Ok(format!("fingerprint_bits={bits} epochs={epochs} pages={pages} lines={lines} chain={grows}"))
     }),
 ];
 
