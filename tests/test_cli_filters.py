@@ -2,7 +2,6 @@ import pytest
 
 import lately
 from lately._families import EVERY, FAMILIES
-from lately.cli import main
 from lately.cli.report import Counts
 from support.command import some_lines, unique
 

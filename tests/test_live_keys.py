@@ -199,7 +199,7 @@ def trial(family, path, timed, rng, folder, keys, longest, batches):
     with contextlib.ExitStack() as stack:
         try:
             f = FAMILIES[family](f"{window}s" if timed else window, fpr=10 ** -rng.uniform(1, 6), **made)
-            shortens = path == "alone" and isinstance(f, Q | T)
+            shortens = path == "alone" and isinstance(f, C | T)
             handles, look = PATHS[path](f, rng, folder, stack)
         except (TypeError, ValueError):
             return 0, 0

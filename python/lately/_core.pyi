@@ -183,9 +183,7 @@ _RecordOptions = Mapping[str, Any]
 @final
 class RecordReader:
     @staticmethod
-    def lines(
-        filter: Filter, options: _RecordOptions, words: Sequence[tuple[int, int | None]]
-    ) -> RecordReader: ...
+    def lines(filter: Filter, options: _RecordOptions, words: Sequence[tuple[int, int | None]]) -> RecordReader: ...
     @staticmethod
     def csv(
         filter: Filter,
@@ -199,9 +197,7 @@ class RecordReader:
         comments: bytes | None,
     ) -> RecordReader: ...
     @staticmethod
-    def json(
-        filter: Filter, options: _RecordOptions, *, key: Sequence[str], time: str | None
-    ) -> RecordReader: ...
+    def json(filter: Filter, options: _RecordOptions, *, key: Sequence[str], time: str | None) -> RecordReader: ...
     @staticmethod
     def csv_fields(
         options: _RecordOptions, block: bytes, start: int, last: bool, *, delimiter: int, quotes: bool

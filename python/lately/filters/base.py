@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class Filter(_core.Filter):
     """Filter over a window: remembers the keys of the window in constant memory. One name for all families.
 
-    The planner chooses a family, and the filter is an instance of its class, such as `AgedCuckooFilter`. All families are
-    subclasses of `Filter`, and have the methods below.
+    The planner chooses a family, and the filter is an instance of its class, such as `AgedCuckooFilter`. All families
+    are subclasses of `Filter`, and have the methods below.
 
     Parameters
     ----------

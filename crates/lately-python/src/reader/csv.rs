@@ -57,9 +57,9 @@ impl Row {
         self.count = 0;
         let (mut input, mut is_ended) = (rest, false);
         loop {
-            let (result, nin, nout, nend) =
+            let (result, bytes_read, bytes_written, new_ends) =
                 parser.read_record(&input[read..], &mut self.text[written..], &mut self.ends[self.count..]);
-            (read, written, self.count) = (read + nin, written + nout, self.count + nend);
+            (read, written, self.count) = (read + bytes_read, written + bytes_written, self.count + new_ends);
             match result {
                 ReadRecordResult::OutputFull => self.text.resize(2 * self.text.len() + 1024, 0),
                 ReadRecordResult::OutputEndsFull => self.ends.resize(2 * self.ends.len() + 16, 0),
