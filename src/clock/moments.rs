@@ -14,9 +14,9 @@ pub enum Moments<'a> {
     Untimed,
     /// One moment for all keys: nanoseconds since the Unix epoch.
     At(i64),
-    /// A reading of [`system::now`](super::system::now) for all keys, or the latest moment if that is later. It is never
-    /// rejected as late, because another thread may insert later keys after the clock is read and before this batch is
-    /// inserted. A clock [converts](super::Clock::query_moments) it into its filter's time.
+    /// A reading of [`system::now`](super::system::now) for all keys, or the latest moment if that is later. It is
+    /// never rejected as late, because another thread may insert later keys after the clock is read and before this
+    /// batch is inserted. A clock [converts](super::Clock::query_moments) it into its filter's time.
     Now(i64),
     /// One moment per key: nanoseconds since the Unix epoch.
     Each(&'a [i64]),

@@ -176,7 +176,8 @@ impl Chain {
             let (end, mut shrinks) = (i + run, opened > 0);
             while i < end {
                 let block = i..end.min(i + BLOCK);
-                // The clock moves no further than the keys inserted, so that after an error a moment can be passed again.
+                // The clock moves no further than the keys inserted, so that after an error a moment can be passed
+                // again.
                 self.clock.reach(at, i..i + 1);
                 if std::mem::take(&mut shrinks) {
                     self.shrink()?;
@@ -298,7 +299,8 @@ impl Engine for Chain {
         self.process(hashes, at, Some(refresh), seen)
     }
 
-    /// Merges the lines of one table each if both are alike and half empty. Otherwise the other's tables join the chain.
+    /// Merges the lines of one table each if both are alike and half empty. Otherwise the other's tables join the
+    /// chain.
     fn merge(&mut self, other: &dyn Engine) -> Result<(), Error> {
         let Some(other) = (other as &dyn std::any::Any).downcast_ref::<Self>() else {
             return Err(not_mergeable("one grows with the number of keys and the other does not"));

@@ -219,8 +219,8 @@ impl Family {
         all
     }
 
-    /// Plans the shape for a request by the family's own name: in the first of its layouts that meets the request. These
-    /// are the layouts for speed, or else the one for little slack, or else the first.
+    /// Plans the shape for a request by the family's own name: in the first of its layouts that meets the request.
+    /// These are the layouts for speed, or else the one for little slack, or else the first.
     pub fn plan_itself(&self, window: Window, request: &Request) -> Planned {
         let own = || self.variants().filter(|options| options.listed && options.grow.is_none());
         let mut layouts: Vec<&Options> = own().filter(|options| options.speed > 0).collect();

@@ -3,9 +3,9 @@
 //! 1. By default the aged cuckoo filter is taken, with the slack requested, or with 1/64 of the window.
 //! 2. [`Prefer::Speed`] takes it too, but for windows of insertions at rates of 1 % and more: there lines are faster.
 //! 3. Where it cannot meet the request, the default slack is the least of 1/64, 1/32, 1/16, 1/8 and 1/4 of the window
-//!    that a variant can keep in 16 bytes a key or fewer, or at a rate of 5 % or less. Of those that can, the one of the
-//!    fewest bytes is taken. Otherwise, and by [`Prefer::Speed`], the age-partitioned filter is taken, in lines or else
-//!    in blocks. Its slack may be half the window.
+//!    that a variant can keep in 16 bytes a key or fewer, or at a rate of 5 % or less. Of those that can, the one of
+//!    the fewest bytes is taken. Otherwise, and by [`Prefer::Speed`], the age-partitioned filter is taken, in lines or
+//!    else in blocks. Its slack may be half the window.
 //! 4. [`Prefer::Memory`] takes the variant of the fewest bytes; for a rate in a window of time the default, because no
 //!    other filter keeps its rate in a burst. Where a slack is set, the variant is taken that moves
 //!    the fewest cache lines among those at most half as large again as the smallest.

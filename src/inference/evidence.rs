@@ -12,7 +12,7 @@
 /// | | 32 | whether the key may have been rejected then, and is not there |
 /// | timers | 0..32 | number of timers that show the oldest block |
 /// | | 32..96 | the age of that block |
-/// | | 96.. | the [part](crate::family::timing::likelihood::PartsLikelihood) that contains the key, if parts come and go |
+/// | | 96.. | the [part](crate::family::timing::likelihood::PartsLikelihood) of the key, if parts come and go |
 /// | buffer | 0..64 | the age of the newest fingerprint equal to the key's |
 /// | stable | 0..64 | the least of its cells |
 /// | generalized | 0..32 | [`Matches`](crate::family::baselines::generalized::likelihood::Matches), a byte per count |

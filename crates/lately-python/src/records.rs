@@ -103,8 +103,8 @@ impl RecordReader {
         Ok(found.map(|(fields, end)| (fields.iter().map(|field| PyBytes::new(py, field)).collect(), end)))
     }
 
-    /// Read the records of a block from `start` on. `number` is the number of the first line. `last` is whether no block
-    /// follows; otherwise a record that may continue is left.
+    /// Read the records of a block from `start` on. `number` is the number of the first line. `last` is whether no
+    /// block follows; otherwise a record that may continue is left.
     ///
     /// Returns three tuples. The first has the records, the hashes of their keys, an array of their times in
     /// nanoseconds since 1970 or None, and the times that are text, with the index of their record. The second has, for

@@ -1,15 +1,15 @@
 //! The likelihood of the tag of an entry.
 //!
 //! An entry carries the epoch in which its key was last inserted, or another key that shares its lines and its
-//! fingerprint. So the key was not inserted in a younger epoch. There are two cases. The key was inserted in this epoch,
-//! and no other key has rewritten the tag since: a chance of one less that of a match with a younger epoch. Or it was
-//! not, and the entry is another key's: with n entries of this age, L lines and fingerprints of f bits a chance of
-//! 2 n / (L 2^f); then nothing is known of the epochs before. Without an entry no live epoch contains the key.
+//! fingerprint. So the key was not inserted in a younger epoch. There are two cases. The key was inserted in this
+//! epoch, and no other key has rewritten the tag since: a chance of one less that of a match with a younger epoch. Or
+//! it was not, and the entry is another key's: with n entries of this age, L lines and fingerprints of f bits a chance
+//! of 2 n / (L 2^f); then nothing is known of the epochs before. Without an entry no live epoch contains the key.
 //!
-//! Lines that have rejected keys give less information about a key without an entry. It was not rejected since the older
-//! of the two rejections. Before that it may have been. With a share s of the lines marked, by keys that fall on pairs of
-//! lines at random, there were some -L ln(1 - s) / 2 of them, among all keys of the live epochs. A fresh key falls on two
-//! marked lines with a chance of s^2.
+//! Lines that have rejected keys give less information about a key without an entry. It was not rejected since the
+//! older of the two rejections. Before that it may have been. With a share s of the lines marked, by keys that fall on
+//! pairs of lines at random, there were some -L ln(1 - s) / 2 of them, among all keys of the live epochs. A fresh key
+//! falls on two marked lines with a chance of s^2.
 
 use crate::clock::Clock;
 use crate::inference::{Evidence, Hazard, Likelihood, PosteriorCurve, Span, chances};
@@ -55,8 +55,8 @@ impl EntryLikelihood {
         epochs_ago.checked_sub(1).map_or(0.0, |next| self.epochs[next].began)
     }
 
-    /// Returns the ages at which the key may have come, their exposure, and the factor by which an insertion then raises
-    /// the chance of the evidence; or the age below which it did not come.
+    /// Returns the ages at which the key may have come, their exposure, and the factor by which an insertion then
+    /// raises the chance of the evidence; or the age below which it did not come.
     fn span(&self, evidence: Evidence) -> Result<((f64, f64), f64, f64), f64> {
         let gone = self.from(self.epochs.len());
         match evidence.as_epochs() {

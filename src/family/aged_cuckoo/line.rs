@@ -70,7 +70,8 @@ pub trait Format {
     const ALL: u32 = (1 << Self::SLOTS) - 1;
     /// The byte at which the planes of bits begin.
     const PLANES: usize = Self::SLOTS * (1 + Self::BYTES);
-    /// The byte from which the planes of bits are read, as one number of 16 bytes, and the bit at which they begin there.
+    /// The byte from which the planes of bits are read, as one number of 16 bytes, and the bit at which they begin
+    /// there.
     const FROM: usize = if Self::PLANES < 48 { Self::PLANES } else { 48 };
     const SHIFT: usize = 8 * (Self::PLANES - Self::FROM);
     /// The bit of slot 0 in each plane of bits.

@@ -2,8 +2,8 @@
 //!
 //! A hash, read as a number of mixed radix, gives a page, a line there and a fingerprint. The fingerprint gives the
 //! key's second line in the page, which can be computed from either (partial-key cuckoo hashing: Fan et al., *Cuckoo
-//! Filter: Practically Better Than Bloom*, CoNEXT 2014). An entry is a fingerprint and the tag of the epoch in which its
-//! key was last inserted. It lies in one of the two lines. A line has up to 28 slots, which are searched at once.
+//! Filter: Practically Better Than Bloom*, CoNEXT 2014). An entry is a fingerprint and the tag of the epoch in which
+//! its key was last inserted. It lies in one of the two lines. A line has up to 28 slots, which are searched at once.
 //!
 //! An insertion looks into both lines. If it finds the fingerprint it rewrites the entry with the tag of the open
 //! epoch. Otherwise it writes the entry into a free slot of the line that is less full. If both are full, it moves an
@@ -20,11 +20,11 @@
 //!
 //! # The promise
 //!
-//! Of a key inserted in epoch e there is, from then on, an entry with its fingerprint and a tag of e or younger in one of
-//! its two lines, or both carry a rejection of e or younger. The insertion makes it so. A move writes the copy, with its
-//! tag, into the other of the two lines of its fingerprint, before its slot is used. A repeat or a false match only makes
-//! a tag younger, and so does a merge. A slot is overwritten only if its entry has expired, or was moved. A query reads
-//! both lines, so the key is reported through epoch e + r.
+//! Of a key inserted in epoch e there is, from then on, an entry with its fingerprint and a tag of e or younger in one
+//! of its two lines, or both carry a rejection of e or younger. The insertion makes it so. A move writes the copy, with
+//! its tag, into the other of the two lines of its fingerprint, before its slot is used. A repeat or a false match only
+//! makes a tag younger, and so does a merge. A slot is overwritten only if its entry has expired, or was moved. A query
+//! reads both lines, so the key is reported through epoch e + r.
 //!
 //! # The rate
 //!

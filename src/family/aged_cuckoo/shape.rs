@@ -44,9 +44,9 @@ impl LineFormat {
 
     /// Returns the greatest planned load in pages of this many lines.
     ///
-    /// Simulated filters rejected no key in ten windows at a load of .98, whatever the page, but in pages of four lines:
-    /// these have two pairs of lines for each parity of a point, and one in 5,000 rejected a key at .85. Fuller tables
-    /// move more entries, and of several pages one is fuller than the others by some hundredths.
+    /// Simulated filters rejected no key in ten windows at a load of .98, whatever the page, but in pages of four
+    /// lines: these have two pairs of lines for each parity of a point, and one in 5,000 rejected a key at .85. Fuller
+    /// tables move more entries, and of several pages one is fuller than the others by some hundredths.
     pub fn max_load(self, lines: u64) -> f64 {
         if lines == 4 { 0.7 } else { 0.95 - 0.4 / f64::from(self.slots) }
     }
@@ -136,8 +136,8 @@ impl AgedCuckooShape {
 
     /// Returns the shape of the next table of a chain in which `older` tables are live, for this many keys.
     ///
-    /// The first is planned for a share of the rate, and the n-th after it for the 2^-n-th part of the rest. So the rates
-    /// of the live tables sum to that of the chain at most, whatever came and went before.
+    /// The first is planned for a share of the rate, and the n-th after it for the 2^-n-th part of the rest. So the
+    /// rates of the live tables sum to that of the chain at most, whatever came and went before.
     pub(crate) fn next(&self, older: u32, keys: f64) -> Self {
         let share = if older == 0 { FIRST } else { (1.0 - FIRST) * 2f64.powi(-(older.min(60) as i32)) };
         let most = share * self.chain_rate() * 1.001;

@@ -18,7 +18,8 @@ pub struct Record {
     pub inserted: u64,
     /// The latest moment, in a window of time.
     pub latest: Option<i64>,
-    /// The filter's time: whether a key came without one of its own, and if so [the stamp](crate::clock::system::Stamp).
+    /// The filter's time: whether a key came without one of its own, and if so
+    /// [the stamp](crate::clock::system::Stamp).
     pub time: [u64; 3],
     /// The keys that may still be reported: the oldest first, and those of one moment in the order of their hashes.
     pub entries: Vec<Entry>,

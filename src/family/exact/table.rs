@@ -52,8 +52,8 @@ pub struct StampTable<L> {
     line: PhantomData<L>,
 }
 
-/// A pass over the lines of a table in steps, so that no call waits for it: the keys alive are counted and, if the table
-/// is then too small or too large for them, moved to another one. `next` is the next line.
+/// A pass over the lines of a table in steps, so that no call waits for it: the keys alive are counted and, if the
+/// table is then too small or too large for them, moved to another one. `next` is the next line.
 #[derive(Clone)]
 enum Sweep {
     None,

@@ -34,8 +34,8 @@ pub fn count<'py>(filter: &Bound<'py, PyFilter>, keys: &Bound<'_, PyAny>) -> PyR
     array_of(py, base.batch(py, keys, None, false)?.run(py, 1, count)?)
 }
 
-/// Estimates the number of distinct keys, for the methods `distinct` of `Swamp` and `AgedCuckooFilter`. The latter accepts
-/// a window.
+/// Estimates the number of distinct keys, for the methods `distinct` of `Swamp` and `AgedCuckooFilter`. The latter
+/// accepts a window.
 #[pyfunction]
 #[pyo3(signature = (filter, window=None))]
 pub fn distinct(py: Python<'_>, filter: &Bound<'_, PyFilter>, window: Option<&Bound<'_, PyAny>>) -> PyResult<f64> {

@@ -2,8 +2,8 @@
 
 use std::iter::repeat;
 
-/// Returns a time in nanoseconds: the number in `text` with `places` decimal places, rounded. `None` for other text, and
-/// for numbers beyond the range of 64 bits.
+/// Returns a time in nanoseconds: the number in `text` with `places` decimal places, rounded. `None` for other text,
+/// and for numbers beyond the range of 64 bits.
 pub fn nanoseconds(text: &[u8], places: u32) -> Option<i64> {
     let text = text.trim_ascii();
     let digits = text.strip_prefix(b"-").or(text.strip_prefix(b"+")).unwrap_or(text);

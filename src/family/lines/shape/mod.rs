@@ -134,8 +134,8 @@ impl LineShape {
     /// time, except for the last step, which counts as full.
     ///
     /// The runs of a line are counted as in [`runs`](crate::family::runs::false_positive_rate): a run is the first if
-    /// the lane before it does not match and none lies further ahead. The latter is taken as independent of the run; lanes so
-    /// far apart share no more than k - 2 generations. Simulations agree within 1 %.
+    /// the lane before it does not match and none lies further ahead. The latter is taken as independent of the run;
+    /// lanes so far apart share no more than k - 2 generations. Simulations agree within 1 %.
     pub fn false_positive_rate(&self, keys_per_generation: u64) -> f64 {
         let rate = self.mean_over_phases(|phase| {
             let [current, full] = [phase, 1.0].map(|share| self.generation(share * keys_per_generation as f64));
@@ -145,8 +145,8 @@ impl LineShape {
     }
 
     /// Returns the keys beyond the window that are still reported, as a share of l generations: see
-    /// [`runs::npws`](crate::family::runs::npws). With k = 1 it is 1 / 2l, half of the peak that a rotation of all lines
-    /// at once has.
+    /// [`runs::npws`](crate::family::runs::npws). With k = 1 it is 1 / 2l, half of the peak that a rotation of all
+    /// lines at once has.
     pub fn npws(&self, keys_per_generation: u64) -> f64 {
         let (k, l) = (self.k, self.l());
         let full = self.generation(keys_per_generation as f64);
