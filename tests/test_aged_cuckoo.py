@@ -152,7 +152,7 @@ def test_more_keys_than_bytes_cost_accuracy_and_a_warning_never_a_key():
 
 @pytest.mark.parametrize("overfull", [0.5, 1, 1.3])
 def test_posteriors_are_calibrated(overfull):
-    """Of keys with a posterior of p, p were there: in bursts, asked late, and overfull by 30 %; no live key has 0."""
+    """Of keys with a posterior of p, p were there: in bursts, queried late, and overfull by 30 %; no live key has 0."""
     random, keys = np.random.default_rng(5), 20_000
     prior = 1e-3
     f = lately.Filter("1h", nbytes=20_000, capacity=10_000, max_ahead=None)

@@ -15,7 +15,7 @@ import zstandard
 from support.command import SURE
 
 PACKED = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": zstandard.compress}
-CELLS = ["a", "A", "b", "", " ", "ä", "Ä", "x,y", 'say "x"', "two\nlines", "1", "1.0", "NA", "#x", "-", "5 6"]
+CELLS = ["a", "A", "b", "", " ", "ä", "Ä", "x,y", 'see "x"', "two\nlines", "1", "1.0", "NA", "#x", "-", "5 6"]
 VALUES = ["a", "A", "", "ä", "\u2028", "null", 1, 1.0, True, 0, -0.0, 2**62, 2**70, 2**70 + 1, 1.5, None, "NaN"]
 TIMES = {
     (): [str, "{}.25".format, lambda t: datetime.fromtimestamp(t, UTC).isoformat()],

@@ -188,9 +188,8 @@ class RecordReader:
     def csv(
         filter: Filter,
         options: _RecordOptions,
+        dialect: _RecordOptions,
         *,
-        delimiter: int,
-        quotes: bool,
         width: int,
         key: Sequence[int],
         time: int | None,
@@ -200,7 +199,7 @@ class RecordReader:
     def json(filter: Filter, options: _RecordOptions, *, key: Sequence[str], time: str | None) -> RecordReader: ...
     @staticmethod
     def csv_fields(
-        options: _RecordOptions, block: bytes, start: int, last: bool, *, delimiter: int, quotes: bool
+        options: _RecordOptions, dialect: _RecordOptions, block: bytes, start: int, last: bool
     ) -> tuple[list[bytes], int] | None: ...
     def read(
         self, block: bytes, start: int, number: int, last: bool

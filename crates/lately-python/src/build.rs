@@ -109,7 +109,7 @@ pub(super) fn figures<'py>(py: Python<'py>, shape: &dyn Shape, window: Window) -
     Ok(figures)
 }
 
-/// What a caller asks for, by name.
+/// The request of a caller, by name.
 pub(super) struct Given<'py>(Bound<'py, PyDict>);
 
 impl<'py> Given<'py> {

@@ -58,13 +58,11 @@ impl RecordReader {
     /// Create a reader of records of `width` fields. `key` has the numbers of the key's fields, `time` that of the
     /// time's. Lines that start with # are comments if `comments` is the line with the names of the fields.
     #[staticmethod]
-    #[allow(clippy::too_many_arguments, reason = "options of Python")]
-    #[pyo3(signature = (filter, options, *, delimiter, quotes, width, key, time, comments))]
+    #[pyo3(signature = (filter, options, dialect, *, width, key, time, comments))]
     fn csv(
         filter: &Bound<'_, PyFilter>,
         options: Options,
-        delimiter: u8,
-        quotes: bool,
+        dialect: Dialect,
         width: usize,
         key: Vec<usize>,
         time: Option<usize>,
@@ -73,7 +71,7 @@ impl RecordReader {
         if let Some(field) = key.iter().chain(&time).find(|&&field| field >= width) {
             return Err(PyValueError::new_err(format!("key and time must be less than width={width}, got {field}")));
         }
-        let mut reader = csv_reader(delimiter, quotes, options)?;
+        let mut reader = csv_reader(dialect, options)?;
         (reader.width, reader.key, reader.time, reader.comments) = (width, key, time, comments);
         Ok(Self::new(filter, reader, time.is_some()))
     }
@@ -87,19 +85,16 @@ impl RecordReader {
 
     /// Read the fields of one record of CSV, and where it ends. None if it may continue in the next block.
     #[staticmethod]
-    #[pyo3(signature = (options, block, start, last, *, delimiter, quotes))]
     fn csv_fields<'py>(
         py: Python<'py>,
         options: Options,
+        dialect: Dialect,
         block: &[u8],
         start: usize,
         last: bool,
-        delimiter: u8,
-        quotes: bool,
     ) -> PyResult<Option<(Vec<Bound<'py, PyBytes>>, usize)>> {
         check_start(block, start)?;
-        let found =
-            csv_reader(delimiter, quotes, options)?.fields(block, start, last).map_err(PyValueError::new_err)?;
+        let found = csv_reader(dialect, options)?.fields(block, start, last).map_err(PyValueError::new_err)?;
         Ok(found.map(|(fields, end)| (fields.iter().map(|field| PyBytes::new(py, field)).collect(), end)))
     }
 
@@ -143,12 +138,20 @@ fn check_start(block: &[u8], start: usize) -> PyResult<()> {
     Err(PyIndexError::new_err(format!("start must be at most {}, got {start}", block.len())))
 }
 
-fn csv_reader(delimiter: u8, quotes: bool, options: Options) -> PyResult<CsvReader> {
+fn csv_reader(Dialect { delimiter, quotes }: Dialect, options: Options) -> PyResult<CsvReader> {
     if !delimiter.is_ascii() || matches!(delimiter, b'"' | b'\r' | b'\n') {
         let message = format!("delimiter must be ASCII, and neither a quote nor a line end, got {delimiter}");
         return Err(PyValueError::new_err(message));
     }
     Ok(CsvReader::new(delimiter, quotes, options.parse()))
+}
+
+/// The argument `dialect` of [`RecordReader`]: what separates fields, and whether they may be quoted.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Dialect {
+    delimiter: u8,
+    quotes: bool,
 }
 
 /// The argument `options` of [`RecordReader`].

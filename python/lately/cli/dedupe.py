@@ -134,7 +134,7 @@ def _replace(
             sink.replace()
         return
     recorded = {name: getattr(options, name) for name in ("key", "format", "time", "ignore_case")}
-    if options.format == "parquet":
+    if not isinstance(reader, LineReader):
         recorded["types"] = reader.types()
     made = [sink.output.replacement for sink in sinks]
     # The identity of a file changes with its contents.

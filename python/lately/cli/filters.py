@@ -30,7 +30,7 @@ def open_filter(options: Namespace) -> lately.Filter:
     if options.exact:
         options.filter = "swamp"
     if options.state and Path(options.state).exists():
-        found = load(options.state, "--state ")
+        found: lately.Filter = load(options.state, "--state ")
         _compare(found, options)
     else:
         found = _create(options)

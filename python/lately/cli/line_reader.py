@@ -173,7 +173,7 @@ class CsvReader(LineReader):
         return RecordReader.csv(
             filter,
             self._common,
-            **self._dialect,
+            self._dialect,
             width=len(self.header),
             key=fields or range(len(self.header)),
             time=None if times is None else self._find(times.field)[0],
@@ -203,7 +203,7 @@ class CsvReader(LineReader):
     def _names(self, lines: _Lines, start: int) -> tuple[list[str], int]:
         """Read the record at `start`: the names of the fields, or without a header the first record."""
         while True:
-            found = RecordReader.csv_fields(self._common, lines.block, start, lines.ended, **self._dialect)
+            found = RecordReader.csv_fields(self._common, self._dialect, lines.block, start, lines.ended)
             if found is not None:
                 return [self._text(field) for field in found[0]], found[1]
             lines.fill()

@@ -183,8 +183,8 @@ def _batches(file: Any) -> Iterator[Any]:
     The bytes of a row are those of the first rows of its group: in the file, equal rows take none.
     """
     for group in range(file.num_row_groups):
-        first = next(file.iter_batches(batch_size=16, row_groups=[group]), ())
-        if len(first):
+        first = next(file.iter_batches(batch_size=16, row_groups=[group]), None)
+        if first:
             rows = min(max(4 * BLOCK * len(first) // max(first.nbytes, 1), 1), _ROWS)
             yield from file.iter_batches(batch_size=rows, row_groups=[group])
 

@@ -6,7 +6,7 @@
 //! Tags run from 1 to 255 and begin anew, epoch by epoch. Zero is the tag of no epoch, so that memory of zeros is an
 //! empty table.
 
-use super::vectors::Vectors;
+use super::vectors::ByteVectors;
 
 /// The bytes of a line.
 pub type Line = [u8; 64];
@@ -91,7 +91,7 @@ pub trait Format {
 
     /// Returns the slots of live entries, and those of them that have the fingerprint.
     #[inline(always)]
-    fn look<M: Vectors>(machine: M, line: &Line, fingerprint: u64, now: Now) -> (u32, u32) {
+    fn look<M: ByteVectors>(machine: M, line: &Line, fingerprint: u64, now: Now) -> (u32, u32) {
         let live = Self::live(machine, line, now);
         let mut equal = live;
         for p in 0..Self::BYTES {
@@ -110,7 +110,7 @@ pub trait Format {
 
     /// Returns the slots of live entries.
     #[inline(always)]
-    fn live<M: Vectors>(machine: M, line: &Line, now: Now) -> u32 {
+    fn live<M: ByteVectors>(machine: M, line: &Line, now: Now) -> u32 {
         let tags = vector(line, 0);
         machine.within(tags, now.low, now.span) & !machine.equal(tags, 0) & Self::ALL
     }

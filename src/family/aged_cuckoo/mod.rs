@@ -63,7 +63,7 @@ use vectors::VectorWork;
 
 /// Number of lines whose tags are counted, at most.
 const SAMPLE: usize = 1 << 16;
-/// The same where it is done often.
+/// Number of lines whose tags are counted where it is done often.
 const SMALL_SAMPLE: usize = 1 << 10;
 
 /// Pages of lines of entries.

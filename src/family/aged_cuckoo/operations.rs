@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::line::{Format, Line, Now};
 use super::pages::{Pages, Place};
 use super::table::{Found, Table};
-use super::vectors::Vectors;
+use super::vectors::ByteVectors;
 use crate::inference::Evidence;
 use crate::instructions::Work;
 use crate::memory::prefetch::{AHEAD, Address};
@@ -14,7 +14,7 @@ use crate::memory::prefetch::{AHEAD, Address};
 /// What is done with each key of a run.
 pub trait Operation {
     /// Applies the operation to key `i` of the batch. Returns whether to go on.
-    fn apply<F: Format, M: Vectors>(&mut self, table: Table<'_, M>, i: usize, place: Place) -> bool;
+    fn apply<F: Format, M: ByteVectors>(&mut self, table: Table<'_, M>, i: usize, place: Place) -> bool;
 
     /// Returns the lines.
     fn lines(&self) -> &[Line];
@@ -31,7 +31,7 @@ pub struct ForEach<'a, F, O> {
     pub format: PhantomData<F>,
 }
 
-impl<F: Format, O: Operation, M: Vectors> Work<M> for ForEach<'_, F, O> {
+impl<F: Format, O: Operation, M: ByteVectors> Work<M> for ForEach<'_, F, O> {
     type Output = usize;
 
     #[inline(always)]
@@ -71,7 +71,7 @@ pub struct Contains<'a, F> {
     pub format: PhantomData<F>,
 }
 
-impl<F: Format, M: Vectors> Work<M> for Contains<'_, F> {
+impl<F: Format, M: ByteVectors> Work<M> for Contains<'_, F> {
     type Output = bool;
 
     #[inline(always)]
@@ -90,7 +90,7 @@ pub struct Seen<'a, F> {
     pub format: PhantomData<F>,
 }
 
-impl<F: Format, M: Vectors> Work<M> for Seen<'_, F> {
+impl<F: Format, M: ByteVectors> Work<M> for Seen<'_, F> {
     type Output = bool;
 
     #[inline(always)]
@@ -109,7 +109,7 @@ pub struct Insert<'a> {
 
 impl Operation for Insert<'_> {
     #[inline(always)]
-    fn apply<F: Format, M: Vectors>(&mut self, table: Table<'_, M>, _: usize, place: Place) -> bool {
+    fn apply<F: Format, M: ByteVectors>(&mut self, table: Table<'_, M>, _: usize, place: Place) -> bool {
         if self.reject {
             table.seen_or_reject::<F>(self.lines, place);
             return true;
@@ -130,7 +130,7 @@ pub struct Query<'a> {
 
 impl Operation for Query<'_> {
     #[inline(always)]
-    fn apply<F: Format, M: Vectors>(&mut self, table: Table<'_, M>, i: usize, place: Place) -> bool {
+    fn apply<F: Format, M: ByteVectors>(&mut self, table: Table<'_, M>, i: usize, place: Place) -> bool {
         self.present[i] = table.contains::<F>(self.lines, place);
         true
     }
@@ -153,7 +153,7 @@ pub struct Duplicated<'a> {
 
 impl Operation for Duplicated<'_> {
     #[inline(always)]
-    fn apply<F: Format, M: Vectors>(&mut self, table: Table<'_, M>, i: usize, place: Place) -> bool {
+    fn apply<F: Format, M: ByteVectors>(&mut self, table: Table<'_, M>, i: usize, place: Place) -> bool {
         if !self.refresh && table.contains::<F>(self.lines, place) {
             self.seen[i] = true;
             return true;
@@ -181,7 +181,7 @@ pub struct ReadEvidence<'a> {
 
 impl Operation for ReadEvidence<'_> {
     #[inline(always)]
-    fn apply<F: Format, M: Vectors>(&mut self, table: Table<'_, M>, i: usize, place: Place) -> bool {
+    fn apply<F: Format, M: ByteVectors>(&mut self, table: Table<'_, M>, i: usize, place: Place) -> bool {
         let epochs = |tag: u8| u32::from(table.now.age(tag));
         self.evidence[i] = Evidence::epochs(match table.find::<F>(self.lines, place) {
             Found::Entry(tag) => Some((epochs(tag), true)),
@@ -205,7 +205,7 @@ pub struct Merge<'a, F> {
     pub format: PhantomData<F>,
 }
 
-impl<F: Format, M: Vectors> Work<M> for Merge<'_, F> {
+impl<F: Format, M: ByteVectors> Work<M> for Merge<'_, F> {
     type Output = ();
 
     #[inline(always)]
@@ -237,7 +237,7 @@ pub struct Sweep<'a, F> {
     pub format: PhantomData<F>,
 }
 
-impl<F: Format, M: Vectors> Work<M> for Sweep<'_, F> {
+impl<F: Format, M: ByteVectors> Work<M> for Sweep<'_, F> {
     type Output = ();
 
     #[inline(always)]

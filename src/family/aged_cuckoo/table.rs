@@ -2,7 +2,7 @@
 
 use super::line::{Format, Line, Now, reject, rejection};
 use super::pages::{Pages, Place};
-use super::vectors::Vectors;
+use super::vectors::ByteVectors;
 use crate::instructions::Portable;
 
 /// Number of moves that make room for a key, at most.
@@ -27,7 +27,7 @@ pub enum Found {
     Nothing,
 }
 
-impl<'a, M: Vectors> Table<'a, M> {
+impl<'a, M: ByteVectors> Table<'a, M> {
     /// Returns whether the lines contain a key.
     #[inline(always)]
     pub fn contains<F: Format>(self, lines: &[Line], place: Place) -> bool {

@@ -111,10 +111,10 @@ fn answers_are_those_of_a_map_of_places() {
             let live = Now::new(open, Some(epochs));
             let rejects = |line: u32| live.is_live(rejection(&lines(filter.words.as_slice())[line as usize]));
             let fresh = (0..200).map(|_| mix(draws.below(u64::MAX)));
-            let asked: Vec<u64> = history.iter().rev().take(20_000).copied().chain(fresh).collect();
-            let mut present = vec![false; asked.len()];
-            filter.layout_query(&asked, &mut present);
-            for (&hash, present) in asked.iter().zip(present) {
+            let queried: Vec<u64> = history.iter().rev().take(20_000).copied().chain(fresh).collect();
+            let mut present = vec![false; queried.len()];
+            filter.layout_query(&queried, &mut present);
+            for (&hash, present) in queried.iter().zip(present) {
                 let place = filter.layout.pages.place(hash);
                 let pair = (place.first.min(place.second), place.first.max(place.second), place.fingerprint);
                 let is_live = newest.get(&pair).is_some_and(|&epoch| open - epoch <= i64::from(epochs));
@@ -174,7 +174,7 @@ fn tags_are_live_for_the_retained_epochs_and_no_longer() {
     }
 }
 
-/// Returns a chain whose first table has so many lines.
+/// Returns a chain whose first table has this number of lines.
 fn chain(format: LineFormat, epochs: u32, lines: u32, window: Window) -> Chain {
     let shape = AgedCuckooShape { grows: true, ..shape(format, epochs, 1, lines) };
     Chain::new(shape, Clock::new(window, epochs), &Words::zeroed(0).unwrap()).unwrap()
@@ -215,10 +215,10 @@ fn a_chain_keeps_every_key_of_the_window_at_any_rate() {
                 assert_eq!(read.pieces(), filter.pieces());
                 filter = read;
             }
-            let (asked, late): (Vec<u64>, i64) = (last.keys().copied().collect(), draws.of([0, 1, 500, span]) as i64);
-            let mut present = vec![false; asked.len()];
-            filter.query(&asked, Moments::At(now + late), &mut present).unwrap();
-            for (hash, present) in asked.iter().zip(present) {
+            let (queried, late): (Vec<u64>, i64) = (last.keys().copied().collect(), draws.of([0, 1, 500, span]) as i64);
+            let mut present = vec![false; queried.len()];
+            filter.query(&queried, Moments::At(now + late), &mut present).unwrap();
+            for (hash, present) in queried.iter().zip(present) {
                 let live = now + late - last[hash] <= span as i64;
                 assert!(present || !live, "missed in a query: trial {trial}");
             }
@@ -236,7 +236,7 @@ fn a_chain_keeps_its_rate_and_its_bytes_at_any_rate() {
     let window = Window::Time { span, lateness: 0, capacity: 10 };
     // Bytes per key of an even stream: room to spare, and fingerprints of 20 bits.
     let even = 64.0 / 18.0 * 1.3 / 0.95;
-    // Keys per epoch, for so many epochs.
+    // Keys per epoch, and for how many epochs.
     let phases = [(2u64, 80u64), (2_000, 100), (40, 130), (8_000, 8), (200, 140), (1, 200), (3_000, 70)];
     for spread in [true, false] {
         let mut filter = chain(format, epochs, 32, window);

@@ -5,7 +5,7 @@ use crate::instructions::{Avx2, Avx512};
 use crate::instructions::{Instructions, Machine, Portable, Work};
 
 /// The comparisons that lines need.
-pub trait Vectors: Machine {
+pub trait ByteVectors: Machine {
     /// Returns which bytes equal `value`.
     fn equal(self, bytes: &[u8; 32], value: u8) -> u32;
 
@@ -41,10 +41,10 @@ pub fn run<T>(instructions: Instructions, work: impl VectorWork<T>) -> T {
 mod sse2 {
     use std::arch::x86_64::*;
 
-    use super::Vectors;
+    use super::ByteVectors;
     use crate::instructions::Portable;
 
-    impl Vectors for Portable {
+    impl ByteVectors for Portable {
         #[inline(always)]
         fn equal(self, bytes: &[u8; 32], value: u8) -> u32 {
             // SAFETY: SSE2 is part of x86_64.
@@ -67,7 +67,7 @@ mod sse2 {
 
 /// Plain code, which compilers vectorise where they can.
 #[cfg(not(target_arch = "x86_64"))]
-impl Vectors for Portable {
+impl ByteVectors for Portable {
     #[inline(always)]
     fn equal(self, bytes: &[u8; 32], value: u8) -> u32 {
         mask(bytes.map(|byte| byte == value))
@@ -94,10 +94,10 @@ fn mask(truths: [bool; 32]) -> u32 {
 mod avx2 {
     use std::arch::x86_64::*;
 
-    use super::Vectors;
+    use super::ByteVectors;
     use crate::instructions::Avx2;
 
-    impl Vectors for Avx2 {
+    impl ByteVectors for Avx2 {
         #[inline(always)]
         fn equal(self, bytes: &[u8; 32], value: u8) -> u32 {
             let bytes = bytemuck::cast::<[u8; 32], __m256i>(*bytes);
@@ -124,7 +124,7 @@ mod tests {
 
     struct Compare<'a>(&'a [u8; 32], [u8; 2]);
 
-    impl<M: Vectors> Work<M> for Compare<'_> {
+    impl<M: ByteVectors> Work<M> for Compare<'_> {
         type Output = [u32; 2];
 
         fn run(self, machine: M) -> [u32; 2] {

@@ -29,7 +29,7 @@ pub struct CsvReader {
 
 /// The record that was parsed last.
 #[derive(Default)]
-struct Row {
+struct ParsedFields {
     /// The fields without quotes, one after the other, and where each ends.
     text: Vec<u8>,
     ends: Vec<usize>,
@@ -46,7 +46,7 @@ enum Parsed {
     Unclosed,
 }
 
-impl Row {
+impl ParsedFields {
     fn field(&self, i: usize) -> &[u8] {
         &self.text[i.checked_sub(1).map_or(0, |before| self.ends[before])..self.ends[i]]
     }
@@ -118,7 +118,7 @@ impl CsvReader {
 
     /// Returns the fields of the record at `start`, and where it ends. `None` if it may continue in the next block.
     pub fn fields(&self, block: &[u8], start: usize, last: bool) -> Result<Option<(Vec<Vec<u8>>, usize)>, String> {
-        let mut row = Row::default();
+        let mut row = ParsedFields::default();
         match row.parse(&mut self.parser(), &block[start..], last) {
             Parsed::Unfinished if block.len() - start <= self.options.longest => Ok(None),
             Parsed::Record(len) => {
@@ -132,7 +132,7 @@ impl CsvReader {
     }
 
     /// Checks the quotes of a record. Returns whether the fields lie in its bytes as they are.
-    fn check(&self, row: &Row, raw: &[u8]) -> Result<bool, String> {
+    fn check(&self, row: &ParsedFields, raw: &[u8]) -> Result<bool, String> {
         let is_plain = row.count > 0 && row.ends[row.count - 1] + row.count - 1 == raw.len();
         match is_plain || row.is_strict(raw, self.delimiter) {
             true => Ok(is_plain),
@@ -145,7 +145,7 @@ impl CsvReader {
     fn record(
         &self,
         parser: &mut csv_core::Reader,
-        row: &mut Row,
+        row: &mut ParsedFields,
         text: &mut BlockText<'_>,
         block: &[u8],
         start: usize,
@@ -198,7 +198,7 @@ impl Reader for CsvReader {
         let mut records = RecordBatch::default();
         let (mut text, mut pending) = (BlockText::new(block, &self.options), PendingTexts::new());
         let hasher_of_rows = RowHasher::new(hasher, self.key.len());
-        let (mut parser, mut row) = (self.parser(), Row::default());
+        let (mut parser, mut row) = (self.parser(), ParsedFields::default());
         let mut at = start;
         while at < block.len() {
             if let b'\n' | b'\r' = block[at] {

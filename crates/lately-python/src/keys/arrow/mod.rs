@@ -94,8 +94,7 @@ fn values(
         ArrowKind::ListViews { wide: false } => fixed.list_views::<i32>(elements(0)?, hasher),
         ArrowKind::ListViews { wide: true } => fixed.list_views::<i64>(elements(0)?, hasher),
         ArrowKind::FixedList(width) => {
-            let list = move |i| (start + i) * width..(start + i + 1) * width;
-            elements(0)?.lists(len, list, hasher)
+            elements(0)?.lists(len, move |i| (start + i) * width..(start + i + 1) * width, hasher)
         }
         ArrowKind::Struct => {
             let columns = field.children.iter().zip(&column.children);
