@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 0..8 | `89 4C 41 54 0D 0A 1A 0A`: no text, `LAT`, and line ends that a transfer in text mode would damage |
 //! | 8..10 | version of this format: 1 |
-//! | 10..12 | kind of filter: 1 age-partitioned, 2 the same in lines, 3 guarded-epoch, 4 in lines, 5 transposed, 6 aged cuckoo, 7 timing, 8 time-limited, 9 SWAMP, 10 Bloom, 11 counting, 12 fingerprint buffer, 13 generalized, 14 stable, 15 the [exact window](exact) |
+//! | 10..12 | kind of filter: 1 age-partitioned, 2 the same in lines, 3 guarded-epoch, 4 in lines, 5 transposed, 6 aged cuckoo, 7 timing, 8 time-limited, 9 SWAMP, 10 Bloom, 11 counting, 12 fingerprint buffer, 13 generalized, 14 stable, 15 the [exact window](crate::format::exact) |
 //! | 12..14 | scheme its keys are hashed by ([`key`](crate::key)): 1 or 2 |
 //! | 14..16 | zero |
 //! | 16..24 | seed; of scheme 2 the first half of the secret |

@@ -64,8 +64,8 @@ class TimingBloomFilter(Filter):
     `from_parameters` makes the papers' filter. With `part_keys` or `part_timers` it grows: a part is full when it has
     taken that number of keys that it did not hold, or when that number of its timers is set. `equal_timers` is k' of
     paper 4: how many of its timers must be equal for a key to be reported. 2 or more lower the rate of false positives
-    and **end the promise**: keys of the window are missed when later keys have set too many of their timers, with the chances of
-    `false_negative_rates`. `false_positive_rate()` is then an upper bound.
+    and **end the promise**: keys of the window are missed when later keys have set too many of their timers, with the
+    chances of `false_negative_rates`. `false_positive_rate()` is then an upper bound.
 
     `fill` is the share of live timers in each of the k slices of every part, the newest part first.
 
