@@ -64,7 +64,7 @@ def test_every_filter_describes_itself_empty_and_filled(f):
 def test_explain_states_what_is_promised_and_what_is_not():
     printed = lately.Filter(1_000_000, 0.001).explain()
     assert "the last 1,000,000 keys: a key inserted within it is always reported" in printed
-    assert "up to 8,414 keys more (1/119 of the window), in which a key may still be reported" in printed
+    assert "up to 15,625 keys more (1/64 of the window), in which a key may still be reported" in printed
     timed = lately.Filter("90min", 0.01, capacity=900, lateness="30s")
     timed.add("a", at=1_000_000_000)
     assert "the last 90 min, planned for 900 keys, times may step back by 30 s: a key" in timed.explain()

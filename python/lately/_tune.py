@@ -259,7 +259,7 @@ def tune(
     if unknown := [name for name in wanted if name not in FAMILIES]:
         raise ValueError(f"families must be of {', '.join(FAMILIES)}; got {unknown[0]!r}")
     trial_run = Sample(sample, window, prior, false_positive, false_negative)
-    if disagreement := trial_run.disagreement(window):
+    if prior is not None and (disagreement := trial_run.disagreement(window)):
         warn(disagreement, stacklevel=2)
     shapes: list[tuple[str, Callable[[], Filter]]] = []
     refused: dict[str, str] = {}
