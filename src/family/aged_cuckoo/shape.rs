@@ -196,7 +196,7 @@ impl Shape for AgedCuckooShape {
         self.epochs
     }
 
-    /// Returns the bytes of the lines, and of the table of a chain: a count, and four words of the table it begins with.
+    /// Returns the bytes of the lines, and of the table of a chain: a count, and four words of its first table.
     fn bytes(&self, _: Window) -> u64 {
         self.all_lines() * LINE_BYTES + if self.grows { 8 * (1 + 4) } else { 0 }
     }
