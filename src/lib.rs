@@ -39,7 +39,7 @@
 //! |---|---|---|---|
 //! | [`Filter`] | 2.9 | 3.3 | 4.7 |
 //! | [`Filter`], [`Prefer::Speed`] | 2.6 | 3.3 | 4.7 |
-//! | [`Filter`], [`Prefer::Memory`] | 1.9 | 2.5 | 4.2 |
+//! | [`Filter`], [`Prefer::Memory`] | 2.0 | 2.7 | 4.6 |
 //! | [`ConcurrentFilter`] | 2.6 | 3.5 | 7.3 |
 //!
 //! A `seen` of a [`ConcurrentFilter`] waits for one cache line, and for two atomic exchanges if the key is new.

@@ -61,7 +61,13 @@ impl Chain {
         let mut new = Self { shape, clock, tables: Vec::new() };
         new.tables = match words.as_slice() {
             [] => vec![Table::new(shape, clock.generation())?],
-            words => new.read(words)?,
+            words => {
+                let tables = new.read(words)?;
+                // Whatever a file states, the smallest table is no larger than those that it contains.
+                let lines = tables.iter().map(|table| table.layout.lines()).max().unwrap_or(0);
+                new.shape = shape.at_most(lines);
+                tables
+            }
         };
         Ok(new)
     }

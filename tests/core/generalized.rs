@@ -7,7 +7,7 @@ use lately::engine::Aged;
 use lately::family::baselines::generalized::cells::FadingBits;
 use lately::family::baselines::generalized::likelihood::Matches;
 use lately::family::baselines::generalized::shape::{GeneralizedShape, choose};
-use lately::family::{AnyFilter, Budget};
+use lately::family::{AnyFilter, Budget, Family};
 use lately::memory::Words;
 
 const WINDOW: Window = Window::Count { insertions: 100 };
@@ -139,6 +139,7 @@ fn a_bit_both_set_and_reset_is_zero_and_evidence_counts_each_bit_once() {
 /// Returns a filter of this shape with `cells` as every word.
 fn with_words(shape: GeneralizedShape, cells: u64) -> AnyFilter {
     let parameters = [shape.bits, shape.k1.into(), shape.k0.into()];
+    let form = Family::of(&shape).form(&shape);
     let words = Words::copied(&cells.to_le_bytes()).unwrap();
-    AnyFilter::from_saved(10, &parameters, WINDOW, |clock| clock, 0, words).unwrap()
+    AnyFilter::from_saved(form.kind, &parameters, WINDOW, |clock| clock, 0, words).unwrap()
 }

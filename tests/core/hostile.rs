@@ -277,13 +277,13 @@ fn files_and_parts_are_read_as_bytes_are() {
         if random.below(2) == 0 {
             seal(&mut bytes);
         }
-        let expected = format::from_bytes(Box::new(bytes.clone())).map(|filter| bytes_of(&filter));
+        let expected = format::from_bytes(Box::new(bytes.clone()));
         std::fs::write(&path, &bytes).unwrap();
         for opened in [format::open(&path), format::map(&path, true)] {
             match (opened, &expected) {
-                (Ok(filter), Ok(expected)) => assert_eq!(bytes_of(&filter), *expected),
+                (Ok(filter), Ok(expected)) => assert!(filter == *expected),
                 (Err(SaveError::Filter(error)), Err(expected)) => assert_eq!(error, *expected),
-                (other, _) => panic!("{:?} is not {expected:?}", other.map(|filter| bytes_of(&filter))),
+                (other, _) => panic!("{} is not {}", other.is_ok(), expected.is_ok()),
             }
         }
         let cells = bytes.len().min(HEADER + word(&golden(GOLDEN[round % GOLDEN.len()]), 24) as usize);

@@ -5,6 +5,7 @@ use lately::clock::{Moments, Window};
 use lately::family::{AnyFilter, Budget, Request, Variant};
 use lately::format::{self, SaveError};
 use lately::lock::TIMEOUT;
+use lately::memory::mapped::TAIL;
 use lately::shared::open;
 
 use crate::support::key;
@@ -27,7 +28,8 @@ fn a_copy_made_during_a_write_is_rejected_and_one_of_a_killed_writer_opens() {
         filter.engine_mut().insert(&hashes, Moments::Untimed).unwrap();
         drop(locked);
         let after = std::fs::read(&path).unwrap();
-        for cut in [400, before.len() / 2, before.len() - 64] {
+        let end = before.len() - TAIL * 8;
+        for cut in [400, end / 2, end] {
             std::fs::write(&copy, [&before[..cut], &after[cut..]].concat()).unwrap();
             assert!(matches!(format::open(&copy), Err(SaveError::Filter(Error::Format(_)))));
             assert!(matches!(open(&copy), Err(SaveError::Filter(Error::Format(_)))));
@@ -35,7 +37,7 @@ fn a_copy_made_during_a_write_is_rejected_and_one_of_a_killed_writer_opens() {
         std::fs::write(&copy, &after).unwrap();
         assert!(format::open(&copy).is_ok() && open(&copy).is_ok());
         // Killed between the number at the front and the one at the end.
-        std::fs::write(&copy, [&after[..after.len() - 64], &before[before.len() - 64..]].concat()).unwrap();
+        std::fs::write(&copy, [&after[..end], &before[end..]].concat()).unwrap();
         assert!(format::open(&copy).is_ok() && open(&copy).is_ok());
     }
 }

@@ -151,6 +151,11 @@ impl AgedCuckoo {
         [self.pages.fingerprint_bits.into(), self.pages.count, self.pages.lines.into()]
     }
 
+    /// Returns the number of all lines.
+    pub(crate) fn lines(&self) -> u64 {
+        self.pages.all_lines()
+    }
+
     /// Returns the number of words of all lines.
     pub(crate) fn words(&self) -> usize {
         self.pages.all_lines() as usize * (size_of::<Line>() / 8)

@@ -241,7 +241,7 @@ impl<F: Format, M: ByteVectors> Work<M> for Sweep<'_, F> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self, _: M) {
-        self.lines.iter_mut().for_each(|line| super::line::sweep::<F>(line, self.now));
+    fn run(self, machine: M) {
+        self.lines.iter_mut().for_each(|line| super::line::sweep::<F, M>(machine, line, self.now));
     }
 }

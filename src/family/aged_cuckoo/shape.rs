@@ -15,6 +15,8 @@ pub const PAGE: u64 = 2048;
 const LEAST: u64 = 2;
 /// Greatest number of lines: half a tebibyte.
 const MOST: u64 = 1 << 32;
+/// Least planned load: emptier tables take more bytes than other families.
+const LEAST_LOAD: f64 = 0.4;
 /// Number of bytes of a line.
 const LINE_BYTES: u64 = 64;
 
@@ -108,6 +110,9 @@ impl AgedCuckooShape {
     fn for_rate(self, keys: f64, fpr: f64) -> Option<Self> {
         let slots = f64::from(self.format.slots);
         let most = fpr / self.format.rate(1.0);
+        if most < LEAST_LOAD {
+            return None;
+        }
         let mut shape = self.with_lines(LEAST, false);
         // Larger pages may be fuller, so the load follows from the size and the size from the load.
         loop {
@@ -132,6 +137,11 @@ impl AgedCuckooShape {
             ("lines", lines),
         ];
         Self::read(&Parameters(&numbers))
+    }
+
+    /// Returns this shape with at most so many lines.
+    pub(crate) fn at_most(self, lines: u64) -> Self {
+        if self.all_lines() <= lines { self } else { self.with_lines(lines.max(LEAST), true) }
     }
 
     /// Returns the shape of the next table of a chain in which `older` tables are live, for this many keys.
@@ -260,7 +270,7 @@ pub fn choose(
             });
             let found = sized.filter(|shape| shape.fpr(window) <= fpr).min_by_key(|shape| shape.all_lines());
             found.ok_or_else(|| {
-                let least = FORMATS[FORMATS.len() - 1].rate(0.9);
+                let least = FORMATS[FORMATS.len() - 1].rate(LEAST_LOAD);
                 if fpr < least {
                     Error::value(format!(
                         "fpr must be at least {least:.1e} for aged cuckoo filters, whose fingerprints have at most 37 \

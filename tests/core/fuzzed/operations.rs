@@ -186,7 +186,7 @@ impl Pair {
             What::Unite => self.merge(other),
         }
         let [ours, theirs] = [&self.filter, &self.twin].map(AnyFilter::engine);
-        let same = ours.words().as_ref() == theirs.words().as_ref() && ours.clock() == theirs.clock();
+        let same = ours.pieces() == theirs.pieces() && ours.clock() == theirs.clock();
         assert!(same, "{:?}", self.filter.shape());
     }
 

@@ -15,7 +15,9 @@ const PARAMETERS: u64 = 192;
 
 /// Returns header, parameters and cells.
 pub fn bytes_of(filter: &AnyFilter) -> Vec<u8> {
-    [format::preamble(filter), filter.engine().words().as_ref().to_vec()].concat()
+    let mut bytes = format::preamble(filter);
+    filter.engine().pieces().iter().for_each(|piece| bytes.extend_from_slice(bytemuck::cast_slice(piece)));
+    bytes
 }
 
 /// Returns the little-endian word at this byte.
@@ -115,7 +117,7 @@ pub fn use_all(mut filter: AnyFilter, bytes: &[u8], turn: Option<usize>) {
     let latest = filter.engine().clock().latest();
     let inserted = filter.engine().clock().inserted();
     // Words that do not apply need not be zero, and are saved as zero; the filter is the same.
-    assert_eq!(filter.engine().words().as_ref(), &bytes[bytes.len() - filter.engine().words().as_ref().len()..]);
+    assert!(bytes.ends_with(&bytes_of(&filter)[format::preamble(&filter).len()..]));
     assert_eq!(bytes_of(&reread(&bytes_of(&filter))), bytes_of(&filter));
 
     let keys: [u64; 40] = hashes();

@@ -169,7 +169,7 @@ const PLANNED: &[(&str, Window, Budget, Option<u64>, &str)] = &[
     ("stable", count(1000), Budget::Bytes(0), None, "nbytes=0"),
     ("aged-cuckoo", count(1 << 45), Budget::Rate(0.01), None, "takes more than 4294967296 lines"),
     ("aged-cuckoo", count(1 << 62), Budget::Rate(0.1), None, "fpr must be above "),
-    ("aged-cuckoo", count(1000), Budget::Rate(1e-12), None, "fpr must be at least 1.4e-10"),
+    ("aged-cuckoo", count(1000), Budget::Rate(1e-12), None, "fpr must be at least 6.4e-11"),
     ("aged-cuckoo", count(1000), Budget::Bytes(127), None, "nbytes must be at least 128, got 127"),
     ("aged-cuckoo", count(1_000_000), Budget::Rate(0.1), Some(2), "slack must be at least 5000 insertions"),
 ];
