@@ -173,7 +173,7 @@ pub fn reject(line: &mut Line, tag: u8) {
 /// Clears expired tags, of entries and of the rejection. Writes only where there are any, so that zeros which the system
 /// has promised take no memory.
 #[inline(always)]
-pub fn sweep<F: Format, M: Vectors>(machine: M, line: &mut Line, now: Now) {
+pub fn sweep<F: Format, M: ByteVectors>(machine: M, line: &mut Line, now: Now) {
     let kept = F::live(machine, line, now) | machine.equal(vector(line, 0), 0);
     let rejection = rejection(line);
     if kept & F::ALL == F::ALL && (rejection == 0 || now.is_live(rejection)) {
