@@ -49,10 +49,9 @@
 //! ```
 //! use lately::clock::{Moments, Window};
 //! use lately::engine::Refresh;
-//! use lately::filter::AnyFilter;
+//! use lately::family::slices::shape::{Paper, choose};
+//! use lately::family::{AnyFilter, Budget};
 //! use lately::key::KeyHasher;
-//! use lately::shape::Budget;
-//! use lately::shape::ring::{Paper, choose};
 //!
 //! let window = Window::Count { insertions: 1_000_000 };
 //! let shape = choose(window, Budget::Rate(0.01), None, Some(512), Paper::AgePartitioned)?;

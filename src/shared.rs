@@ -107,9 +107,8 @@ impl Locked<'_> {
 ///
 /// ```
 /// use lately::clock::{Moments, Window};
-/// use lately::shape::Budget;
-/// use lately::shape::ring::{Paper, choose};
-/// use lately::filter::AnyFilter;
+/// use lately::family::slices::shape::{Paper, choose};
+/// use lately::family::{AnyFilter, Budget};
 /// use lately::{format, lock, shared};
 ///
 /// let path = std::env::temp_dir().join(format!("lately-{}.lately", std::process::id()));

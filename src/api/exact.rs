@@ -192,7 +192,7 @@ impl ExactWindow {
     ///
     /// let mut exact = ExactWindow::new(Window::time(Duration::from_secs(60)))?;
     /// let now = SystemTime::now();
-    /// assert_eq!(exact.duplicated_at([("a", now), ("a", now + Duration::from_secs(61))])?, [false, false]);
+    /// assert_eq!(exact.duplicated_at([("a", now), ("a", now + Duration::from_secs(59))])?, [false, true]);
     /// # Ok::<(), lately::Error>(())
     /// ```
     pub fn duplicated_at<K: Key>(
