@@ -31,7 +31,7 @@ REQUESTS = [
     ({"window": "10min", "nbytes": 20_000, "capacity": 5000}, "aged-cuckoo", 1 / 64, "aged-cuckoo"),
     ({"window": "10min", "fpr": 1e-9, "capacity": 5000}, "aged-cuckoo", 1 / 64, "aged-cuckoo"),
     ({"window": 10_000, "fpr": 1e-12}, "swamp", 0, "age-partitioned-512"),
-    ({"window": 20, "fpr": 0.001}, "swamp", 0, "age-partitioned-line"),
+    ({"window": 20, "fpr": 0.001}, "aged-cuckoo", 0, "aged-cuckoo"),
     ({"window": 10_000, "fpr": 0.001, "slack": 0}, "swamp", 0, "swamp"),
     ({"window": 10_000, "fpr": 0.001, "distinct": 1000}, "aged-cuckoo", 1 / 64, "aged-cuckoo"),
 ]
