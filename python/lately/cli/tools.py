@@ -54,7 +54,8 @@ def info(options: Namespace) -> None:
         if not exact:
             rows["parameters"] = " ".join(f"{name}={value}" for name, value in f.parameters.items())
         rows |= {name: ",".join(has) if isinstance(has, list) else has for name, has in _recorded(path).items()}
-        print("\n" * (i > 0) + "\n".join(f"{name:<11}{value}" for name, value in rows.items() if value is not None))
+        shown = [f"{name:<10} {value}" for name, value in rows.items() if value not in (None, False)]
+        print("\n" * (i > 0) + "\n".join(shown))
 
 
 def query(options: Namespace) -> None:
