@@ -283,7 +283,13 @@ def remembering(
     if not counts:
         request["max_ahead"] = None  # the answer does not depend on the system's clock, nor does the exact one
     seed = token_bytes(16) if seed == "random" else seed
-    made = make(window, fpr=FPR if fpr is None else fpr, seed=seed, **request)
+    try:
+        made = make(window, fpr=FPR if fpr is None else fpr, seed=seed, **request)
+    except ValueError as error:
+        # The caller has named a filter, not the option that makes it grow.
+        if not str(error).startswith("grow is "):
+            raise
+        raise ValueError("this filter is for windows of time, such as '10min': pass another filter or window") from None
 
     def duplicated(keys: Any, *, at: Any, threads: int = 1) -> NDArray[np.bool_]:
         if missing != "same":
