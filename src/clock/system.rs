@@ -57,7 +57,9 @@ fn since_start() -> i64 {
     // SAFETY: the call writes to `time`, and to nothing else. (`rustix` calls the system without the C library, so that
     // a test could not move this clock.)
     let failed = unsafe { libc::clock_gettime(CLOCK, &raw mut time) } != 0;
-    if failed { wall() } else { (time.tv_sec as i64).saturating_mul(SECOND).saturating_add(time.tv_nsec as i64) }
+    #[allow(clippy::unnecessary_cast, reason = "both have 32 bits on some platforms")]
+    let (seconds, nanoseconds) = (time.tv_sec as i64, time.tv_nsec as i64);
+    if failed { wall() } else { seconds.saturating_mul(SECOND).saturating_add(nanoseconds) }
 }
 
 /// Returns the nanoseconds since the process first called this.

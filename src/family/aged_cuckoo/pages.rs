@@ -47,7 +47,7 @@ impl Pages {
     #[inline(always)]
     fn reflected(&self, line: u32, fingerprint: u64) -> u32 {
         let mixed = (fingerprint as u32).wrapping_mul(0x9E37_79B1);
-        let point = (u64::from(mixed) * u64::from(self.lines) >> 32) as u32 | 1;
+        let point = ((u64::from(mixed) * u64::from(self.lines)) >> 32) as u32 | 1;
         let other = point.wrapping_sub(line);
         if point < line { other.wrapping_add(self.lines) } else { other }
     }

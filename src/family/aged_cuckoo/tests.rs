@@ -69,7 +69,7 @@ fn answers_are_those_of_a_map_of_places() {
             false => Window::Count { insertions: window },
         };
         let mut filter = engine(shape(format, epochs, pages, lines_of_page), window);
-        let (mut newest, mut history): (HashMap<(u32, u32, u64), i64>, Vec<u64>) = (HashMap::new(), Vec::new());
+        let (mut newest, mut history) = (HashMap::<(u32, u32, u64), i64>::new(), Vec::<u64>::new());
         let (few, mut now) = (1 + draws.below(64), 0);
         for _ in 0..30 {
             // Sometimes nothing comes for some epochs, or for all of them.

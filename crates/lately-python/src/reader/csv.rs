@@ -117,6 +117,7 @@ impl CsvReader {
     }
 
     /// Returns the fields of the record at `start`, and where it ends. `None` if it may continue in the next block.
+    #[allow(clippy::type_complexity, reason = "fields, and where the record ends")]
     pub fn fields(&self, block: &[u8], start: usize, last: bool) -> Result<Option<(Vec<Vec<u8>>, usize)>, String> {
         let mut row = ParsedFields::default();
         match row.parse(&mut self.parser(), &block[start..], last) {
