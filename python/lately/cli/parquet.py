@@ -73,7 +73,7 @@ class ParquetReader:
             with self._parquet.ParquetFile(name) as file:
                 self._accept(file.schema_arrow, name)
                 # Key columns of a type that cannot be a key are rejected before rows are read.
-                self._batch(self._arrow.RecordBatch.from_pylist([], file.schema_arrow), name, 1, filter)
+                self._batch(self._no_rows(file.schema_arrow), name, 1, filter)
                 for table in _batches(file):
                     yield from without(
                         self._batch(table, name, read + 1, filter), self._too_long(table), self._malformed
@@ -115,6 +115,11 @@ class ParquetReader:
             return Batch(name, RecordHashes(filter, keys), times, table, numbers, unit="row")
         except (TypeError, ValueError) as error:
             raise CliError(f"{name}: {error}") from None
+
+    def _no_rows(self, schema: Any) -> Any:
+        """Return a batch of no rows. (`from_pylist` and `empty_table` would import pandas.)"""
+        columns = [self._arrow.nulls(0, kind) for kind in schema.types]
+        return self._arrow.RecordBatch.from_arrays(columns, schema=schema)
 
     def _too_long(self, table: Any) -> list[tuple[int, str]]:
         """Return the rows that take more bytes in memory than a record may have."""

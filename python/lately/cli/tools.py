@@ -53,9 +53,10 @@ def info(options: Namespace) -> None:
         }
         if not exact:
             rows["parameters"] = " ".join(f"{name}={value}" for name, value in f.parameters.items())
-        rows |= {name: ",".join(has) if isinstance(has, list) else has for name, has in _recorded(path).items()}
-        shown = [f"{name:<10} {value}" for name, value in rows.items() if value not in (None, False)]
-        print("\n" * (i > 0) + "\n".join(shown))
+        run = _recorded(path)
+        rows |= {name: ",".join(has) if isinstance(has, list) else has for name, has in run.items()}
+        rows["ignore_case"] = "yes" if run.get("ignore_case") else None
+        print("\n" * (i > 0) + "\n".join(f"{name:<10} {value}" for name, value in rows.items() if value is not None))
 
 
 def query(options: Namespace) -> None:
