@@ -117,7 +117,7 @@ class ParquetReader:
             raise CliError(f"{name}: {error}") from None
 
     def _no_rows(self, schema: Any) -> Any:
-        """Return a batch of no rows. (`from_pylist` and `empty_table` would import pandas.)"""
+        """Return a batch of no rows: `from_pylist` and `empty_table` would import pandas."""
         columns = [self._arrow.nulls(0, kind) for kind in schema.types]
         return self._arrow.RecordBatch.from_arrays(columns, schema=schema)
 
