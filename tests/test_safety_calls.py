@@ -62,7 +62,7 @@ def test_a_fork_while_another_thread_is_inside_does_not_hang():
             time.sleep(0.003)
             child = os.fork()
             if child == 0:
-                f.query(keys[:10]); f.add("x"); prior.probability(keys[:10]); f.nbytes
+                f.query(keys[:10]); f.add("x"); f.nbytes
                 grandchild = os.fork()
                 if grandchild == 0:
                     os._exit(0 if "x" in f else 1)
