@@ -24,9 +24,7 @@ SHOWN = {
 AWAY = {"pandas, all keys": 5, "guarded-epoch-line": -2, "one random line read": -7, "a query": 2}
 # The rows of the front page's table and the bars of its picture.
 FRONT = {
-    "lately.Filter": "lately",
     "age-partitioned, line": 'lately, `prefer="speed"`',
-    "lately.ExactFilter": "lately, exact",
     "pandas, whole column": "pandas, whole column",
     "polars, whole column": "polars, whole column",
     "two ablooms, rotated": "two Bloom filters in turn (abloom)",
@@ -112,7 +110,7 @@ def bars(report: str, out: Path) -> None:
         for axes, (kind, section) in zip(both, kinds.items(), strict=True):
             found = masks(report, section)
             speeds = [number(found[name]["M keys/s"]) for name in FRONT]
-            colours = [line_style("aged-cuckoo")["color"], *[INK] * (len(FRONT) - 1)]
+            colours = [line_style("age-partitioned-line")["color"], *[INK] * (len(FRONT) - 1)]
             drawn = axes.barh([name.replace("`", "") for name in FRONT.values()], speeds, color=colours, height=0.7)
             axes.bar_label(drawn, [f"{speed:.3g}" for speed in speeds], padding=4)
             axes.set(title=f"million {kind} a second", xlim=(0, max(speeds) * 1.15), xticks=[])
