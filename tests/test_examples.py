@@ -229,9 +229,6 @@ def test_a_crawler_that_is_killed_fetches_the_rest_and_little_again(tmp_path, si
         return subprocess.run(command, capture_output=True, text=True)
 
     assert crawl(20).returncode == -signal.SIGKILL
-    with closing(sqlite3.connect(tmp_path / "crawl.lately.claims")) as claims, claims:
-        # As if the lease of the killed process were over.
-        claims.execute("UPDATE claims SET ends = 0")
     ended = crawl(0)
     assert ended.returncode == 0, ended.stderr
     with closing(sqlite3.connect(tmp_path / "pages.db")) as pages:

@@ -87,6 +87,9 @@ def test_the_reference_states_the_parameters_and_defaults_of_the_signatures(monk
             real = inspect.signature(found).parameters if stated else {}
             for parameter in stated:
                 compared += 1
+                if "As in `" in parameter.description:
+                    # The docstring that it names states the default.
+                    continue
                 name = parameter.name.lstrip("*")
                 default = real[name].default if name in real else "no such parameter"
                 if not same_default(parameter.default, default):

@@ -351,7 +351,7 @@ OWN = [
     ("aged", {"nbytes": 127, "fpr": None}, ValueError, "nbytes must be at least 128"),
     ("aged", {"window": 1_000_001, "slack": 100}, ValueError, "slack must be at least "),
     ("aged", {"fpr": None}, TypeError, "fpr or nbytes"),
-    ("aged", {"window": 10_000, "fpr": 1e-12}, ValueError, "fpr must be at least 1.4e-10"),
+    ("aged", {"window": 10_000, "fpr": 1e-12}, ValueError, "fpr must be at least 6.4e-11"),
     ("aged of time", {"distinct": 5}, ValueError, "distinct is for windows of insertions"),
     ("aged of time", {"grow": True}, TypeError, "grow"),
     ("aged from", {"fingerprint_bits": 17}, ValueError, "fingerprint_bits must be one of 10, 13, 16, 20"),

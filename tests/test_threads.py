@@ -194,7 +194,7 @@ def test_a_signal_handler_may_use_the_filter_in_the_middle_of_its_batch():
     run(
         """
         import functools
-        f = planned("age-partitioned-512", 100_000, 0.01)
+        f = lately._families.EVERY["age-partitioned-512"].make(100_000, fpr=0.01)
         called = 0
         def handle(*_):
             global called
@@ -219,7 +219,6 @@ def test_a_signal_handler_may_use_the_filter_in_the_middle_of_its_batch():
 
 FIRST_ARRAYS = """
 import datetime, sys, lately
-from support.planned import planned
 
 f, lines, done, errors = lately.AgePartitionedBloomFilter(1000, 0.01), 0, 0, set()
 
@@ -268,7 +267,7 @@ def test_a_signal_handler_may_use_the_first_arrays_of_the_process(before, every,
 def test_ctrl_c_stops_a_long_batch_and_leaves_a_filter():
     (took,) = run(
         """
-        f = planned("age-partitioned-512", 100_000, 0.01)
+        f = lately._families.EVERY["age-partitioned-512"].make(100_000, fpr=0.01)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGPROF, lambda *_: os.kill(os.getpid(), signal.SIGINT))
         # Seconds of the processor: some keys have gone in, however busy the machine is.

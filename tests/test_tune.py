@@ -226,7 +226,7 @@ def test_an_unsuited_family_is_rejected_with_its_reason(monkeypatch):
         ({"prior": object()}, TypeError, "prior must be a number or an array of them, got object"),
         ({"prior": 1.5}, ValueError, r"prior\[0\] must lie in \[0, 1\], got 1.5"),
         ({"prior": [0.1, 0.2]}, ValueError, "prior must be a number or one per key of the sample, 600"),
-        ({"families": ["bloom"]}, ValueError, "families must be of age-partitioned, .*; got 'bloom'"),
+        ({"families": ["bloom"]}, ValueError, "families must be of aged-cuckoo, .*; got 'bloom'"),
         ({"families": []}, ValueError, "families must have one name"),
         ({"seed": -1}, ValueError, "seed"),
     ],

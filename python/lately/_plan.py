@@ -224,7 +224,7 @@ def plan(
     >>> plan.best.name, plan.best.slack
     ('aged-cuckoo', 15625)
     >>> plan.build()
-    <AgedCuckooFilter window=1000000 fpr=5.43e-3 ...>
+    <AgedCuckooFilter window=1000000 fpr=5.47e-3 ...>
     >>> lately.plan(1000, 0.01, sample=[1, 2, 3] * 1000).best.dropped_in_slack
     0.0
     """

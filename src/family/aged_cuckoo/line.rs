@@ -170,8 +170,8 @@ pub fn reject(line: &mut Line, tag: u8) {
     line[REJECTION] = tag;
 }
 
-/// Clears expired tags, of entries and of the rejection. Writes only where there are any, so that zeros which the system
-/// has promised take no memory.
+/// Clears expired tags, of entries and of the rejection. Writes only where there are any, so that zeros which the
+/// system has promised take no memory.
 #[inline(always)]
 pub fn sweep<F: Format, M: ByteVectors>(machine: M, line: &mut Line, now: Now) {
     let kept = F::live(machine, line, now) | machine.equal(vector(line, 0), 0);

@@ -15,7 +15,7 @@
 //!
 //! Epochs are the generations of the [`Clock`]. An entry is *live* while its tag is that of the open epoch or of one of
 //! the r epochs before it. Nothing is written when an epoch opens: ages are read. There are 255 tags, which are used
-//! again. So a [sweep](line::sweep) of 1/(254 - r) of the lines with each epoch clears expired tags before their age
+//! again. So a sweep of 1/(254 - r) of the lines with each epoch clears expired tags before their age
 //! becomes 0 again.
 //!
 //! # The promise

@@ -139,7 +139,7 @@ impl AgedCuckooShape {
         Self::read(&Parameters(&numbers))
     }
 
-    /// Returns this shape with at most so many lines.
+    /// Returns this shape with at most this number of lines.
     pub(crate) fn at_most(self, lines: u64) -> Self {
         if self.all_lines() <= lines { self } else { self.with_lines(lines.max(LEAST), true) }
     }
