@@ -193,16 +193,17 @@ impl AgedCuckoo {
         (ages.into_iter().map(|entries| entries as f64 * scale).collect(), rejecting as f64 * scale)
     }
 
-    /// Returns the number of pairs of a line and a fingerprint, half of which an entry occupies two of.
-    fn locations(&self) -> f64 {
-        self.pages.all_lines() as f64 * 2f64.powi(self.pages.fingerprint_bits as i32)
+    /// Returns the chance that a fresh key matches one of these entries. An entry takes two of all pairs of a line and a
+    /// fingerprint.
+    fn chance(&self, entries: f64) -> f64 {
+        2.0 * entries / (self.pages.all_lines() as f64 * 2f64.powi(self.pages.fingerprint_bits as i32))
     }
 
     /// Returns the chance that a fresh key matches an entry of each age, the youngest first, and that its lines reject.
     fn chances(&self, words: &[u64], now: Now) -> (Vec<f64>, f64) {
         let (ages, rejecting) = self.live(lines(words), now, SAMPLE);
         let share = rejecting / self.pages.all_lines() as f64;
-        (ages.into_iter().map(|entries| 2.0 * entries / self.locations()).collect(), share * share)
+        (ages.into_iter().map(|entries| self.chance(entries)).collect(), share * share)
     }
 }
 
@@ -218,8 +219,7 @@ pub(crate) fn likelihood_of<'a>(
         matches.resize(ages.len(), 0.0);
         let of_table = [ages.iter().sum(), rejecting, table.pages.all_lines() as f64];
         state.iter_mut().zip(of_table).for_each(|(sum, number)| *sum += number);
-        let chance = |entries: f64| 2.0 * entries / table.locations();
-        matches.iter_mut().zip(ages).for_each(|(sum, entries)| *sum += chance(entries));
+        matches.iter_mut().zip(ages).for_each(|(sum, entries)| *sum += table.chance(entries));
     }
     Box::new(likelihood::EntryLikelihood::new(clock, &matches, state))
 }
