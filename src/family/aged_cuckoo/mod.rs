@@ -193,8 +193,8 @@ impl AgedCuckoo {
         (ages.into_iter().map(|entries| entries as f64 * scale).collect(), rejecting as f64 * scale)
     }
 
-    /// Returns the chance that a fresh key matches one of these entries. An entry takes two of all pairs of a line and a
-    /// fingerprint.
+    /// Returns the chance that a fresh key matches one of these entries. An entry takes two of all pairs of a line and
+    /// a fingerprint.
     fn chance(&self, entries: f64) -> f64 {
         2.0 * entries / (self.pages.all_lines() as f64 * 2f64.powi(self.pages.fingerprint_bits as i32))
     }
