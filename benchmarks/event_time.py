@@ -3,7 +3,7 @@
     uv run benchmarks/event_time.py [folder] [--out FILE]
 
 `folder` holds usagov-clicks-2013.jsonl.gz (by default `examples/`, with its first 50,000 clicks). What a visitor is,
-and `tests/support/event_time.py` defines what is exact.
+and `benchmarks/support/event_time.py` defines what is exact.
 """
 
 import argparse

@@ -1,8 +1,6 @@
 """Build what `lately.plan` chooses, run it, and print what it does beside what the planner states.
 
-    uv run benchmarks/plan.py
-
-`tests/test_plan.py` asserts the same of smaller windows.
+uv run benchmarks/plan.py
 """
 
 from tqdm import tqdm

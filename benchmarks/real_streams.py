@@ -8,7 +8,8 @@ prints a table in Markdown for the streams in `folder` (by default `examples/`),
 import sys
 from pathlib import Path
 
-from support.real_streams import EXAMPLES, cases, compare, run_exact
+from support.real_streams import EXAMPLES
+from support.stream_comparison import cases, compare, run_exact
 
 
 def main() -> None:

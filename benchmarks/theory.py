@@ -3,7 +3,7 @@
     uv run benchmarks/theory.py
 
 prints tables in Markdown and writes them to `benchmarks/results/theory.md`. What should come out is in
-`tests/support/formulas.py`.
+`benchmarks/support/formulas.py`.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 import lately
 from support.families import CASES, FPR
-from support.theory import FILTERS, PHASES, Figure, Found, measure
+from support.theory import BOUND, FILTERS, PHASES, Figure, Found, measure
 
 OUT = Path(__file__).parent / "results" / "theory.md"
 
@@ -93,6 +93,10 @@ def main() -> None:
     print(report)
     options.out.parent.mkdir(exist_ok=True)
     options.out.write_text(report + "\n", encoding="utf-8")
+    off = [(name, kind) for name, f in found.items() for kind, figure in f.figures() if abs(figure.z) > BOUND]
+    missed = [name for name, f in found.items() if (f.missed > 0) == CASES[name].promised]
+    if off or missed:
+        raise SystemExit(f"not as theory predicts: {off}, live keys: {missed}")
 
 
 if __name__ == "__main__":

@@ -159,8 +159,6 @@ class Together(LoadScopeScheduling):
             "test_tree_on_ray",
         },
         "notebooks": {"test_notebooks"},
-        "streams": {"test_event_time", "test_real_streams"},
-        "theory": {"test_theory"},
     }
 
     @classmethod

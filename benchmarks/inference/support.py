@@ -1,5 +1,6 @@
-"""`tests/support`, under the name by which tests import it."""
+"""`benchmarks/support` and `tests/support`, under the name by which all benchmarks import them."""
 
 from pathlib import Path
 
-__path__ = [str(Path(__file__).parents[2] / "tests" / "support")]
+ROOT = Path(__file__).parents[2]
+__path__ = [str(ROOT / "benchmarks" / "support"), str(ROOT / "tests" / "support")]

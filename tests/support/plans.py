@@ -79,14 +79,12 @@ COUNTED["swamp"] = lambda: lately.Swamp.from_parameters(300, slots=320, remainde
 TIMED = {name: lambda make=make: make("60s", 3, 5, capacity=300, lateness="7s") for name, make in PLANS.items()}
 
 
-def limited_plan(window, k, l, **others):  # noqa: E741
-    return lately.TimeLimitedBloomFilter.from_parameters(window, k=k, l=l, slice_bits=512, **others)
-
-
 TIMED["timers growing by keys"] = lambda: timers("60s", 3, 5, capacity=300, lateness="7s", part_keys=100)
 TIMED["timers growing by density"] = lambda: timers("60s", 3, 5, capacity=300, lateness="7s", part_timers=600)
 TIMED["aged, in a chain"] = lambda: aged("60s", 3, 4, capacity=300, lateness="7s", chain=1)
-TIMED["time-limited"] = lambda: limited_plan("60s", 3, 5, lateness="7s")
+TIMED["time-limited"] = lambda: lately.TimeLimitedBloomFilter.from_parameters(
+    "60s", k=3, l=5, slice_bits=512, lateness="7s"
+)
 
 
 def stream(n):
@@ -109,13 +107,3 @@ def times(n):
 def bound(n, rate):
     """Most successes of n trials: exceeded with a chance below 1e-6 where n * rate is 1 or more."""
     return n * rate + 6 * math.sqrt(n * rate) + 6
-
-
-def assert_rate_is_measured(f):
-    """The rate that a filter of 5000 keys computes is that of keys never inserted: as it fills, full, and later."""
-    for n in (100, 6000, 40_000):
-        f.insert(np.arange(f.inserted, n))
-        rate, trials = f.false_positive_rate(), 200_000
-        measured = int(f.query(np.arange(10**6, 10**6 + trials)).sum())
-        assert abs(measured - rate * trials) <= 5 * math.sqrt(rate * trials) + 5
-        assert rate <= 1.2 * f.fpr

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 import lately
 from support.planned import planned
-from support.real_streams import LATENESS, RISK, VISITOR, Case, binomial_bound, read_clicks
+from support.real_streams import VISITOR, Case, read_clicks
+from support.stream_comparison import LATENESS, RISK, binomial_bound
 
 CLICKS = Case("clicks by visitor", "usagov-clicks-2013.jsonl.gz", read_clicks, VISITOR, time="t")
 FPR = 0.001
