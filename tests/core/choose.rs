@@ -1,6 +1,7 @@
 //! The family that a user gets for a request.
 
 use lately::clock::Window;
+use lately::family::budget::allowed_slack;
 use lately::family::{Budget, Choice, Prefer, Request, VARIANTS, Variant, choose, compare};
 
 const MILLION: Window = Window::Count { insertions: 1_000_000 };
@@ -64,6 +65,40 @@ fn every_choice_keeps_the_requested_slack() {
             assert!(chosen(MILLION, &request, prefer).shape.slack(MILLION) <= slack);
         }
     }
+}
+
+/// Returns windows of few keys and many, and spans that divide evenly and that do not.
+fn windows() -> impl Iterator<Item = Window> {
+    let counts = [1, 3, 129, 100_003].map(|insertions| Window::Count { insertions });
+    let spans = [(4001, 3), (1000, 5000), (1, 99)];
+    counts.into_iter().chain(spans.map(|(span, lateness)| Window::Time { span, lateness, capacity: 1000 }))
+}
+
+#[test]
+fn what_a_variant_plans_keeps_the_rate_the_bytes_and_the_slack() {
+    let budgets = [Budget::Rate(0.001), Budget::Bytes(500), Budget::Bytes(5_000_000)];
+    let mut planned = 0;
+    for (variant, window) in VARIANTS.iter().flat_map(|variant| windows().map(move |window| (variant, window))) {
+        for budget in budgets {
+            for slack in [None, Some(window.length() / 16)] {
+                let request = Request { slack, ..Request::from(budget) };
+                if variant.rejection(window, &request).is_some() {
+                    continue;
+                }
+                let Ok(shape) = variant.plan(window, &request) else { continue };
+                let of = format!("{} {window:?} {budget:?} {slack:?}", variant.name());
+                match budget {
+                    Budget::Rate(fpr) => assert!(shape.fpr(window) <= fpr, "{of}"),
+                    Budget::Bytes(bytes) => assert!(shape.bytes(window) <= bytes, "{of}"),
+                }
+                // Some filters have no bound, and are not chosen where one is requested.
+                let kept = shape.slack(window);
+                assert!(kept <= allowed_slack(window, slack) || kept == u64::MAX, "{of}: {kept}");
+                planned += 1;
+            }
+        }
+    }
+    assert!(planned > 250, "{planned} requests were met");
 }
 
 #[test]

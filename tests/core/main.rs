@@ -2,6 +2,7 @@
 
 mod support;
 
+mod age_partitioned;
 mod bloom;
 mod choose;
 #[cfg(target_os = "linux")]

@@ -36,7 +36,7 @@ impl<T> Sometimes<T> {
     }
 }
 
-/// A number: mostly small, or so large that no machine has the memory.
+/// A number: mostly small, at an edge, or so large that no machine has the memory.
 #[derive(Debug, Clone, Copy, Arbitrary)]
 struct Number(u8, u64);
 
@@ -48,7 +48,7 @@ struct Length(bool, Number, Span);
 #[derive(Debug, Clone, Copy, Arbitrary)]
 struct Span(u8, u64, u32);
 
-/// A real number, mostly from 0 to 1.
+/// A real number, mostly from 0 to 1, or at an edge.
 #[derive(Debug, Clone, Copy, Arbitrary)]
 struct Real(u8, f64, u16);
 
@@ -83,6 +83,7 @@ impl Number {
         match self.0 {
             ..10 => u64::MAX,
             10..20 => self.1 | 1 << 46,
+            20..40 => self.1 % 3,
             _ => self.1 % SMALL,
         }
     }
@@ -99,7 +100,8 @@ impl Span {
         match self.0 {
             ..10 => Duration::MAX,
             10..20 => Duration::new(self.1, self.2 % 1_000_000_000),
-            20..40 => Duration::from_nanos(self.1 % 1000),
+            20..30 => Duration::from_nanos(self.1 % 2),
+            30..40 => Duration::from_nanos(self.1 % 1000),
             _ => Duration::new(self.1 % 3000, self.2 % 1_000_000_000),
         }
     }
@@ -107,7 +109,11 @@ impl Span {
 
 impl Real {
     fn get(self) -> f64 {
-        if self.0 < 30 { self.1 } else { f64::from(self.2) / 65_535.0 }
+        match self.0 {
+            ..20 => self.1,
+            20..40 => [f64::NAN, -1.0, 0.0, 1e-300, 1.0, f64::INFINITY][usize::from(self.2 % 6)],
+            _ => f64::from(self.2) / 65_535.0,
+        }
     }
 }
 

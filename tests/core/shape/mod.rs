@@ -1,8 +1,8 @@
 //! Formulas, compared with enumeration and simulation; and the choices of shapes.
 
 mod age_partitioned;
-mod age_partitioned_choice;
 mod bloom;
+mod choices;
 mod counting;
 mod equal_timers;
 mod errors;
@@ -11,9 +11,7 @@ mod fingerprint_buffer;
 mod generalized;
 mod growing;
 mod guarded_epoch;
-mod guarded_epoch_choice;
 mod line;
-mod line_choice;
 mod runs;
 mod slices;
 mod slicing;

@@ -4,9 +4,10 @@ pub mod calibration;
 pub mod timed;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-use lately::clock::Moments;
-use lately::family::AnyFilter;
+use lately::clock::{Moments, Window};
+use lately::family::{AnyFilter, Shape};
 
 /// Returns key number `i` of a stream, by splitmix64: a bijection, so keys of one stream never repeat.
 pub fn key(stream: u64, i: u64) -> u64 {
@@ -56,6 +57,33 @@ pub fn check_window(filter: &mut AnyFilter, window: u64, generation: u64, insert
         }
     }
     Ok(())
+}
+
+/// Checks that `filters` filters of a shape report `fresh` keys each as often as `rate` states, at the end of a
+/// generation in their third round: within five standard deviations of the mean over the filters, and of as many coins.
+/// Returns the share that was reported, or an error with that share and what would be allowed.
+///
+/// The answers of one filter vary together, so that the filters are the trials.
+pub fn check_rate(
+    shape: &Arc<dyn Shape>,
+    window: Window,
+    rate: f64,
+    filters: u64,
+    fresh: u64,
+) -> Result<f64, (f64, f64)> {
+    let generation = window.generation(shape.retained());
+    let inserted = generation * (2 * (window.length() + shape.slack(window)).div_ceil(generation) + 1);
+    let shares: Vec<f64> = (0..filters)
+        .map(|stream| {
+            let mut filter = AnyFilter::of(Arc::clone(shape), window, 0).unwrap();
+            insert(&mut filter, &(0..inserted).map(|i| key(stream, i)).collect::<Vec<_>>());
+            let fresh: Vec<_> = (0..fresh).map(|i| key(stream, inserted + i)).collect();
+            present(&filter, &fresh) as f64 / fresh.len() as f64
+        })
+        .collect();
+    let (measured, scatter) = mean(&shares);
+    let allowed = scatter.max(5.0 * (rate * (1.0 - rate) / (filters * fresh) as f64).sqrt());
+    if (measured - rate).abs() <= allowed { Ok(measured) } else { Err((measured, allowed)) }
 }
 
 /// Returns the mean of one share per filter, and five standard errors of that mean, estimated from the shares.
