@@ -147,14 +147,16 @@ def python_module(name: str) -> str:
 
 
 def python_imports(name: str, text: str) -> Iterator[tuple[str, str]]:
-    """Yield each module of the package that a module imports when it is imported itself."""
-    module = python_module(name)
-    for statement in ast.parse(text).body:
+    """Yield each module of the package that a module imports, at once or in a function; types alone do not count."""
+    module, left = python_module(name), [ast.parse(text)]
+    while left:
+        statement = left.pop()
         if isinstance(statement, ast.ImportFrom) and (statement.module or "").startswith("lately"):
-            for alias in statement.names:
-                yield module, f"{statement.module}.{alias.name}"
+            yield from ((module, f"{statement.module}.{alias.name}") for alias in statement.names)
         elif isinstance(statement, ast.Import):
             yield from ((module, alias.name) for alias in statement.names if alias.name.startswith("lately"))
+        if not (isinstance(statement, ast.If) and ast.unparse(statement.test) == "TYPE_CHECKING"):
+            left += ast.iter_child_nodes(statement)
 
 
 def circle(uses: Iterator[tuple[str, str]]) -> list[str]:
@@ -226,7 +228,5 @@ def test_circles_and_arrows_that_point_up_are_found():
     assert set(circle((node(a), node(b)) for a, b in uses)) == {"low", "high"}
     through = Crate(made | {"src/low.rs": "use crate::high::Item;\n"})
     assert ("src/low.rs", "src/high/part.rs") in set(through.uses())
-    assert list(python_imports("python/lately/a.py", "from lately.b import c\nimport lately.d\n")) == [
-        ("lately.a", "lately.b.c"),
-        ("lately.a", "lately.d"),
-    ]
+    text = "from lately.b import c\ndef f():\n  import lately.d\nif TYPE_CHECKING:\n  import lately.e\n"
+    assert set(python_imports("python/lately/a.py", text)) == {("lately.a", "lately.b.c"), ("lately.a", "lately.d")}

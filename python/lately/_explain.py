@@ -4,8 +4,7 @@ import html
 from math import inf
 from typing import Any
 
-from lately._core import Filter
-from lately._families import FAMILIES
+from lately._core import Filter, variants
 
 _WHY = {
     "age-partitioned": "the layout of its paper, in which old keys fade slice by slice; the fewest bytes of its class",
@@ -23,6 +22,8 @@ _WHY = {
     "bloom": "for a stream that ends: nothing is forgotten",
 }
 """The reason to take a family, by its name."""
+
+_VARIANTS = {variant["name"]: variant for variant in variants()}
 
 _UNITS = {"d": 86_400, "h": 3600, "min": 60}
 
@@ -74,7 +75,7 @@ def _rows(made: Filter) -> list[tuple[str, str]]:
 
 def _why(made: Filter) -> str:
     if made.family not in _WHY:
-        return f"for comparisons: {FAMILIES[made.family].note}"
+        return "for comparisons: " + _VARIANTS[made.family]["note"]
     return _WHY[made.family]
 
 
@@ -92,8 +93,7 @@ def _window(made: Filter) -> str:
 
 
 def _promises(made: Filter) -> bool:
-    known = FAMILIES.get(made.family)
-    return (known is None or known.promise) and made.parameters.get("equal_timers", 1) == 1
+    return _VARIANTS[made.family]["promise"] and made.parameters.get("equal_timers", 1) == 1
 
 
 def _slack(made: Filter) -> str:

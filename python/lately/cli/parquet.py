@@ -9,7 +9,7 @@ from pathlib import Path
 from lately._core import RecordHashes
 from lately.cli.errors import CliError, optional
 from lately.cli.inputs import BLOCK, identity_of
-from lately.cli.records import FIELD, Batch, without
+from lately.cli.records import FIELD, Batch, bools, without
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -215,12 +215,6 @@ def typed(parts: list[str], types: str) -> Any:
         except (ValueError, TypeError, arrow.ArrowException) as error:
             raise ValueError(f"it cannot be read as {kind}, the type of the field {field.name}: {error}") from None
     return columns[0] if len(columns) == 1 else arrow.RecordBatch.from_arrays(columns, schema.names)
-
-
-def bools(marks: Marks) -> Any:
-    """Return an Arrow array. (``pyarrow.array`` would import pandas, to check the type of its argument)."""
-    arrow = optional("pyarrow", "Parquet")
-    return arrow.Array.from_buffers(arrow.uint8(), len(marks), [None, arrow.py_buffer(marks)]).cast(arrow.bool_())
 
 
 class ParquetWriter:

@@ -6,11 +6,12 @@ from collections import namedtuple
 from itertools import compress
 
 from lately._core import Records
-from lately.cli.errors import CliError
+from lately.cli.errors import CliError, optional
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
 BOM = "\ufeff"  # some editors and spreadsheets begin a file with it; it is not part of the first record
 
@@ -59,12 +60,8 @@ class Batch(_Batch):
             import numpy as np
 
             times = times[np.frombuffer(which, np.bool_)]
-        if isinstance(self.records, Records):
-            records = self.records.select(which)
-        else:
-            from lately.cli.parquet import bools
-
-            records = self.records.filter(bools(which))
+        lines = isinstance(self.records, Records)
+        records = self.records.select(which) if lines else self.records.filter(bools(which))
         numbers = None if self.numbers is None else list(compress(self.numbers, which))
         return self._replace(keys=self.keys.select(which), times=times, records=records, numbers=numbers)
 
@@ -75,6 +72,12 @@ _OTHERS = bytes.maketrans(b"\0\1", b"\1\0")
 def others(marks: Marks) -> Marks:
     """Return the marks of the other records: 0 for 1, and 1 for 0."""
     return marks.translate(_OTHERS)
+
+
+def bools(marks: Marks) -> Any:
+    """Return an Arrow array. (``pyarrow.array`` would import pandas, to check the type of its argument)."""
+    arrow = optional("pyarrow", "Parquet")
+    return arrow.Array.from_buffers(arrow.uint8(), len(marks), [None, arrow.py_buffer(marks)]).cast(arrow.bool_())
 
 
 class Malformed:

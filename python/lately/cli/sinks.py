@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 
 from lately.cli.errors import CliError
 from lately.cli.outputs import Output
-from lately.cli.records import BOM, FIELD, Batch, Marks, others
+from lately.cli.records import BOM, FIELD, Batch, Marks, bools, others
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -130,7 +130,5 @@ def _annotated_object(line: bytes, repeat: int) -> bytes:
 
 
 def _annotated_rows(batch: Batch, new: Marks) -> Batch:
-    from lately.cli.parquet import bools
-
     _check_free(FIELD in batch.records.schema.names, batch.source)
     return batch._replace(records=batch.records.add_column(0, FIELD, bools(others(new))))
