@@ -37,30 +37,6 @@ def test_a_secret_is():
     assert reported <= FPR * len(VICTIMS) + 5 * (FPR * len(VICTIMS)) ** 0.5
 
 
-CONTAINERS = {
-    "list": lambda values: values,
-    "int64": lambda values: np.array(values),
-    "every other": lambda values: np.repeat(np.array(values), 2)[::2],
-    "arrow": lambda values: pytest.importorskip("pyarrow").array(values),
-    "float": lambda values: np.array(values, dtype=float),
-}
-
-
-@pytest.mark.parametrize("name", CONTAINERS)
-def test_with_a_secret_too_equal_keys_are_one_key(name):
-    values = [*range(-20, 20), 2**40, -(2**50)]
-    hashes = lately.hash_keys(values, seed=bytes(range(16)))
-    assert (lately.hash_keys(CONTAINERS[name](values), seed=bytes(range(16))) == hashes).all()
-    assert len(np.unique(hashes)) == len(values)
-
-
-def test_large_unsigned_integers_hash_the_same_in_lists_and_arrays():
-    values = [5, 2**63 - 1, 2**63, 2**64 - 1]
-    for chosen in (values, values[:2]):
-        hashes = lately.hash_keys(chosen, seed=bytes(16))
-        assert (lately.hash_keys(np.array(chosen, dtype=np.uint64), seed=bytes(16)) == hashes).all()
-
-
 def test_a_secret_of_ones_own_is_shared_and_a_drawn_one_is_not():
     keys = np.arange(1000)
     one, same, other = (

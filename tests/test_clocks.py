@@ -2,7 +2,6 @@
 
 import io
 import logging
-import pickle
 import time
 import warnings
 from functools import partial
@@ -31,38 +30,6 @@ def filters():
     yield "chosen", partial(lately.Filter, WINDOW, 1e-6, capacity=1000)
     yield "growing", partial(lately.Filter, WINDOW, 1e-6)
     yield "exact", partial(lately.ExactFilter, WINDOW)
-
-
-def moved(wall):
-    """The clock is set; then an alert comes every ten minutes."""
-    clocks = Clocks()
-    warnings.simplefilter("ignore")
-    for name, make in filters():
-        f = make()
-        assert not f.seen("warm"), name
-        clocks.set_wall(float(wall))
-        clocks.pass_time(60)
-        assert "warm" in f, name
-        assert f.query(["warm"]).all(), name
-        assert f.seen("warm"), name
-        for alert in range(8):
-            clocks.pass_time(GONE)
-            assert "warm" not in f, (name, alert)
-            assert not f.duplicated(["warm"])[0], (name, alert)
-        assert f.seen("warm"), name
-        # A file continues, too, also where the wall clock is behind it.
-        clocks.set_wall(-float(wall))
-        for copy in (f.copy(), pickle.loads(pickle.dumps(f)), lately.from_bytes(f.to_bytes())):
-            clocks.pass_time(20)
-            assert "warm" in copy, name
-        clocks.pass_time(GONE)
-        assert "warm" not in copy, name
-    print("right")
-
-
-@pytest.mark.parametrize("wall", [-HOUR, 4 * 365 * DAY, -4 * 365 * DAY])
-def test_a_wall_clock_that_is_set_neither_stops_nor_ends_a_window(tmp_path, wall):
-    assert run_with_clocks("test_clocks", "moved", tmp_path, str(wall)) == "right\n"
 
 
 def asleep():
@@ -97,7 +64,7 @@ def reported():
             clocks.set_wall(step)
             for _ in range(3):
                 clocks.pass_time(5)
-                f.seen("a")
+                assert f.seen("a")
     print(*[str(one.message).split(";")[0] for one in caught], sep="\n")
 
 
@@ -159,28 +126,6 @@ def test_a_file_of_a_clock_that_began_in_2030_continues(tmp_path):
     path = tmp_path / "seen.lately"
     run_with_clocks("test_clocks", "write", tmp_path, str(path), str(4 * 365 * DAY))
     assert run_with_clocks("test_clocks", "read", tmp_path, str(path)) == "right\n"
-
-
-def mixed():
-    """Events have the right time from the moment at which the device sets its clock."""
-    clocks = Clocks()
-    warnings.simplefilter("ignore")
-    for name, make in filters():
-        f = make()
-        f.add("before")
-        clocks.set_wall(56 * 365 * DAY)
-        f.add("event", at=time.time())
-        for _ in range(3):
-            assert not f.seen("call"), name
-            clocks.pass_time(100)
-            assert f.seen("call"), name
-            clocks.pass_time(GONE)
-        clocks.set_wall(-56 * 365 * DAY)
-    print("right")
-
-
-def test_calls_without_times_go_on_where_events_have_moved_the_time(tmp_path):
-    assert run_with_clocks("test_clocks", "mixed", tmp_path) == "right\n"
 
 
 def test_max_ahead_is_one_window_and_at_least_a_minute():

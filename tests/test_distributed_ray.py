@@ -2,10 +2,8 @@
 
 import os
 import pickle
-import signal
 import subprocess
 import sys
-import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,27 +120,6 @@ def test_a_site_gets_its_messages_in_order(pair):
     assert all(answer.all() for answer in answers[100:])
 
 
-def test_a_site_killed_in_mid_stream_forgets_nothing_that_it_had_saved(pair):
-    batches = [np.array([f"killed {i} {j}" for j in range(200)]) for i in range(60)]
-    for number, batch in enumerate(batches):
-        if number == 40:
-            # It saves every quarter of a second by itself.
-            eventually(lambda: not pair.status()[1]["changed"])
-        if number == 50:
-            process = Path(f"/proc/{pair.status()[1]['process']}")
-            os.kill(pair.status()[1]["process"], signal.SIGKILL)
-            # Until it is gone it answers, and forgets those keys too.
-            eventually(lambda process=process: not process.exists())
-        assert not duplicated(pair, batch, ("killed", number)).any(), number
-    eventually(lambda: not isinstance(pair.status()[1], Failed))
-    assert pair.status()[1]["restored"]
-    hashes = lately.hash_keys(np.concatenate(batches))
-    mine = hashes % 2 == 1
-    assert query(pair, np.concatenate(batches)[~mine], site=0).all()
-    forgotten = np.flatnonzero(mine)[~query(pair, np.concatenate(batches)[mine], site=1)] // 200
-    assert all(40 <= batch < 50 for batch in forgotten)
-
-
 def test_a_crash_between_write_and_answer(pair, tmp_path):
     sites = RaySites([Maker("one", tmp_path, interval=0)], deadline=60)
     keys = np.arange(10_000)
@@ -213,26 +190,6 @@ def fresh():
     """Keys that no other test has."""
     fresh.start = getattr(fresh, "start", 0) + 10**6
     return fresh.start + np.arange(2000)
-
-
-def test_a_site_that_dies_during_a_call_is_replaced(sliced, fresh):
-    """Killed again and again by another thread; the keys are new once, and then seen."""
-    over = threading.Event()
-
-    def kill():
-        for site in (0, 1):
-            sliced.sites.kill(site)
-            over.wait(1)
-
-    killer = threading.Thread(target=kill)
-    killer.start()
-    try:
-        seen = [sliced.duplicated(batch) for batch in np.split(fresh, 40)]
-    finally:
-        over.set()
-        killer.join()
-    assert not np.concatenate(seen).any()
-    assert sliced.query(fresh).all()
 
 
 def test_a_site_that_hangs_is_an_error_or_a_guess_and_neither_when_it_is_back(sliced, fresh):

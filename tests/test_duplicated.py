@@ -1,7 +1,6 @@
 """The one-liner against an exact window, for columns, frames, iterators and times of every kind."""
 
 import math
-from datetime import timedelta
 from functools import cache, partial
 
 import numpy as np
@@ -34,19 +33,6 @@ def test_insertions(window, fpr, refresh):
     fresh, _ = check(keys.tolist(), answers, window, f.slack, refresh, fpr)
     assert fresh > 10_000
     assert answers.dtype == bool
-
-
-@pytest.mark.parametrize("refresh", [True, False])
-@pytest.mark.parametrize("window", [1, 60, 10**6])
-def test_times(window, refresh):
-    n = 20_000
-    keys, rng = stream(n), np.random.default_rng(1)
-    # Steady, then silent, then ten times as dense.
-    gaps = rng.exponential(np.where(np.arange(n) < n // 2, 0.1, 0.01)) + 500 * (np.arange(n) == n // 3)
-    at, fpr = np.round(1_700_000_000 + np.cumsum(gaps), 6), 0.01
-    answers = duplicated(keys, timedelta(seconds=window), fpr=fpr, at=at, refresh=refresh)
-    fresh, _ = check(keys.tolist(), answers, window, window / 2 + 1e-5, refresh, fpr, at.tolist())
-    assert fresh > 5000
 
 
 COUNTED = {name: family for name, family in FAMILIES.items() if family.windows in ("any", "insertions")}
@@ -83,15 +69,6 @@ def test_a_class_is_planned_in_its_own_layout(kind):
     keys, window, fpr = stream(2000), 500, 0.01
     made = kind(window, fpr)
     assert duplicated(keys, window, fpr=fpr, filter=kind).tolist() == made.duplicated(keys).tolist()
-
-
-@pytest.mark.parametrize("name", TIMED)
-def test_times_in_every_family(name):
-    n, window, fpr = 20_000, 60, 0.01
-    keys, rng = stream(n), np.random.default_rng(1)
-    at = 1_700_000_000 + np.round(np.cumsum(rng.exponential(0.1, n)), 6)
-    answers = duplicated(keys, "1min", fpr=fpr, at=at, filter=choice(name))
-    assert check(keys.tolist(), answers, window, window / 2 + 1e-5, True, fpr, at.tolist())[0] > 3000
 
 
 BURST = 40_000

@@ -1,4 +1,4 @@
-"""The exact one-liner beside a dictionary of when each key was last seen, on real streams and small ones."""
+"""The exact one-liner beside a dictionary of when each key was last seen."""
 
 import signal
 
@@ -11,37 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lately
-from support import real_streams
 from support.exact import repeats, repeats_by_time
-
-
-@pytest.fixture(scope="module", params=real_streams.CASES, ids=str)
-def stream(request):
-    return request.param.load(real_streams.EXAMPLES)
-
-
-def test_real_streams_by_keys(stream):
-    keys, _ = stream
-    frame = pd.DataFrame(keys)
-    for window in (1, 1000, len(keys)):
-        for refresh in (True, False, "delivered"):
-            mask = lately.duplicated(frame, window, refresh=refresh)
-            assert mask.tolist() == repeats(keys, window, refresh=refresh)
-
-
-def test_a_real_stream_by_time():
-    keys, times = next(case for case in real_streams.CASES if case.time).load(real_streams.EXAMPLES)
-    assert times != sorted(times), "it steps back"
-    frame = pd.DataFrame(keys)
-    for window in (1, 600, 10**6):
-        for refresh in (True, False):
-            mask = lately.duplicated(frame, f"{window}s", at=times, refresh=refresh)
-            assert mask.tolist() == repeats_by_time(keys, window, times, refresh=refresh)
-    # Whatever a filter of that lateness promises is there, and no more than it marks.
-    exact = lately.duplicated(frame, "10min", at=times)
-    marked = lately.duplicated(frame, "10min", at=times, fpr=0.001, seed=0)
-    assert marked[exact].all()
-    assert 0 < exact.sum() < marked.sum()
 
 
 @given(
@@ -76,11 +46,6 @@ def test_long_columns_of_every_kind(window, refresh):
     for column in columns:
         assert lately.duplicated(column, window, refresh=refresh).tolist() == mask
     assert lately.duplicated(keys, window, refresh=refresh, threads=2).tolist() == mask
-
-
-def test_a_window_as_long_as_the_column_answers_as_pandas():
-    keys = np.random.default_rng(0).integers(0, 50_000, 100_000)
-    assert lately.duplicated(keys, len(keys)).tolist() == pd.Series(keys).duplicated().tolist()
 
 
 def test_hashes_of_any_make_and_seed():

@@ -205,7 +205,7 @@ def hash_of(key, seed=0):
     return hash_
 
 
-@given(scalars, st.integers(0, 2**64 - 1))
+@given(scalars, st.integers(0, 2**64 - 1) | st.binary(min_size=16, max_size=16))
 def test_a_key_has_one_hash_in_every_container(key, seed):
     expected = [hash_of(key, seed)]
     for holder in holders(key):

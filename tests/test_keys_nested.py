@@ -235,18 +235,6 @@ def test_a_million_slices_of_nested_columns(capsys):
         print(f"\n{checked:,} slices of {columns:,} nested columns")
 
 
-def test_the_middle_of_a_table_of_structs_within_structs_is_inserted():
-    f = lately.AgePartitionedBloomFilter(1000, 1e-9)
-    for value in ({"u": {"n": 1}}, {"u": {"n": [1, 2], "d": decimal.Decimal("1.5")}}, {"u": {"n": {"m": "a"}}}):
-        table = pa.table({"id": pa.array([value] * 100)})
-        f.insert(table.slice(60))
-        for batch in table.to_batches(max_chunksize=30):
-            assert f.duplicated(batch).all()
-        assert f.query(pl.from_arrow(table).slice(60)).all()
-        assert f.query(pl.from_arrow(table)[70:]).all()
-    assert f.inserted == 3 * (40 + 100)
-
-
 def test_polars_structs_of_any_parts_are_hashed_as_their_values():
     values = [
         {"d": decimal.Decimal(i), "l": [i, None], "a": [1, 2], "t": dt.timedelta(seconds=i), "n": None}

@@ -94,20 +94,6 @@ def test_paper_eq_17_is_not_what_zipf_gives():
     assert printed[2] < 0.3 * ours[2]
 
 
-def test_distinct_counts_are_those_of_streams():
-    rng = np.random.default_rng(7)
-    lengths, streams = (10, 1000, 20_000), 40
-    ranks = lately.Zipf(3000)
-    p = ranks.probability(np.arange(1, 3001))
-    for prior, chances in ((lately.Uniform(3000), np.full(3000, 1 / 3000)), (ranks, p)):
-        for length in lengths:
-            drawn = [len(np.unique(rng.choice(3000, length, p=chances / chances.sum()))) for _ in range(streams)]
-            # The number of different keys varies less than a sum of independent indicators: negatively associated.
-            present = -np.expm1(length * np.log1p(-chances))
-            deviation = np.sqrt(np.sum(present * (1 - present)) / streams)
-            assert np.mean(drawn) == pytest.approx(prior.distinct(length), abs=5 * deviation + 1e-4 * length)
-
-
 def test_keys_of_a_mapping_are_compared_as_filters_do():
     prior = lately.Probabilities({5: 0.5, "5": 0.25, ("a", 1): 0.125, None: 0.01}, default=1e-3, rate=100)
     keys = [5.0, np.int8(5), "5", b"5", ("a", 1), float("nan"), "else"]

@@ -158,28 +158,6 @@ def test_a_wait_ends_by_a_signal(path):
     )
 
 
-def test_a_writer_that_is_stopped_anywhere_delays_no_call_beyond_its_deadline(path):
-    stopped(
-        """
-    rng = np.random.default_rng(3)
-    timed_out = 0
-    for i in range(60):
-        os.kill(writer, signal.SIGSTOP)
-        os.waitpid(writer, os.WUNTRACED)
-        for call in (lambda: f.add("a"), lambda: lately.open(path), lambda: lately.open(path, shared=True), f.copy):
-            try:
-                call()
-            except TimeoutError as error:
-                timed_out += 1
-                assert f"process {writer}" in str(error)
-        os.kill(writer, signal.SIGCONT)
-        time.sleep(rng.random() * 0.01)
-    assert timed_out > 0
-    """,
-        path,
-    )
-
-
 def test_answers_before_a_deadline_are_with_its_error(path):
     lines = stopped(
         """

@@ -27,18 +27,6 @@ from support.site import HASHES, Slow, bloom, duplicated, holding, names
 from support.site import unsynced as unsynced
 
 
-def test_with_no_interval_every_answer_is_safe(tmp_path):
-    make = partial(Site, name="site", store=Folder(tmp_path), interval=0)
-    site = make(bloom())
-    for part in np.split(HASHES, 10):
-        assert not duplicated(site, part).any()
-        site.close(save=False)
-        site = make(bloom())
-        assert site.status()["restored"]
-        assert site.call("query", (part,), {}).all()
-    assert site.call("query", (HASHES,), {}).all()
-
-
 def test_a_change_is_saved_within_the_interval_and_only_a_change(tmp_path):
     site = Site(bloom(), name="site", store=Folder(tmp_path), interval=0.02)
     time.sleep(0.1)

@@ -1,4 +1,7 @@
-"""Slices of a filter, and the verdicts from their answers: the same as those of the one filter."""
+"""Slices of a filter: their cells are those of the one filter, and `decide` judges answers as if key by key.
+
+That a filter over slices answers as the one filter is in `test_sliced.py`.
+"""
 
 from itertools import pairwise
 
@@ -67,10 +70,6 @@ def set_each(slices, cells, generations):
             s.touch(np.empty(0, np.uint64), int(generations.max()))
 
 
-def answers_of(slices, scatter):
-    return [(*slices[site].ages(cells), NEVER) for site, cells in scatter.shares()]
-
-
 def moments(rng, n, start=10**9):
     """In order: most seconds apart, some many generations, and now and then a gap longer than the window."""
     return start + np.cumsum(rng.choice([0, 1, 20, 90, 300, 2000], p=[0.3, 0.45, 0.15, 0.06, 0.03, 0.01], size=n))
@@ -103,66 +102,9 @@ def test_the_words_of_all_slices_are_those_of_the_filter(name, parts):
     assert {s.newest for s in slices} == {int(generations[-1])}
 
 
-@pytest.mark.parametrize("refresh", [False, True])
-@pytest.mark.parametrize("name", ["classical", "partitioned", *TIMED])
-def test_answers_are_those_of_the_filter(name, refresh):
-    (make, _), rng = ROWS[name], np.random.default_rng(2)
-    f = make()
-    slices, at, done, newest = sliced(f, 5), moments(rng, 6000), 0, NEVER
-    seen_in_all = 0
-    while done < 6000:
-        now = at[done : done + int(rng.integers(1, 400))]
-        keys = rng.integers(0, 250, len(now)) + done // 900 * 100  # many come again, in the same batch too
-        expected = f.duplicated(keys, refresh=refresh, **({"at": now} if name in TIMED else {}))
-        cells, generations = f.cells(keys), f.generations(now, len(now))
-        scatter, earlier = Ranges(f, 5).scatter(lately.hash_keys(keys, seed=f.seed)), "all" if refresh else "new"
-        answers = answers_of(slices, scatter)
-        oldest, unsure = scatter.decide(answers, generations, earlier, newest=newest, kept=f.retained)
-        seen = oldest != NEVER
-        assert not unsure.any()
-        assert seen.tolist() == expected.tolist()
-        to_set = np.full(len(now), True) if refresh else ~seen
-        set_each(slices, cells[to_set], generations[to_set])
-        newest = max(newest, int(generations.max()))
-        seen_in_all += seen.sum()
-        done += len(now)
-    assert 500 < seen_in_all < 5900
-
-
 WIDE = {"classical": ROWS["classical"], "partitioned": ROWS["partitioned"], **{name: ROWS[name] for name in TIMED}}
 # More generations than a byte has values.
 WIDE["time, many generations"] = (lambda: minutes(k=4, bpt=10, blocks=700, slice_timers=400), None)
-WIDE["time, equal timers"] = (lambda: minutes(k=5, bpt=5, blocks=12, slice_timers=200, equal_timers=3), None)
-
-
-@pytest.mark.parametrize("name", WIDE)
-def test_reading_and_setting_in_one_step_gives_the_answers_of_the_filter(name):
-    """A small filter, so that keys share cells within a batch, and keys of their own have some twice."""
-    (make, _), rng = WIDE[name], np.random.default_rng(7)
-    f = make()
-    slices, ranges, at, done, newest = sliced(f, 5), Ranges(f, 5), moments(rng, 6000), 0, NEVER
-    types, seen_in_all = set(), 0
-    while done < 6000:
-        now = at[done : done + int(rng.integers(1, 400))]
-        keys = rng.integers(0, 250, len(now)) + done // 900 * 100
-        timed = {} if name in ("classical", "partitioned") else {"at": now}
-        expected, generations = f.duplicated(keys, **timed), f.generations(now, len(now))
-        scatter, last = ranges.scatter(lately.hash_keys(keys, seed=f.seed)), int(generations.max())
-        behind = (last - generations).astype("u4" if last - generations.min() > 255 else "u1")
-        answers = []
-        for (site, cells), places in zip(scatter.shares(), scatter.places(), strict=True):
-            late = behind[places // f.cells([1]).shape[1]]
-            ages, base = slices[site].touch(cells, last, late if behind.any() else None)
-            types.add(ages.dtype.name)
-            answers.append((ages, base, NEVER))
-        equal = f.parameters.get("equal_timers", 1)
-        oldest, unsure = scatter.decide(answers, generations, "answered", newest=newest, kept=f.retained, equal=equal)
-        seen = oldest != NEVER
-        assert seen.tolist() == expected.tolist()
-        assert not unsure.any()
-        newest, seen_in_all, done = max(newest, last), seen_in_all + seen.sum(), done + len(now)
-    assert types in ([{"uint32"}] if "many" in name else [{"uint8"}, {"uint8", "uint32"}])
-    assert 500 < seen_in_all < 5900
 
 
 @pytest.mark.parametrize("name", WIDE)
@@ -274,24 +216,6 @@ def test_arguments_that_do_not_fit_are_rejected_before_any_effect():
             call()
     assert s.newest == 3
     assert (s.words() == before).all()
-
-
-def test_equal_timers_are_those_of_the_filter():
-    rng = np.random.default_rng(3)
-    f = minutes(k=5, bpt=5, blocks=28, slice_timers=60, equal_timers=3)
-    (s,), plain, differs, newest = sliced(f, 1), 0, 0, NEVER
-    for batch in range(20):
-        keys, at = rng.integers(0, 300, 200), 10**9 + 100 * batch + np.arange(200) // 2
-        scatter, generations = Ranges(f, 1).scatter(lately.hash_keys(keys, seed=f.seed)), f.generations(at, 200)
-        answers = answers_of([s], scatter)
-        plain, seen = (
-            scatter.decide(answers, generations, "all", newest=newest, kept=f.retained, equal=equal)[0] != NEVER
-            for equal in (1, 3)
-        )
-        assert seen.tolist() == f.duplicated(keys, at=at).tolist()
-        set_each([s], f.cells(keys), generations)
-        newest, differs = int(generations.max()), differs + (plain != seen).sum()
-    assert differs > 50
 
 
 @pytest.mark.parametrize("name", ["B=7", "no padding", "much padding", *TIMED])

@@ -34,6 +34,8 @@ CELLS = {
     "timers": lambda: timers(),
     "timers, late": lambda: lately.TimingBloomFilter("10min", 0.02, capacity=400, lateness="90s", seed=3),
     "timers, equal": lambda: timers(equal_timers=2),
+    # More generations than a byte has values.
+    "timers, many generations": lambda: timers(bpt=10, blocks=700),
 }
 
 

@@ -21,10 +21,20 @@ SHAPES = {
     "h-v": ({"kind": "diced", "slices": (5, 8), "dice": "h-v"}, 5),
     "v-h": ({"kind": "diced", "slices": (10, 4), "dice": "v-h"}, 4),
 }
+# With a section of the cells for each of a key's cells, the sites of a key depend on one another.
+SHAPES |= {f"{name}, in sections": SHAPES[name] for name in ("horizontal", "vertical", "v-h")}
 
 
-def bloom(filters):
-    return lately.BloomFilter.from_parameters(capacity=KEYS // filters, k=K, bits=CELLS // filters, seed=7)
+def bloom(name, filters):
+    size = {"slice_bits": CELLS // filters // K} if "sections" in name else {"bits": CELLS // filters}
+    return lately.BloomFilter.from_parameters(capacity=KEYS // filters, k=K, seed=7, **size)
+
+
+def formulas(name):
+    """Return the formulas of a shape."""
+    kind, shape = name.partition(",")[0], SHAPES[name][0]
+    sites, inner = shape["slices"] if kind in ("h-v", "v-h") else (SITES, 1)
+    return SlicedShape(kind, K, sites, inner=inner, partitioned="sections" in name)
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -32,12 +42,13 @@ def test_failed_sites_cost_what_the_formulas_say(name):
     shape, filters = SHAPES[name]
     rng = np.random.default_rng(12)
     held = np.arange(KEYS)
-    with SlicedFilter(**shape, filter=bloom(filters)) as sliced:
+    with SlicedFilter(**shape, filter=bloom(name, filters)) as sliced:
         sliced.insert(held)
         fill = sliced.fill
         # A key of one group has all of its cells there, where the fill is as it is.
-        density = float(np.mean(fill**K) ** (1 / K) if name in ("horizontal", "h-v") else np.mean(fill))
-        least = [0, K] if name == "horizontal" else range(K + 1)
+        in_one_group = shape["kind"] == "horizontal" or name == "h-v"
+        density = float(np.mean(fill**K) ** (1 / K) if in_one_group else np.mean(fill))
+        least = [0, K] if shape["kind"] == "horizontal" else range(K + 1)
         handles = {
             x: SlicedFilter._over(replace(sliced._slicing, least=x, strict=False), sliced.sites, None) for x in least
         }
@@ -54,9 +65,8 @@ def test_failed_sites_cost_what_the_formulas_say(name):
                     seen = handle.query(np.concatenate([new, old]))
                 mistakes[x].append([seen[:QUERIED].mean(), 1 - seen[QUERIED:].mean()])
         sliced.sites._down = {}
-    sites, inner = shape["slices"] if name in ("h-v", "v-h") else (SITES, 1)
     for x, rates in mistakes.items():
-        expected = SlicedShape(name, K, sites, inner=inner).failure_rates(FAILED, density, on_failure=x)
+        expected = formulas(name).failure_rates(FAILED, density, on_failure=x)
         for measured, rate in zip(np.array(rates).T, expected, strict=True):
             # Draws differ by more than their keys do, so they are what is counted.
             deviation = max(measured.std() / np.sqrt(DRAWS), np.sqrt(rate * (1 - rate) / (DRAWS * QUERIED)))
@@ -66,9 +76,8 @@ def test_failed_sites_cost_what_the_formulas_say(name):
 @pytest.mark.parametrize("name", SHAPES)
 def test_without_failures_the_rate_is_the_computed_one(name):
     shape, filters = SHAPES[name]
-    sites, inner = shape["slices"] if name in ("h-v", "v-h") else (SITES, 1)
-    rate = SlicedShape(name, K, sites, inner=inner).fpr(KEYS, CELLS)
-    with SlicedFilter(**shape, filter=bloom(filters)) as sliced:
+    rate = formulas(name).fpr(KEYS, CELLS)
+    with SlicedFilter(**shape, filter=bloom(name, filters)) as sliced:
         sliced.insert(np.arange(KEYS))
         queried = 200_000
         measured = sliced.query(np.arange(KEYS, KEYS + queried)).mean()

@@ -12,36 +12,12 @@ from support.sliced import Halting, cells_of_keys, every_kind, state, timers
 
 
 @every_kind
-@pytest.mark.parametrize("refresh", [True, False])
-def test_a_batch_that_half_of_the_sites_have_is_answered_as_if_sent_once(shape, refresh):
-    rng = np.random.default_rng(6)
-    batches = [(rng.integers(0, 400, 150), np.sort(rng.uniform(0, 100, 150)) + 100 * i) for i in range(12)]
-    with (
-        SlicedFilter(**shape, filter=timers()) as undisturbed,
-        SlicedFilter(**shape, filter=timers(), sites=Halting, producer="p") as sliced,
-    ):
-        for number, (keys, times) in enumerate(batches, 1):
-            expected = undisturbed.duplicated(keys, at=times, refresh=refresh)
-            sliced.sites.halt = True
-            with pytest.raises(ConnectionError) as dies:
-                sliced.duplicated(keys, at=times, refresh=refresh, number=number)
-            assert f"number={number}" in dies.value.__notes__[0]
-            if number % 2:
-                # The producer is started again, and knows nothing but its name and the batch.
-                sliced = sliced.handle("p")
-            assert (sliced.duplicated(keys, at=times, refresh=refresh, number=number) == expected).all()
-            whole = state(sliced)
-            assert (sliced.duplicated(keys, at=times, refresh=refresh, number=number) == expected).all()
-            assert state(sliced) == whole
-            assert whole == state(undisturbed)
-
-
-@every_kind
 def test_the_latest_batch_can_be_retried_without_numbers_from_the_caller(shape):
     with SlicedFilter(**shape, filter=timers(), sites=Halting) as sliced:
         sliced.sites.halt = True
-        with pytest.raises(ConnectionError):
+        with pytest.raises(ConnectionError) as dies:
             sliced.duplicated(np.arange(100), at=0)
+        assert "number=1" in dies.value.__notes__[0]
         assert sliced.number == 1
         assert not sliced.duplicated(np.arange(100), at=0, number=1).any()
         assert sliced.duplicated(np.arange(100), at=0).all()
