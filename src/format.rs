@@ -115,9 +115,9 @@
 //! | behind them | the [claims](crate::claims): 16,384 of 4 words, zeros where no key is claimed |
 //!
 //! The first of the 24 words is a number that grows by one with each change. If it is even, words 8 to 15 are the
-//! clock, else words 16 to 23; the other words are zero or ignored. The number behind the cells is written last. If it
-//! is greater than the first, the file was copied while it was written, or the machine failed: the clock is older than
-//! the cells, and the file is rejected.
+//! clock, else words 16 to 23. Word 1 is not zero while an entry moves; the other words are zero or ignored. The number
+//! behind the cells is written last. If it is greater than the first, the file was copied while it was written, or the
+//! machine failed: the clock is older than the cells, and the file is rejected.
 //!
 //! | word of the clock | what |
 //! |---|---|

@@ -7,9 +7,10 @@
 //!
 //! The filter keeps its promise at every instant, so a process may be killed at any time: *no key is missed whose
 //! insertion has returned, and that is among the last W by the clock of the file*. Only layouts with these properties
-//! can be shared ([`SETS_BITS`](crate::family::Layout::SETS_BITS)): an insertion sets bits, and nothing else; a new
-//! generation clears bits that no key needs for its promise once that generation is open, and nothing else; every
-//! pattern of bits is legal. A batch is then a row of three kinds of steps, and a kill falls between two of them:
+//! can be shared: an insertion sets bits, and nothing else ([`SETS_BITS`](crate::family::Layout::SETS_BITS)), or it
+//! writes an entry, as [below](#entries-that-move); a new generation clears what no key needs for its promise once that
+//! generation is open, and nothing else; every pattern of bits is legal. A batch is then a row of three kinds of steps,
+//! and a kill falls between two of them:
 //!
 //! 1. *Bits are set*, while the clock stands before them. Bits beyond the clock are keys that are reported early: no
 //!    insertion of them has returned. The generation has a few keys more than it is planned for.
@@ -29,6 +30,16 @@
 //! Only a process that has the lock may open generations. A process that opens the file has no lock. It finds a record
 //! with unopened generations whenever a writer is at work, and leaves them alone. (Formerly it opened them too. If it
 //! was slow, it cleared what the writer had inserted since, and wrote an old clock.)
+//!
+//! # Entries that move
+//!
+//! An [aged cuckoo filter](crate::family::aged_cuckoo) writes an entry where no live one lies, or makes the tag of one
+//! younger: as good as setting a bit. When lines are full, an entry moves to another line. The copy is written before
+//! its old slot is used, so a kill leaves the entry in one of the two lines, or in both. But a reader may have read the
+//! one before the move and the other after it. So a writer that needs a move [announces](crate::memory::mapped::Live)
+//! it, and raises the number of the clock before and after. A reader that has not found a key looks again, unless the
+//! number stayed the same and nothing moved. A reader also looks again because of the clock: a tag that is younger than
+//! the open epoch of an older clock is not live by that.
 //!
 //! # Readers
 //!
@@ -168,11 +179,22 @@ pub fn open_within(
 
 /// Replaces a saved filter by one that can be shared.
 fn replace(path: &Path) -> Result<(), SaveError> {
-    let filter = format::open(path)?;
+    let mut filter = format::open(path)?;
+    if let Some((shape, window)) = filter.shape().of_fixed_size(filter.window())? {
+        if filter.engine().clock().inserted() > 0 {
+            return Err(Error::value(
+                "the memory of this filter follows its keys, and a file that processes share has a fixed size: open it \
+                 as shared before keys are inserted, or build the filter with nbytes",
+            )
+            .into());
+        }
+        let max_ahead = filter.engine().clock().max_ahead();
+        filter = AnyFilter::of(shape, window, filter.seed())?.with_max_ahead(max_ahead);
+    }
     if !filter.engine().shareable() {
         return Err(Error::value(format!(
-            "processes can share filters whose insertions only set bits, such as AgePartitionedBloomFilter, \
-             GuardedEpochBloomFilter and BloomFilter; this one is of the family {}",
+            "processes can share an AgedCuckooFilter, AgePartitionedBloomFilter, GuardedEpochBloomFilter or \
+             BloomFilter; this one is of the family {}",
             filter.name()
         ))
         .into());

@@ -127,19 +127,71 @@ def test_calls_that_would_separate_a_shared_filter_are_rejected(path):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: lately.Filter(1000, 0.01),
         lambda: lately.TimingBloomFilter(1000, 0.01),
         lambda: lately.TimeLimitedBloomFilter("1min", 0.01, capacity=100),
         lambda: lately.Swamp(1000, 0.01),
         lambda: lately.baselines.CountingBloomFilter(1000, 0.01),
     ],
 )
-def test_families_that_move_their_entries_are_rejected(make, tmp_path):
+def test_other_families_are_rejected(make, tmp_path):
     make().save(tmp_path / "f.lately")
     before = (tmp_path / "f.lately").read_bytes()
-    with pytest.raises(ValueError, match="processes can share filters whose insertions only set bits"):
+    with pytest.raises(ValueError, match="processes can share an AgedCuckooFilter, AgePart.*this one is of the"):
         lately.open(tmp_path / "f.lately", shared=True)
     assert (tmp_path / "f.lately").read_bytes() == before
+
+
+def test_the_default_of_a_window_of_time_is_shared_with_room_for_a_wave_at_each_end(tmp_path):
+    path = tmp_path / "f.lately"
+    lately.Filter("100s", 1e-3, capacity=20_000).save(path)
+    ours, theirs = (lately.open(path, shared=True) for _ in range(2))
+    for second, f in ((0, ours), (99, theirs), (100, ours), (198, theirs)):
+        at = 1000 + second
+        assert f.duplicated(np.arange(10_000) + 10_000 * second, at=at).mean() <= 0.0015
+    assert theirs.query(np.arange(10_000) + 990_000, at=1198).all()
+    assert ours.query(np.arange(1e6, 1.1e6), at=1198).mean() < 0.0015
+
+
+def test_the_default_is_shared_only_where_its_size_is_fixed(tmp_path):
+    path = tmp_path / "f.lately"
+    lately.Filter("100s", 1e-3).save(path)
+    with pytest.raises(ValueError, match="build it with capacity or nbytes"):
+        lately.open(path, shared=True)
+    f = lately.Filter("100s", 1e-3, capacity=1000)
+    f.add(1)
+    f.save(path)
+    with pytest.raises(ValueError, match="before keys are inserted, or build the filter with nbytes"):
+        lately.open(path, shared=True)
+    f = lately.Filter("100s", nbytes=10_000)
+    f.add(1)
+    f.save(path)
+    assert 1 in lately.open(path, shared=True)
+
+
+def test_no_reader_misses_a_key_that_a_writer_moves(tmp_path):
+    """So full that every other insertion moves an entry."""
+    full = {"fingerprint_bits": 20, "epochs": 64, "pages": 1, "lines": 296}
+    lately.AgedCuckooFilter.from_parameters(5000, **full).save(tmp_path / "f.lately")
+    code = """
+        f = lately.open(sys.argv[1], shared=True)
+        f.insert(np.arange(10_000))
+        child = os.fork()
+        while not child:
+            f.insert(np.arange(f.inserted, f.inserted + 100))
+        missed = looked_up = 0
+        while looked_up < 3_000_000:
+            first = f.inserted - 2000
+            keys = np.arange(first, first + 2000)
+            found, one = f.query(keys), first in f
+            live = keys >= f.inserted - 5000
+            missed += int((live & ~found).sum()) + int(live[0] and not one)
+            looked_up += int(live.sum())
+        os.kill(child, signal.SIGKILL)
+        print(missed, f.inserted)
+    """
+    ((missed, inserted),) = [map(int, line.split()) for line in run(code, tmp_path / "f.lately", seconds=300)]
+    assert missed == 0
+    assert inserted > 100_000, "the child writes all the while"
 
 
 def test_a_bloom_filter_is_shared_too(tmp_path):

@@ -18,20 +18,31 @@ from support.layouts import LAYOUTS
 WINDOWS, PAUSE = (421, "420s"), 300
 
 
+def full(window, fpr, capacity=0, max_ahead=None):
+    """Make an aged cuckoo filter that is so full that entries move, for keys in order and a window of either kind."""
+    options = {"capacity": capacity, "max_ahead": max_ahead} if capacity else {}
+    shape = {"fingerprint_bits": 10, "epochs": 64, "pages": 1, "lines": 16}
+    return lately.AgedCuckooFilter.from_parameters(window, **shape, **options)
+
+
+FULL = "aged cuckoo, full"
+STEPPED = LAYOUTS | {FULL: full}
+
+
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes run step by step")
 
 
 @pytest.mark.parametrize("call", ["insert", "seen"])
 @pytest.mark.parametrize("window", WINDOWS)
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", STEPPED)
 def test_a_writer_is_killed_between_any_two_instructions(layout, window, call, tmp_path):
     path, copy = tmp_path / "f.lately", tmp_path / "copy.lately"
     timed = isinstance(window, str)
     length = int(window[:-1]) if timed else window
     more = {"capacity": length, "max_ahead": None} if timed else {}
-    LAYOUTS[layout](window, 0.05, **more).save(path)
+    STEPPED[layout](window, 0.05, **more).save(path)
     f, keys = lately.open(path, shared=True), np.arange(10_000)
-    retained = f.parameters["l" if "l" in f.parameters else "r"]
+    retained = next(f.parameters[name] for name in ("l", "r", "epochs") if name in f.parameters)
     end = 4 * (length if timed else retained * -(-(length - 1) // retained))
     # The first key belongs to the old generation, one opens the next, and a pause opens several.
     before, count = (end - 1, 3) if call == "seen" else (end - 5, 8)

@@ -9,7 +9,7 @@ use crate::clock::{Clock, Moments};
 use crate::family::{Occupancy, presence_run};
 use crate::inference::{Code, Evidence, EvidenceSource, Likelihood, Question};
 use crate::memory::Words;
-use crate::memory::mapped::RECORD;
+use crate::memory::mapped::{Live, RECORD};
 
 /// Cells that age by generations: a layout, its words, and the clock that opens the generations.
 #[derive(Clone)]
@@ -51,6 +51,7 @@ impl<L: Occupancy> Aged<L> {
     /// Reads the clock beside the cells, and opens the generations that a killed process has left unopened.
     fn catch_up_with_others(&mut self) -> Result<(), Error> {
         let Some(live) = self.words.live() else { return Ok(()) };
+        live.end_move();
         let record = live.read();
         self.restore(record)?;
         let (_, pending_rotations) = of_clock(record);
@@ -60,6 +61,26 @@ impl<L: Occupancy> Aged<L> {
             publish(live, &self.clock, 0);
         }
         Ok(())
+    }
+
+    /// Returns the clock beside the cells, if their entries may move while they are read.
+    #[inline(always)]
+    fn unsettled(&self) -> Option<Live<'_>> {
+        self.words.live().filter(|_| self.layout.abilities().still.is_some())
+    }
+
+    /// Answers queries as of the clock as it is.
+    fn answer(
+        &self,
+        hashes: &[u64],
+        at: Moments<'_>,
+        window: Option<u64>,
+        present: &mut [bool],
+    ) -> Result<(), Error> {
+        for_query_runs(&self.layout, &self.clock(), hashes.len(), at, window, |rotation, run| match rotation {
+            Some(rotation) => self.layout.query_run(self.words.as_slice(), rotation, hashes, run, present),
+            None => present[run].fill(false),
+        })
     }
 
     /// Returns how many partitions to divide the cells into for the keys of a chunk: one if other processes use the
@@ -93,10 +114,25 @@ impl<L: Occupancy> Engine for Aged<L> {
         window: Option<u64>,
         present: &mut [bool],
     ) -> Result<(), Error> {
-        for_query_runs(&self.layout, &self.clock(), hashes.len(), at, window, |rotation, run| match rotation {
-            Some(rotation) => self.layout.query_run(self.words.as_slice(), rotation, hashes, run, present),
-            None => present[run].fill(false),
-        })
+        let Some(live) = self.unsettled() else { return self.answer(hashes, at, window, present) };
+        let (number, _) = live.read_numbered();
+        let moving = live.is_moving();
+        self.answer(hashes, at, window, present)?;
+        if !moving && live.is_unchanged(number) {
+            return Ok(());
+        }
+        // Another process moves entries: each key that was not found may have been among them.
+        for (i, present) in present.iter_mut().enumerate().filter(|(_, present)| !**present) {
+            let one = i..i + 1;
+            *present = live.settled(
+                |found| !matches!(found, Ok(false)),
+                || {
+                    let mut found = [false];
+                    self.answer(&hashes[one.clone()], at.slice(one.clone()), window, &mut found).map(|()| found[0])
+                },
+            )?;
+        }
+        Ok(())
     }
 
     fn duplicated(
@@ -205,7 +241,7 @@ impl<L: Occupancy> Engine for Aged<L> {
     }
 
     fn shareable(&self) -> bool {
-        L::SETS_BITS
+        L::SETS_BITS || self.layout.abilities().still.is_some()
     }
 
     // Only this test is inlined: most cells belong to one process, and a single insertion is short.
@@ -270,9 +306,13 @@ impl<L: Occupancy> EvidenceSource for Aged<L> {
 
     /// Writes the evidence about each key or, in a layout without likelihood, whether the key is present.
     fn evidence(&self, hashes: &[u64], evidence: &mut [Evidence]) {
-        match self.layout.abilities().infer {
+        let read = |hashes: &[u64], evidence: &mut [Evidence]| match self.layout.abilities().infer {
             Some(infer) => infer.evidence_run(self.words.as_slice(), self.rotation(), hashes, evidence),
             None => presence_run(&self.layout, self.words.as_slice(), self.rotation(), hashes, evidence),
+        };
+        let Some(live) = self.unsettled() else { return read(hashes, evidence) };
+        for (hash, evidence) in hashes.chunks(1).zip(evidence.chunks_mut(1)) {
+            live.settled(|()| false, || read(hash, evidence));
         }
     }
 

@@ -20,6 +20,46 @@ pub(crate) struct AgedMut<'a, L> {
 }
 
 impl<L: Layout> AgedMut<'_, L> {
+    /// Inserts the keys of a run. In a file that other processes read, each move of an entry is announced to them.
+    fn insert_run(&mut self, rotation: L::Rotation, hashes: &[u64], mut run: Range<usize>) {
+        if let (Some(live), Some(still)) = (self.live, self.layout.abilities().still) {
+            loop {
+                run.start += still.insert_still(self.words, rotation, hashes, run.clone());
+                if run.is_empty() {
+                    return;
+                }
+                live.moving(|| self.layout.insert(self.words, rotation, hashes[run.start]));
+                run.start += 1;
+            }
+        }
+        self.layout.insert_run(self.words, rotation, hashes, run);
+    }
+
+    /// Queries the keys of a run and inserts them, as [`insert_run`](Self::insert_run) does. Returns the number of
+    /// insertions.
+    fn duplicated_run(
+        &mut self,
+        rotation: L::Rotation,
+        hashes: &[u64],
+        mut run: Range<usize>,
+        refresh: bool,
+        seen: &mut [bool],
+    ) -> u64 {
+        if let (Some(live), Some(still)) = (self.live, self.layout.abilities().still) {
+            let mut inserted = 0;
+            loop {
+                let (done, of_them) = still.duplicated_still(self.words, rotation, hashes, run.clone(), refresh, seen);
+                (run.start, inserted) = (run.start + done, inserted + of_them);
+                if run.is_empty() {
+                    return inserted;
+                }
+                seen[run.start] = live.moving(|| self.layout.seen(self.words, rotation, hashes[run.start]));
+                (run.start, inserted) = (run.start + 1, inserted + 1);
+            }
+        }
+        self.layout.duplicated_run(self.words, rotation, hashes, run, refresh, seen)
+    }
+
     /// Queries and inserts the keys as `refresh` demands, or without it only inserts them.
     pub fn process(&mut self, keys: SelectedHashes<'_>, at: Moments<'_>, refresh: Option<Refresh>, seen: &mut [bool]) {
         match refresh {
@@ -42,7 +82,7 @@ impl<L: Layout> AgedMut<'_, L> {
             }
             if self.changes(opened) {
                 if let Some(rotation) = rotation {
-                    self.layout.insert_run(self.words, rotation, keys.hashes, keys.within(start..i));
+                    self.insert_run(rotation, keys.hashes, keys.within(start..i));
                 }
                 self.age(opened);
                 start = i;
@@ -54,7 +94,7 @@ impl<L: Layout> AgedMut<'_, L> {
             i += run;
         }
         if let Some(rotation) = rotation {
-            self.layout.insert_run(self.words, rotation, keys.hashes, keys.within(start..i));
+            self.insert_run(rotation, keys.hashes, keys.within(start..i));
         }
     }
 
@@ -70,7 +110,7 @@ impl<L: Layout> AgedMut<'_, L> {
             let (opened, run) = self.clock.run(at, i, keys.len);
             let full = run == 0 && self.layout.rotates(self.clock.generation() + 1);
             if full || self.changes(opened) {
-                self.layout.duplicated_run(self.words, rotation, keys.hashes, keys.within(start..i), always, seen);
+                self.duplicated_run(rotation, keys.hashes, keys.within(start..i), always, seen);
                 if opened > 0 {
                     self.age(opened);
                 }
@@ -91,12 +131,12 @@ impl<L: Layout> AgedMut<'_, L> {
             } else {
                 // The clock can continue only when the number of insertions is known.
                 let own = keys.within(i..i + run);
-                self.clock.count(self.layout.duplicated_run(self.words, rotation, keys.hashes, own, false, seen));
+                self.clock.count(self.duplicated_run(rotation, keys.hashes, own, false, seen));
                 i += run;
                 start = i;
             }
         }
-        self.layout.duplicated_run(self.words, rotation, keys.hashes, keys.within(start..i), always, seen);
+        self.duplicated_run(rotation, keys.hashes, keys.within(start..i), always, seen);
     }
 
     /// Processes key `i` as [`duplicated`](Self::duplicated) does, where the open generation is full.
@@ -111,7 +151,7 @@ impl<L: Layout> AgedMut<'_, L> {
             self.clock.count(1);
         }
         if inserts {
-            keys.hashes[key].iter().for_each(|&hash| self.layout.insert(self.words, self.rotation(), hash));
+            self.insert_run(self.rotation(), keys.hashes, key);
         }
     }
 
@@ -147,7 +187,10 @@ impl<L: Layout> AgedMut<'_, L> {
         }
         self.clock.count(1);
         if let Some(hash) = hash {
-            self.layout.insert(self.words, self.rotation(), hash);
+            match self.live {
+                None => self.layout.insert(self.words, self.rotation(), hash),
+                Some(_) => self.insert_run(self.rotation(), &[hash], 0..1),
+            }
         } else if let Some(skip) = self.layout.abilities().skip {
             skip.skip(self.words, self.rotation());
         }

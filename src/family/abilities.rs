@@ -5,7 +5,7 @@
 //! compiler knows the layout, so calls through them are resolved at compile time, like calls of
 //! [`Layout`](super::Layout).
 
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 use crate::Error;
 use crate::clock::Clock;
@@ -15,6 +15,25 @@ use crate::inference::{Code, Evidence, Likelihood, Question};
 pub trait Shorten<R> {
     /// Returns the rotation of a query for keys inserted in the open generation or the `back` generations before it.
     fn rotation_within(&self, generation: i64, back: u64) -> R;
+}
+
+/// Inserts keys as long as no entry has to move, for cells whose entries move between the places of their key. Other
+/// processes may read them meanwhile, and each move is announced to these.
+pub trait Still<R> {
+    /// Inserts the keys of a run in order, until an entry has to move. Returns the number of keys inserted.
+    fn insert_still(&self, words: &mut [u64], rotation: R, hashes: &[u64], run: Range<usize>) -> usize;
+
+    /// Writes to `seen` which keys of a run the cells contain and inserts them in order, without `refresh` only new
+    /// ones, until an entry has to move. Returns the number of keys done, and that of the insertions.
+    fn duplicated_still(
+        &self,
+        words: &mut [u64],
+        rotation: R,
+        hashes: &[u64],
+        run: Range<usize>,
+        refresh: bool,
+        seen: &mut [bool],
+    ) -> (usize, u64);
 }
 
 /// Fills the place of an insertion that is skipped: for layouts in which a generation is one insertion, and each

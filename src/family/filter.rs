@@ -83,8 +83,9 @@ impl AnyFilter {
     pub fn snapshot(&self) -> Result<Option<Self>, Error> {
         let Some(live) = self.engine.words().live() else { return Ok(Some(self.clone())) };
         let (number, record) = live.read_numbered();
+        let moving = live.is_moving();
         let words = self.engine.words().own()?;
-        if !live.is_unchanged(number) {
+        if moving || !live.is_unchanged(number) {
             return Ok(None);
         }
         let mut engine = self.family().engine(&*self.shape, self.engine.clock(), self.seed, words)?;

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use crate::family::abilities::{Check, Codes, Count, Divide, Infer, Merge, Shorten, Skip};
+use crate::family::abilities::{Check, Codes, Count, Divide, Infer, Merge, Shorten, Skip, Still};
 use crate::inference::Evidence;
 use crate::memory::prefetch::{Address, in_flight};
 
@@ -162,6 +162,8 @@ pub struct Abilities<'a, L: Layout> {
     pub shorten: Option<&'a dyn Shorten<L::Rotation>>,
     /// Fills the place of an insertion that is skipped.
     pub skip: Option<&'a dyn Skip<L::Rotation>>,
+    /// Inserts keys as long as no entry has to move.
+    pub still: Option<&'a dyn Still<L::Rotation>>,
     /// Reads evidence, and computes its likelihood.
     pub infer: Option<&'a dyn Infer<L::Rotation>>,
     /// Writes evidence as codes of a few bits.
@@ -181,6 +183,7 @@ impl<L: Layout> Abilities<'_, L> {
     pub const NONE: Self = Self {
         shorten: None,
         skip: None,
+        still: None,
         infer: None,
         codes: None,
         count: None,

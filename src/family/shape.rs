@@ -11,6 +11,7 @@
 
 use std::any::Any;
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use crate::Error;
 use crate::clock::Window;
@@ -57,6 +58,13 @@ pub trait Shape: Any + Debug + Send + Sync {
     fn accesses(&self, window: Window) -> Option<Accesses> {
         let _ = window;
         None
+    }
+
+    /// Returns the shape of a fixed size that processes share in place of this one, with its window; `None` if the size
+    /// of this one is fixed. Returns an error if no size follows from the window.
+    fn of_fixed_size(&self, window: Window) -> Result<Option<(Arc<dyn Shape>, Window)>, Error> {
+        let _ = window;
+        Ok(None)
     }
 
     /// Returns the chances that a key is missed, by the generations since its own, the newest first; empty where no key

@@ -15,7 +15,7 @@ use crate::family::AnyFilter;
 use crate::key::Seed;
 use crate::lock::{TIMEOUT, lock};
 use crate::memory::Words;
-use crate::memory::mapped::{LIVE, Mapped, RECORD, TAIL, is_torn, place_of_record};
+use crate::memory::mapped::{LIVE, MOVING, Mapped, RECORD, TAIL, is_torn, place_of_record};
 
 /// Number of bytes written between two checks for signals: a third of a second.
 const CHECK_INTERVAL: usize = 64 << 20;
@@ -119,21 +119,21 @@ pub fn open_within(
     }
     // On Windows a file that another process has locked cannot be read.
     for _ in 0..if cfg!(windows) { 0 } else { ATTEMPTS } {
-        let (number, record) = clock_in(&file, &preamble)?;
+        let (number, moving, record) = clock_in(&file, &preamble)?;
         let words = cells_in(&file, &preamble)?;
-        if clock_in(&file, &preamble)?.0 == number {
+        if !moving && clock_in(&file, &preamble)?.0 == number {
             return Ok(preamble.filter(words, Some(record))?);
         }
     }
     // Closing the file releases the lock.
     lock(&file, timeout, check)?;
-    let (_, record) = clock_in(&file, &preamble)?;
+    let (.., record) = clock_in(&file, &preamble)?;
     let words = cells_in(&file, &preamble)?;
     Ok(preamble.filter(words, Some(record))?)
 }
 
-/// Reads the number and the record of the clock in a file that processes share.
-fn clock_in(mut file: &File, preamble: &Preamble) -> Result<(u64, [u64; RECORD]), SaveError> {
+/// Reads the number, whether something moves, and the record of the clock in a file that processes share.
+fn clock_in(mut file: &File, preamble: &Preamble) -> Result<(u64, bool, [u64; RECORD]), SaveError> {
     let mut read = |at: usize, words: &mut [u64]| {
         file.seek(SeekFrom::Start(at as u64))?;
         fill(&mut file, bytemuck::cast_slice_mut(words))
@@ -149,7 +149,8 @@ fn clock_in(mut file: &File, preamble: &Preamble) -> Result<(u64, [u64; RECORD])
         read(preamble.len, &mut after)?;
         if before == after {
             reject_torn(is_torn(before[0], end[0]))?;
-            return Ok((before[0], std::array::from_fn(|word| live[place_of_record(before[0])][word])));
+            let record = std::array::from_fn(|word| live[place_of_record(before[0])][word]);
+            return Ok((before[0], live[MOVING] != 0, record));
         }
     }
 }

@@ -4,6 +4,9 @@
 //! lock of the file, fills the other record and then raises the number, so a process that is killed at any instant
 //! leaves a whole record. A reader needs no lock: it reads again if the number has changed.
 //!
+//! A writer that moves what a reader may look for marks the move beside the number, and raises the number before the
+//! move and after it: [`Live::moving`].
+//!
 //! The last line of the file repeats the number, after the first one was raised. A program that copies the file from
 //! front to back while it is written reads a greater number at the end than at the front: [`is_torn`]. Behind it lie
 //! the [claims](crate::claims).
@@ -41,6 +44,9 @@ pub fn place_of_record(number: u64) -> std::ops::Range<usize> {
     let start = 8 * (1 + (number & 1) as usize);
     start..start + RECORD
 }
+
+/// The word that is not zero while something moves, in the line of the number.
+pub const MOVING: usize = 1;
 
 /// Returns whether a file with these numbers at its front and its end was copied while it was written.
 ///
@@ -161,6 +167,51 @@ impl Live<'_> {
             if self.is_unchanged(number) {
                 return (number, read);
             }
+        }
+    }
+
+    /// Returns whether something may be moving: a writer is at it, or was killed meanwhile.
+    pub fn is_moving(self) -> bool {
+        self.words[MOVING].load(Acquire) != 0
+    }
+
+    /// Moves something that a reader may look for, under the lock of the file.
+    pub fn moving<T>(self, work: impl FnOnce() -> T) -> T {
+        let record = self.read();
+        self.words[MOVING].store(1, Release);
+        self.write(record);
+        let done = work();
+        self.write(record);
+        self.words[MOVING].store(0, Release);
+        done
+    }
+
+    /// Ends a move that a killed process has left, under the lock of the file.
+    pub fn end_move(self) {
+        if self.is_moving() {
+            self.write(self.read());
+            self.words[MOVING].store(0, Release);
+        }
+    }
+
+    /// Looks for something that may move meanwhile. Returns what `look` finds, once that is something, or nothing was
+    /// there all the while.
+    ///
+    /// Nothing was there if the number stayed the same and nothing moved. While one thing moves, it is written at its
+    /// new place before it is removed from the old one. A look that misses it has read the new place before and the old
+    /// one after that; then the next look finds it.
+    pub fn settled<T>(self, is_found: impl Fn(&T) -> bool, mut look: impl FnMut() -> T) -> T {
+        loop {
+            let (number, moving) = (self.words[0].load(Acquire), self.is_moving());
+            let mut found = look();
+            if moving && !is_found(&found) {
+                fence(SeqCst);
+                found = look();
+            }
+            if is_found(&found) || self.is_unchanged(number) {
+                return found;
+            }
+            std::hint::spin_loop();
         }
     }
 

@@ -6,6 +6,7 @@ import lately
 from support.planned import planned
 
 LAYOUTS = {
+    "aged cuckoo": lately.AgedCuckooFilter,
     "lines": lately.AgePartitionedBloomFilter,
     "sliced": partial(planned, "age-partitioned"),
     "transposed": lately.GuardedEpochBloomFilter,

@@ -48,7 +48,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use crate::clock::Clock;
-use crate::family::abilities::{Divide, Infer, Merge, Partition, Shorten};
+use crate::family::abilities::{Divide, Infer, Merge, Partition, Shorten, Still};
 use crate::family::partition::partition;
 use crate::family::{Abilities, Layout, Occupancy};
 use crate::inference::{Evidence, Likelihood, Question};
@@ -56,7 +56,7 @@ use crate::instructions::{Instructions, Portable};
 use crate::memory::prefetch::Address;
 use line::{Format, TAGS};
 pub(crate) use line::{Line, Now, Slots};
-use operations::{Contains, Duplicated, ForEach, Insert, Operation, Query, ReadEvidence, Seen, Sweep};
+use operations::{Contains, Duplicated, ForEach, Full, Insert, Operation, Query, ReadEvidence, Seen, Sweep};
 use pages::Pages;
 use shape::AgedCuckooShape;
 use vectors::VectorWork;
@@ -122,7 +122,7 @@ impl AgedCuckoo {
 
     /// Inserts keys until one finds no room. Returns the number of keys inserted.
     pub(crate) fn insert_some(&self, words: &mut [u64], now: Now, hashes: &[u64]) -> usize {
-        let mut insert = Insert { lines: lines_mut(words), reject: false };
+        let mut insert = Insert { lines: lines_mut(words), full: Full::Ends };
         self.for_each(now, hashes, 0..hashes.len(), &mut insert)
     }
 
@@ -136,7 +136,7 @@ impl AgedCuckoo {
         refresh: bool,
         seen: &mut [bool],
     ) -> usize {
-        let mut duplicated = Duplicated { lines: lines_mut(words), seen, refresh, reject: false, inserted: 0 };
+        let mut duplicated = Duplicated { lines: lines_mut(words), seen, refresh, full: Full::Ends, inserted: 0 };
         self.for_each(now, hashes, 0..hashes.len(), &mut duplicated)
     }
 
@@ -274,7 +274,7 @@ impl Layout for AgedCuckoo {
     }
 
     fn insert_run(&self, words: &mut [u64], now: Now, hashes: &[u64], run: Range<usize>) {
-        self.for_each(now, hashes, run, &mut Insert { lines: lines_mut(words), reject: true });
+        self.for_each(now, hashes, run, &mut Insert { lines: lines_mut(words), full: Full::Rejects });
     }
 
     fn query_run(&self, words: &[u64], now: Now, hashes: &[u64], run: Range<usize>, present: &mut [bool]) {
@@ -290,7 +290,7 @@ impl Layout for AgedCuckoo {
         refresh: bool,
         seen: &mut [bool],
     ) -> u64 {
-        let mut operation = Duplicated { lines: lines_mut(words), seen, refresh, reject: true, inserted: 0 };
+        let mut operation = Duplicated { lines: lines_mut(words), seen, refresh, full: Full::Rejects, inserted: 0 };
         self.for_each(now, hashes, run, &mut operation);
         operation.inserted
     }
@@ -303,7 +303,14 @@ impl Layout for AgedCuckoo {
     }
 
     fn abilities(&self) -> Abilities<'_, Self> {
-        Abilities { shorten: Some(self), infer: Some(self), divide: Some(self), merge: Some(self), ..Abilities::NONE }
+        Abilities {
+            shorten: Some(self),
+            still: Some(self),
+            infer: Some(self),
+            divide: Some(self),
+            merge: Some(self),
+            ..Abilities::NONE
+        }
     }
 }
 
@@ -331,6 +338,26 @@ impl Occupancy for AgedCuckoo {
 impl Shorten<Now> for AgedCuckoo {
     fn rotation_within(&self, generation: i64, back: u64) -> Now {
         Now::new(generation, Some(u64::from(self.retained).min(back) as u32))
+    }
+}
+
+impl Still<Now> for AgedCuckoo {
+    fn insert_still(&self, words: &mut [u64], now: Now, hashes: &[u64], run: Range<usize>) -> usize {
+        self.for_each(now, hashes, run, &mut Insert { lines: lines_mut(words), full: Full::EndsStill })
+    }
+
+    fn duplicated_still(
+        &self,
+        words: &mut [u64],
+        now: Now,
+        hashes: &[u64],
+        run: Range<usize>,
+        refresh: bool,
+        seen: &mut [bool],
+    ) -> (usize, u64) {
+        let full = Full::EndsStill;
+        let mut operation = Duplicated { lines: lines_mut(words), seen, refresh, full, inserted: 0 };
+        (self.for_each(now, hashes, run, &mut operation), operation.inserted)
     }
 }
 

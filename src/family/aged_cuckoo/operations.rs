@@ -100,21 +100,38 @@ impl<F: Format, M: ByteVectors> Work<M> for Seen<'_, F> {
     }
 }
 
+/// What becomes of a key whose lines are full.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Full {
+    /// Entries move to make room for it; where they cannot, it is rejected.
+    Rejects,
+    /// Entries move to make room for it; where they cannot, it ends the run.
+    Ends,
+    /// It ends the run.
+    EndsStill,
+}
+
+impl Full {
+    /// Returns whether the lines contain a key, and inserts it; `None` if it ends the run.
+    #[inline(always)]
+    fn seen<F: Format, M: ByteVectors>(self, table: Table<'_, M>, lines: &mut [Line], place: Place) -> Option<bool> {
+        match self {
+            Self::Rejects => Some(table.seen_or_reject::<F>(lines, place)),
+            Self::Ends | Self::EndsStill => table.seen::<F>(lines, place, self == Self::Ends),
+        }
+    }
+}
+
 /// Inserts keys.
 pub struct Insert<'a> {
     pub lines: &'a mut [Line],
-    /// Whether a key without room is rejected. Else it ends the run.
-    pub reject: bool,
+    pub full: Full,
 }
 
 impl Operation for Insert<'_> {
     #[inline(always)]
     fn apply<F: Format, M: ByteVectors>(&mut self, table: Table<'_, M>, _: usize, place: Place) -> bool {
-        if self.reject {
-            table.seen_or_reject::<F>(self.lines, place);
-            return true;
-        }
-        table.seen::<F>(self.lines, place).is_some()
+        self.full.seen::<F, M>(table, self.lines, place).is_some()
     }
 
     fn lines(&self) -> &[Line] {
@@ -145,8 +162,7 @@ pub struct Duplicated<'a> {
     pub lines: &'a mut [Line],
     pub seen: &'a mut [bool],
     pub refresh: bool,
-    /// Whether a key without room is rejected. Else it ends the run.
-    pub reject: bool,
+    pub full: Full,
     /// The number of insertions.
     pub inserted: u64,
 }
@@ -158,12 +174,8 @@ impl Operation for Duplicated<'_> {
             self.seen[i] = true;
             return true;
         }
-        self.seen[i] = if self.reject {
-            table.seen_or_reject::<F>(self.lines, place)
-        } else {
-            let Some(seen) = table.seen::<F>(self.lines, place) else { return false };
-            seen
-        };
+        let Some(seen) = self.full.seen::<F, M>(table, self.lines, place) else { return false };
+        self.seen[i] = seen;
         self.inserted += 1;
         true
     }

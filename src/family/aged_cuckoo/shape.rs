@@ -1,6 +1,7 @@
 //! The shape of an aged cuckoo filter: its costs and promises, and the search for it.
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use crate::Error;
 use crate::clock::Window;
@@ -213,6 +214,27 @@ impl Shape for AgedCuckooShape {
 
     fn grows(&self) -> bool {
         self.grows
+    }
+
+    /// Returns one table for twice the capacity: so many keys may come at both ends of a window and its slack.
+    fn of_fixed_size(&self, window: Window) -> Result<Option<(Arc<dyn Shape>, Window)>, Error> {
+        match window {
+            _ if !self.grows => Ok(None),
+            Window::Time { span, lateness, capacity: capacity @ 1.. } => {
+                let window = Window::Time { span, lateness, capacity: capacity.saturating_mul(2) };
+                let (keys, fpr) = (self.keys(window), self.chain_rate());
+                let sized = FORMATS.into_iter().filter_map(|format| {
+                    Self { format, grows: false, ..*self }.for_rate(keys, fpr)
+                });
+                let found = sized.min_by_key(Self::all_lines);
+                let shape = found.ok_or_else(|| too_much_memory(fpr, &format!("{MOST} lines")))?;
+                Ok(Some((Arc::new(shape), window)))
+            }
+            _ => Err(Error::value(
+                "the memory of this filter follows its keys, and a file that processes share has a fixed size: build \
+                 it with capacity or nbytes",
+            )),
+        }
     }
 
     /// Returns 2 S a / 2^f at the fullest moment: an upper bound.

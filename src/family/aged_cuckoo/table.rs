@@ -1,5 +1,8 @@
 //! Looks up and writes entries, and makes room for them.
 
+use std::sync::atomic::Ordering::Release;
+use std::sync::atomic::fence;
+
 use super::line::{Format, Line, Now, reject, rejection};
 use super::pages::{Pages, Place};
 use super::vectors::ByteVectors;
@@ -67,12 +70,13 @@ impl<'a, M: ByteVectors> Table<'a, M> {
         }
     }
 
-    /// Returns whether the lines contain a key, and inserts it; `None` if there is no room for it.
+    /// Returns whether the lines contain a key, and inserts it; `None` if there is no room for it. `moves` is
+    /// whether entries may move to make room.
     ///
     /// A repeat rewrites its entry with the tag of the open epoch. Both cases are one write, so that no branch depends
     /// on the answer.
     #[inline(always)]
-    pub fn seen<F: Format>(self, lines: &mut [Line], place: Place) -> Option<bool> {
+    pub fn seen<F: Format>(self, lines: &mut [Line], place: Place, moves: bool) -> Option<bool> {
         let (first, second) = (&lines[place.first as usize], &lines[place.second as usize]);
         let rejected = self.rejects(first, second);
         let (live1, found1) = F::look(self.machine, first, place.fingerprint, self.now);
@@ -88,7 +92,7 @@ impl<'a, M: ByteVectors> Table<'a, M> {
             if [rejection(first), rejection(second)] == [self.now.tag; 2] {
                 return Some(true);
             }
-            return self.portable().make_room::<F>(lines, place, self.now.tag).then_some(rejected);
+            return (moves && self.portable().make_room::<F>(lines, place, self.now.tag)).then_some(rejected);
         }
         let line = &mut lines[(place.first & !in_second | place.second & in_second) as usize];
         F::write(line, slots.trailing_zeros() as usize, place.fingerprint, self.now.tag);
@@ -98,7 +102,7 @@ impl<'a, M: ByteVectors> Table<'a, M> {
     /// Returns whether the lines contain a key, and inserts it. A key without room is rejected.
     #[inline(always)]
     pub fn seen_or_reject<F: Format>(self, lines: &mut [Line], place: Place) -> bool {
-        self.seen::<F>(lines, place).unwrap_or_else(|| {
+        self.seen::<F>(lines, place, true).unwrap_or_else(|| {
             // Its lines may have rejected keys before: then the key is reported.
             let seen = self.rejects(&lines[place.first as usize], &lines[place.second as usize]);
             self.reject(lines, place, self.now.tag);
@@ -175,6 +179,8 @@ impl Table<'_, Portable> {
                 },
             };
             F::write(&mut lines[to as usize], free, fingerprint, tag);
+            // Other processes may read the lines, or this one may be killed: the copy comes before its slot is used.
+            fence(Release);
             return Some(slot);
         }
         None

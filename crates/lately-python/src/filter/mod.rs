@@ -92,7 +92,9 @@ impl PyFilter {
                 return Ok(copy);
             }
         }
-        let copy = self.write()?.snapshot().map_err(raise)?;
+        let mut ours = self.write()?;
+        ours.engine_mut().catch_up().map_err(raise)?;
+        let copy = ours.snapshot().map_err(raise)?;
         copy.ok_or_else(|| PyRuntimeError::new_err("a process writes to the file of this filter without its lock"))
     }
 
