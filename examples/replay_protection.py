@@ -40,7 +40,7 @@ class Gate:
                 # this worker, and not by those that start later.
                 since.write_text("0" if first else str(clock() + SKEW))
                 window = f"{LIFETIME + 2 * SKEW}s"
-                made = lately.AgePartitionedBloomFilter(window, 1e-9, capacity=1_000_000, max_ahead=None, seed="random")
+                made = lately.Filter(window, 1e-9, capacity=1_000_000, max_ahead=None, seed="random")
                 made.save(path)
         self.not_before = float(since.read_text())
         self.seen = lately.open(path, shared=True)

@@ -50,7 +50,7 @@ class Receiver(BaseHTTPRequestHandler):
 
 def prepare(folder):
     """Make filter and store, before the first receiver starts."""
-    lately.AgePartitionedBloomFilter("1h", 1e-9, capacity=100_000, seed="random").save(folder / "hooks.lately")
+    lately.Filter("1h", 1e-9, capacity=100_000, seed="random").save(folder / "hooks.lately")
     with closing(sqlite3.connect(folder / "store.db")) as store, store:
         store.execute("CREATE TABLE payments (id TEXT, amount INTEGER)")
         store.execute("CREATE TABLE tries (id TEXT)")

@@ -43,8 +43,9 @@ use lately::memory::{Lender, fallible};
 ///     thread, before you trust it.
 /// shared : bool, default False
 ///     Share one filter among all processes that open it like this: what one inserts, all report. Needs a path, to
-///     which all of them write, and a filter whose insertions only set bits: `AgePartitionedBloomFilter`,
-///     `GuardedEpochBloomFilter` or `BloomFilter`. See :doc:`/how-to/processes`.
+///     which all of them write, and a filter of fixed size: an `AgedCuckooFilter` with a window of insertions, or of
+///     time with `capacity` or `nbytes`, an `AgePartitionedBloomFilter`, a `GuardedEpochBloomFilter` or a
+///     `BloomFilter`. With `capacity` the file has room for twice as many keys. See :doc:`/how-to/processes`.
 /// timeout : span of time, default "10s"
 ///     How long this call, and every later one that writes, waits for a process that has the lock of a shared file. A
 ///     longer wait raises `TimeoutError`, which names the process.
