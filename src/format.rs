@@ -86,11 +86,11 @@
 //! | 3.. | the entries, low bits first: in the lowest bit a digit less 1, then a remainder |
 //!
 //! The parameters of the aged cuckoo filter are the bits of a fingerprint, the epochs, pages, lines of a page, distinct
-//! keys or zero, and 1 for a chain of tables or zero. The cells are lines of 64 bytes. Byte s of a line is the tag of
-//! slot s; then come P planes of S bytes and X planes of S bits: fingerprints of 8 P + X bits. A line has as many slots
-//! S as fit. Byte 63 is the tag of the last key that was rejected. Tag 0 marks a free slot, and epoch e has the tag
-//! 1 + (e mod 255). [The family](crate::family::aged_cuckoo) defines which hash lies where. The cells of a chain begin
-//! with a table:
+//! keys or zero, and 1 for a chain of tables, 2 for one without `capacity`, or zero. The cells are lines of 64 bytes.
+//! Byte s of a line is the tag of slot s; then come P planes of S bytes and X planes of S bits: fingerprints of 8 P + X
+//! bits. A line has as many slots S as fit. Byte 63 is the tag of the last key that was rejected. Tag 0 marks a free
+//! slot, and epoch e has the tag 1 + (e mod 255). [The family](crate::family::aged_cuckoo) defines which hash lies where.
+//! The cells of a chain begin with a table:
 //!
 //! | word | what |
 //! |---|---|

@@ -24,6 +24,8 @@ SHOWN = {
 AWAY = {"pandas, all keys": 5, "guarded-epoch-line": -2, "one random line read": -7, "a query": 2}
 # The rows of the front page's table and the bars of its picture.
 FRONT = {
+    "lately.Filter": "lately",
+    "lately.ExactFilter": "`lately.ExactFilter`",
     "age-partitioned, line": 'lately, `prefer="speed"`',
     "pandas, whole column": "pandas, whole column",
     "polars, whole column": "polars, whole column",

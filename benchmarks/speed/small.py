@@ -18,7 +18,7 @@ CALLS = 20_000
 
 def one_by_one(window: int, fpr: float, rounds: int) -> dict[str, float]:
     """Seconds of a call for one key, the median over rounds."""
-    made = lately.AgePartitionedBloomFilter(window, fpr)
+    made = lately.Filter(window, fpr)
     keys = list(range(CALLS))
     calls = {"f.add(key)": made.add, "f.seen(key)": made.seen, "key in f": made.__contains__}
     times: dict[str, list[float]] = defaultdict(list)
@@ -55,7 +55,7 @@ def large(nbytes: int, rounds: int) -> dict[str, list[float]]:
         ours, plain = Path(folder, "filter.lately"), Path(folder, "plain")
         for _ in range(rounds):
             start = perf_counter()
-            made = lately.AgePartitionedBloomFilter(nbytes // 3, nbytes=nbytes)
+            made = lately.Filter(nbytes // 3, nbytes=nbytes)
             times["made"].append(perf_counter() - start)
             content = made.to_bytes()
             times["written"].append(seconds(lambda content=content: write(plain, content)))

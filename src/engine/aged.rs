@@ -70,13 +70,7 @@ impl<L: Occupancy> Aged<L> {
     }
 
     /// Answers queries as of the clock as it is.
-    fn answer(
-        &self,
-        hashes: &[u64],
-        at: Moments<'_>,
-        window: Option<u64>,
-        present: &mut [bool],
-    ) -> Result<(), Error> {
+    fn answer(&self, hashes: &[u64], at: Moments<'_>, window: Option<u64>, present: &mut [bool]) -> Result<(), Error> {
         for_query_runs(&self.layout, &self.clock(), hashes.len(), at, window, |rotation, run| match rotation {
             Some(rotation) => self.layout.query_run(self.words.as_slice(), rotation, hashes, run, present),
             None => present[run].fill(false),

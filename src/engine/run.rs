@@ -131,7 +131,8 @@ impl<L: Layout> AgedMut<'_, L> {
             } else {
                 // The clock can continue only when the number of insertions is known.
                 let own = keys.within(i..i + run);
-                self.clock.count(self.duplicated_run(rotation, keys.hashes, own, false, seen));
+                let inserted = self.duplicated_run(rotation, keys.hashes, own, false, seen);
+                self.clock.count(inserted);
                 i += run;
                 start = i;
             }

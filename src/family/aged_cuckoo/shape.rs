@@ -70,6 +70,8 @@ pub struct AgedCuckooShape {
     pub distinct: Option<u64>,
     /// Whether more tables follow when the first is full.
     pub grows: bool,
+    /// Whether the keys that the first of them is planned for are a guess.
+    pub guessed: bool,
 }
 
 impl AgedCuckooShape {
@@ -92,12 +94,12 @@ impl AgedCuckooShape {
         if !(1..=MOST / lines).contains(&pages) {
             return Err(Error::value(format!("pages must lie in 1..={} for this window, got {pages}", MOST / lines)));
         }
-        let (distinct, grows) = (parameters.get("distinct"), parameters.get("chain"));
-        if grows.is_some_and(|chain| chain > 1) {
-            return Err(Error::value("chain must be 0 or 1: whether more tables follow when the first is full"));
+        let (distinct, chain) = (parameters.get("distinct"), parameters.get("chain").unwrap_or(0));
+        if chain > 2 {
+            return Err(Error::value("chain must be 0, 1 or 2: whether more tables follow when the first is full"));
         }
-        let grows = grows == Some(1);
-        Ok(Self { format, epochs, pages, lines: lines as u32, distinct, grows })
+        let (grows, guessed) = (chain > 0, chain == 2);
+        Ok(Self { format, epochs, pages, lines: lines as u32, distinct, grows, guessed })
     }
 
     /// Returns the shape of at least this many lines, or of at most as many if it must `fit`.
@@ -192,7 +194,7 @@ impl Shape for AgedCuckooShape {
             ("pages", self.pages),
             ("lines", self.lines.into()),
             ("distinct", self.distinct.unwrap_or(0)),
-            ("chain", self.grows.into()),
+            ("chain", u64::from(self.grows) << u32::from(self.guessed)),
         ]
     }
 
@@ -220,12 +222,11 @@ impl Shape for AgedCuckooShape {
     fn of_fixed_size(&self, window: Window) -> Result<Option<(Arc<dyn Shape>, Window)>, Error> {
         match window {
             _ if !self.grows => Ok(None),
-            Window::Time { span, lateness, capacity: capacity @ 1.. } => {
+            Window::Time { span, lateness, capacity } if !self.guessed => {
                 let window = Window::Time { span, lateness, capacity: capacity.saturating_mul(2) };
                 let (keys, fpr) = (self.keys(window), self.chain_rate());
-                let sized = FORMATS.into_iter().filter_map(|format| {
-                    Self { format, grows: false, ..*self }.for_rate(keys, fpr)
-                });
+                let sized =
+                    FORMATS.into_iter().filter_map(|format| Self { format, grows: false, ..*self }.for_rate(keys, fpr));
                 let found = sized.min_by_key(Self::all_lines);
                 let shape = found.ok_or_else(|| too_much_memory(fpr, &format!("{MOST} lines")))?;
                 Ok(Some((Arc::new(shape), window)))
@@ -323,7 +324,7 @@ const FULL: f64 = 0.97;
 
 fn of_epochs(window: Window, epochs: u32, distinct: Option<u64>, budget: Budget) -> AgedCuckooShape {
     let grows = matches!(window, Window::Time { .. }) && !budget.is_bytes();
-    AgedCuckooShape { format: FORMATS[0], epochs, pages: 1, lines: LEAST as u32, distinct, grows }
+    AgedCuckooShape { format: FORMATS[0], epochs, pages: 1, lines: LEAST as u32, distinct, grows, guessed: false }
 }
 
 /// Rejects a number of distinct keys that a window cannot have.

@@ -43,7 +43,7 @@ fn engine(shape: AgedCuckooShape, window: Window) -> Aged<AgedCuckoo> {
 }
 
 fn shape(format: LineFormat, epochs: u32, pages: u64, lines: u32) -> AgedCuckooShape {
-    AgedCuckooShape { format, epochs, pages, lines, distinct: None, grows: false }
+    AgedCuckooShape { format, epochs, pages, lines, distinct: None, grows: false, guessed: false }
 }
 
 /// Number of trials: many in a campaign.
