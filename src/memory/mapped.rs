@@ -246,14 +246,71 @@ impl Live<'_> {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
+    use std::sync::mpsc::sync_channel;
 
     use super::*;
 
+    /// Returns a mapping of a new file with this number of words, and another of the same file.
+    fn mapped(words: usize) -> [Mapped; 2] {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&vec![0; 64 + (LIVE + words + TAIL) * 8]).unwrap();
+        [(); 2].map(|()| Mapped::new(&file, 64).unwrap())
+    }
+
+    /// A writer moves a word in four steps: it begins, copies, removes and ends. A reader reads both places, in either
+    /// order, and the writer takes each step before the first look, or before, between or after its reads.
+    #[test]
+    fn a_reader_finds_what_a_writer_moves_meanwhile() {
+        let [mut ours, theirs] = mapped(2);
+        let points = (0..5 * 5 * 5 * 5).map(|n| [n / 125, n / 25 % 5, n / 5 % 5, n % 5]);
+        let all = points.filter(|steps| steps.is_sorted());
+        for (steps, order) in all.flat_map(|steps| [(steps, [0, 1]), (steps, [1, 0])]) {
+            let (words, live) = ours.words_mut();
+            words.copy_from_slice(&[7, 0]);
+            let ((go, started), (done, finished)) = (sync_channel(0), sync_channel(0));
+            std::thread::scope(|scope| {
+                scope.spawn(move || {
+                    let step = || started.recv().unwrap();
+                    let next = || (done.send(()).unwrap(), step());
+                    step();
+                    live.moving(|| {
+                        next();
+                        words[1] = 7;
+                        next();
+                        words[0] = 0;
+                        next();
+                    });
+                    done.send(()).unwrap();
+                });
+                let (mut point, mut taken) = (1, 0);
+                let mut write_until = |point: usize| {
+                    while steps.get(taken).is_some_and(|&step| step <= point) {
+                        go.send(()).unwrap();
+                        finished.recv().unwrap();
+                        taken += 1;
+                    }
+                };
+                write_until(0);
+                let look = || {
+                    let [first, second] = order.map(|place| {
+                        write_until(point);
+                        point += 1;
+                        theirs.words()[place] == 7
+                    });
+                    write_until(point);
+                    point += 1;
+                    first || second
+                };
+                let found = theirs.live().settled(|found| *found, look);
+                write_until(usize::MAX);
+                assert!(found && !theirs.live().is_moving(), "{steps:?} {order:?}");
+            });
+        }
+    }
+
     #[test]
     fn readers_see_whole_records_while_they_are_written() {
-        let mut file = tempfile::tempfile().unwrap();
-        file.write_all(&[0; 64 + LIVE * 8 + 80 + TAIL * 8]).unwrap();
-        let (mut ours, theirs) = (Mapped::new(&file, 64).unwrap(), Mapped::new(&file, 64).unwrap());
+        let [mut ours, theirs] = mapped(10);
         assert_eq!(ours.words().len(), 10);
         ours.words_mut().0[9] = 7;
         assert_eq!(theirs.words()[9], 7, "both are mappings of one file");
