@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 0..8 | `89 4C 41 54 0D 0A 1A 0A`: no text, `LAT`, and line ends that a transfer in text mode would damage |
 //! | 8..10 | version of this format: 1 |
-//! | 10..12 | kind of filter: 1 age-partitioned, 2 the same in lines, 3 guarded-epoch, 4 in lines, 5 transposed, 6 aged cuckoo, 7 timing, 8 time-limited, 9 SWAMP, 10 Bloom, 11 counting, 12 fingerprint buffer, 13 generalized, 14 stable, 15 the [exact window](crate::format::exact) |
+//! | 10..12 | kind of filter: 1 age-partitioned, 2 the same in lines, 3 guarded-epoch, 4 in lines, 5 transposed, 6 aged cuckoo, 7 timing, 8 time-limited, 9 SWAMP, 10 Bloom, 11 counting, 12 fingerprint buffer, 13 generalized, 14 stable, 15 exact window |
 //! | 12..14 | scheme its keys are hashed by ([`key`](crate::key)): 1 or 2 |
 //! | 14..16 | zero |
 //! | 16..24 | seed; of scheme 2 the first half of the secret |
@@ -100,6 +100,11 @@
 //!
 //! The parameters of the generalized filter are bits, k1 and k0; the cells are bits, low ones first.
 //!
+//! The parameter of the exact window is 1 where each missing key is a key of its own, or zero. The cells are the number
+//! of keys, and two words for each key of the window, the oldest first: the hash, and when the key last counted as a
+//! number of keys ago or as a moment in nanoseconds since the epoch. So equal windows have equal bytes, however their
+//! tables lie in memory.
+//!
 //! # Shared by processes
 //!
 //! A file that several processes map and [write to](crate::shared) cannot maintain its checksums, and its clock changes
@@ -135,7 +140,6 @@
 //! filter, with two exceptions: lines of entries must end as many runs as they have, and tables and counters must count
 //! what their windows contain. The checksums guard against damage, not against an adversary.
 
-pub mod exact;
 #[cfg(feature = "file")]
 mod file;
 mod preamble;
@@ -225,9 +229,10 @@ pub fn from_parts(preamble: &[u8], cells: Lender) -> Result<AnyFilter, Error> {
 }
 
 /// Writes a filter to any byte sink. More data may follow it, because [`read`] finds its end.
-pub fn write(filter: &AnyFilter, target: &mut impl Write) -> std::io::Result<()> {
-    target.write_all(&preamble(filter))?;
-    filter.engine().pieces().iter().try_for_each(|piece| target.write_all(bytemuck::cast_slice(piece)))
+pub fn write(filter: &AnyFilter, target: &mut impl Write) -> Result<(), SaveError> {
+    let cells = filter.engine().pieces()?;
+    target.write_all(&preamble(filter, &cells))?;
+    Ok(cells.iter().try_for_each(|piece| target.write_all(bytemuck::cast_slice(piece)))?)
 }
 
 /// Reads a filter from any byte source, and not a byte beyond it.

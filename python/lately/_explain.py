@@ -19,6 +19,7 @@ _WHY = {
     "timing-growing": "opens another part in a burst, and drops it afterwards",
     "time-limited": "for an unknown rate of keys: memory follows it",
     "swamp": "an exact window of insertions, and how often every key came",
+    "exact": "no false positive and no slack, in memory that holds every key",
     "bloom": "for a stream that ends: nothing is forgotten",
 }
 """The reason to take a family, by its name."""

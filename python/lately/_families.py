@@ -89,6 +89,8 @@ def whole(window: Any) -> Any:
 def of_filter(made: Filter) -> Family:
     """Return the family of a filter; `ValueError` if it is of no family."""
     name = made.family if isinstance(made, Filter) else ""
+    if isinstance(made, filters.ExactFilter):
+        return Family(filters.ExactFilter, name)
     if name not in EVERY:
         raise ValueError(f"filter must be of one of the families {', '.join(FAMILIES)}, got a {type(made).__name__}")
     return EVERY[name]

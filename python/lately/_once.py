@@ -7,7 +7,7 @@ import time
 from functools import wraps
 from inspect import isasyncgen, isasyncgenfunction, isawaitable, iscoroutinefunction, isgenerator, isgeneratorfunction
 
-from lately._core import ExactFilter, Filter, KeyClaim, read_span
+from lately._core import Filter, KeyClaim, read_span
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Claim:
     __slots__ = ("_claim", "_inserted", "_process", "_state", "_wait")
 
     def __init__(
-        self, filter: Filter | ExactFilter, key: Any, at: _Moments, wait: _Span | None, lease: _Span, missing: _Missing
+        self, filter: Filter, key: Any, at: _Moments, wait: _Span | None, lease: _Span, missing: _Missing
     ) -> None:
         if isinstance(key, list):
             raise TypeError("key must be one key, got a list: claim each of its elements, or pass a tuple for a row")
@@ -191,7 +191,7 @@ class Claim:
 
 
 def once(
-    filter: Filter | ExactFilter,
+    filter: Filter,
     key: Callable[..., Any] | None = None,
     *,
     at: Callable[..., Any] | None = None,
@@ -206,7 +206,7 @@ def once(
 
     Parameters
     ----------
-    filter : Filter or ExactFilter
+    filter : Filter
         Contains the keys whose work is done. If processes share it, a claim holds for all of them.
     key : callable, optional
         ``key(*args, **kwargs)`` returns the key of a call. By default the key is the first argument.
@@ -248,7 +248,7 @@ def once(
     shipped evt_1
     shipped evt_2
     """
-    if not isinstance(filter, Filter | ExactFilter):
+    if not isinstance(filter, Filter):
         raise TypeError(f"filter must be a filter of lately, got {type(filter).__name__}")
     for name, given in (("key", key), ("at", at)):
         if given is not None and not callable(given):

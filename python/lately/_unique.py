@@ -268,7 +268,7 @@ def _reader(what: Any) -> Callable[[Any], Any]:
 
 def remembering(
     window: Any, filter: Any, fpr: float | None, times: dict[str, Any], *, refresh: Any, missing: Any, seed: Any
-) -> tuple[ExactFilter | Filter, Callable[..., NDArray[np.bool_]]]:
+) -> tuple[Filter, Callable[..., NDArray[np.bool_]]]:
     """Make an exact window or a filter for a stream; return it with the function that marks its keys."""
     if fpr is None and filter is None:
         exact = ExactFilter(window, lateness=times.get("lateness"), max_ahead=None, missing=missing, seed=seed)

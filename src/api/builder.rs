@@ -9,9 +9,8 @@ use super::{ConcurrentFilter, ExactWindow, Filter};
 use crate::Error;
 use crate::clock;
 use crate::concurrent::SharedFilter;
-use crate::family::exact::Exact;
+use crate::family::exact::shape::ExactShape;
 use crate::family::{self, Budget, Prefer, Request, choose};
-use crate::format::exact::Saved;
 use crate::key::Seed;
 
 /// The request for a filter, from [`Filter::builder`], [`ConcurrentFilter::builder`] or [`ExactWindow::builder`].
@@ -289,8 +288,8 @@ impl Builder<ExactWindow> {
     /// ```
     pub fn build(self) -> Result<ExactWindow, Error> {
         let window = self.window.to_core("window", self.lateness, None)?;
-        let exact = Exact::new(window)?.with_max_ahead(self.max_ahead_in_core(window));
-        Ok(ExactWindow::of(Saved { exact, distinct: false, seed: self.seed }))
+        let made = family::AnyFilter::new(ExactShape { missing_differ: false }, window, self.seed)?;
+        Filter::from_core(made.with_max_ahead(self.max_ahead_in_core(window))).try_into()
     }
 }
 

@@ -5,7 +5,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::SystemTime;
 
 use super::window::{check_clock, moment};
-use super::{Builder, Window, at_end, each_chunk, events, in_chunks, infallible, not_exact};
+use super::{Builder, Window, at_end, each_chunk, events, in_chunks, infallible};
 use crate::clock::{Moments, Window as CoreWindow, system};
 use crate::engine::Refresh;
 use crate::key::{Key, KeyHasher};
@@ -51,7 +51,7 @@ impl Filter {
     }
 
     pub(super) fn of(core: family::AnyFilter) -> Self {
-        let hasher = KeyHasher::new(core.seed());
+        let hasher = core.hasher();
         Self { core, hasher }
     }
 
@@ -243,8 +243,9 @@ impl Filter {
     /// # Ok::<(), lately::Error>(())
     /// ```
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = format::preamble(&self.core);
-        self.core.engine().pieces().iter().for_each(|piece| bytes.extend_from_slice(bytemuck::cast_slice(piece)));
+        let cells = infallible(self.core.engine().pieces());
+        let mut bytes = format::preamble(&self.core, &cells);
+        cells.iter().for_each(|piece| bytes.extend_from_slice(bytemuck::cast_slice(piece)));
         bytes
     }
 
@@ -255,7 +256,6 @@ impl Filter {
     /// assert!(matches!(Filter::from_bytes(b"no filter"), Err(Error::Format(_))));
     /// ```
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
-        not_exact(bytes)?;
         let mut rest = bytes;
         let core = format::read(&mut rest)?;
         check_clock(core.window())?;
@@ -419,7 +419,7 @@ impl<K: Key> Extend<K> for Filter {
 /// Two filters are equal if everything that is saved is equal.
 impl PartialEq for Filter {
     fn eq(&self, other: &Self) -> bool {
-        self.core == other.core
+        infallible(self.core.equals(&other.core))
     }
 }
 

@@ -22,7 +22,6 @@ use std::alloc::{Layout, handle_alloc_error};
 use std::time::SystemTime;
 
 use crate::Error;
-use crate::format::exact::is_exact;
 use crate::key::{Key, KeyHasher};
 
 /// Number of hashes that are computed before a batch is processed: 32 KiB of them.
@@ -86,14 +85,6 @@ fn at_end(rest: &[u8]) -> Result<(), Error> {
     match rest.len() {
         0 => Ok(()),
         more => Err(Error::format(format!("{more} bytes follow the filter"))),
-    }
-}
-
-/// Rejects the saved form of an exact window where a filter is expected.
-fn not_exact(bytes: &[u8]) -> Result<(), Error> {
-    match is_exact(bytes) {
-        true => Err(Error::format("an exact window was saved here: read it as an ExactWindow")),
-        false => Ok(()),
     }
 }
 

@@ -6,7 +6,7 @@ use super::threads::{self, Chunk, Task};
 use super::{Engine, Refresh, no_counts, not_mergeable};
 use crate::Error;
 use crate::clock::{Clock, Moments};
-use crate::family::{Occupancy, presence_run};
+use crate::family::Occupancy;
 use crate::inference::{Code, Evidence, EvidenceSource, Likelihood, Question};
 use crate::memory::Words;
 use crate::memory::mapped::{Live, RECORD};
@@ -298,11 +298,9 @@ impl<L: Occupancy> EvidenceSource for Aged<L> {
         }
     }
 
-    /// Writes the evidence about each key or, in a layout without likelihood, whether the key is present.
     fn evidence(&self, hashes: &[u64], evidence: &mut [Evidence]) {
-        let read = |hashes: &[u64], evidence: &mut [Evidence]| match self.layout.abilities().infer {
-            Some(infer) => infer.evidence_run(self.words.as_slice(), self.rotation(), hashes, evidence),
-            None => presence_run(&self.layout, self.words.as_slice(), self.rotation(), hashes, evidence),
+        let read = |hashes: &[u64], evidence: &mut [Evidence]| {
+            self.layout.evidence_run(self.words.as_slice(), self.rotation(), hashes, evidence);
         };
         let Some(live) = self.unsettled() else { return read(hashes, evidence) };
         for (hash, evidence) in hashes.chunks(1).zip(evidence.chunks_mut(1)) {

@@ -345,21 +345,14 @@ impl Engine for Chain {
         &self.tables.last().expect("a chain has a table").words
     }
 
-    fn to_words(&self) -> Result<Words, Error> {
-        let pieces = self.pieces();
-        let mut all = Words::zeroed(pieces.iter().map(|piece| piece.len()).sum())?;
-        let mut rest = all.to_mut()?;
-        for piece in pieces {
-            let (own, after) = rest.split_at_mut(piece.len());
-            own.copy_from_slice(&piece);
-            rest = after;
-        }
-        Ok(all)
+    fn nbytes(&self) -> usize {
+        let cells = self.tables.iter().map(|table| size_of_val(table.words.as_slice()));
+        8 * (1 + ROW * self.tables.len()) + cells.sum::<usize>()
     }
 
-    fn pieces(&self) -> Vec<Cow<'_, [u64]>> {
+    fn pieces(&self) -> Result<Vec<Cow<'_, [u64]>>, Error> {
         let cells = self.tables.iter().map(|table| Cow::Borrowed(table.words.as_slice()));
-        [Cow::Owned(self.head())].into_iter().chain(cells).collect()
+        Ok([Cow::Owned(self.head())].into_iter().chain(cells).collect())
     }
 
     fn fill(&self) -> Vec<f64> {
@@ -409,8 +402,7 @@ impl EvidenceSource for Chain {
         for (hashes, evidence) in hashes.chunks(BLOCK).zip(evidence.chunks_mut(BLOCK)) {
             for table in &self.tables {
                 let others = &mut others[..hashes.len()];
-                let Abilities { infer: Some(infer), .. } = table.layout.abilities() else { continue };
-                infer.evidence_run(table.words.as_slice(), rotation, hashes, others);
+                table.layout.evidence_run(table.words.as_slice(), rotation, hashes, others);
                 for (evidence, &mut other) in evidence.iter_mut().zip(others) {
                     let younger = match (evidence.as_epochs(), other.as_epochs()) {
                         (Some((ours, true)), Some((theirs, true))) => theirs < ours,

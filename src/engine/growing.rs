@@ -107,11 +107,6 @@ impl Growing {
         Ok(self)
     }
 
-    /// Returns the number of parts.
-    pub fn parts(&self) -> usize {
-        self.parts.len()
-    }
-
     /// Returns a part without timers, added in this generation.
     fn empty(&self, generation: i64) -> TimerPart {
         TimerPart { start: 0, len: self.layout.timers.words(), last: generation }
@@ -311,6 +306,10 @@ impl Engine for Growing {
 
     fn words(&self) -> &Words {
         &self.words
+    }
+
+    fn tables(&self) -> usize {
+        self.parts.len()
     }
 
     fn fill(&self) -> Vec<f64> {

@@ -123,6 +123,12 @@ pub trait Engine: EvidenceSource + Any + Send + Sync {
         Err(no_counts())
     }
 
+    /// Returns the number of different keys in the window at a moment, of cells that store every key.
+    fn keys(&self, at: Moments<'_>) -> Option<usize> {
+        let _ = at;
+        None
+    }
+
     /// Merges all keys of another engine, which has the same parameters. On a time clock the earlier engine is first
     /// brought to the generation of the later one; on a count clock both must be in the same generation.
     fn merge(&mut self, other: &dyn Engine) -> Result<(), Error>;
@@ -159,17 +165,39 @@ pub trait Engine: EvidenceSource + Any + Send + Sync {
 
     /// Returns the number of bytes of all cells.
     fn nbytes(&self) -> usize {
-        self.pieces().iter().map(|piece| size_of_val(&**piece)).sum()
+        size_of_val(self.words().as_slice())
+    }
+
+    /// Returns the most bytes that the insertion of a key writes, but for the first write to a copy: by default all.
+    fn most_written(&self) -> usize {
+        self.nbytes()
+    }
+
+    /// Returns all that is saved, in order: the cells, or the pieces of a chain. An error if there is not enough memory
+    /// for it.
+    fn pieces(&self) -> Result<Vec<Cow<'_, [u64]>>, Error> {
+        Ok(vec![Cow::Borrowed(self.words().as_slice())])
     }
 
     /// Returns all that is saved in one piece.
     fn to_words(&self) -> Result<Words, Error> {
-        Ok(self.words().clone())
+        let pieces = self.pieces()?;
+        if let [Cow::Borrowed(_)] = pieces[..] {
+            return self.words().own();
+        }
+        let mut all = Words::zeroed(pieces.iter().map(|piece| piece.len()).sum())?;
+        let mut rest = all.to_mut()?;
+        for piece in pieces {
+            let (own, after) = rest.split_at_mut(piece.len());
+            own.copy_from_slice(&piece);
+            rest = after;
+        }
+        Ok(all)
     }
 
-    /// Returns all that is saved, in order: the cells, or the pieces of a chain.
-    fn pieces(&self) -> Vec<Cow<'_, [u64]>> {
-        vec![Cow::Borrowed(self.words().as_slice())]
+    /// Returns the number of tables of cells that answer together.
+    fn tables(&self) -> usize {
+        1
     }
 
     /// Returns the share of set bits in each segment that rotates as one, the newest first.
@@ -193,8 +221,8 @@ pub trait Engine: EvidenceSource + Any + Send + Sync {
 /// Returns the error of a query for a shorter window, if the cells do not store how old keys are.
 fn no_ages() -> Error {
     Error::value(
-        "this filter has no ages to answer for a shorter window: omit window, or use an AgedCuckooFilter or a \
-         TimingBloomFilter",
+        "this filter has no ages to answer for a shorter window: omit window, or use an AgedCuckooFilter, a \
+         TimingBloomFilter or an ExactFilter",
     )
 }
 
@@ -204,7 +232,7 @@ fn no_counts() -> Error {
 }
 
 /// Returns the error of a merge of filters that cannot be merged, for this reason.
-fn not_mergeable(reason: &str) -> Error {
+pub(crate) fn not_mergeable(reason: &str) -> Error {
     Error::value(format!("cannot merge these filters: {reason}"))
 }
 

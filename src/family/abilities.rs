@@ -43,12 +43,8 @@ pub trait Skip<R> {
     fn skip(&self, words: &mut [u64], rotation: R);
 }
 
-/// Reads the evidence about keys, and computes its likelihood.
-pub trait Infer<R> {
-    /// Writes the evidence about each key of a batch, for the [likelihood](Self::likelihood): all bits that are set,
-    /// expired or not.
-    fn evidence_run(&self, words: &[u64], rotation: R, hashes: &[u64], evidence: &mut [Evidence]);
-
+/// Computes the likelihood of evidence.
+pub trait Infer {
     /// Returns the likelihood of evidence in the current state of the cells. It may come from a sample of the cells,
     /// but equal cells have equal likelihoods.
     fn likelihood(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Box<dyn Likelihood>;

@@ -11,7 +11,7 @@ use super::{Accesses, CacheLines, Parameters, Shape};
 use crate::Error;
 use crate::clock::{Clock, Window};
 use crate::engine::Engine;
-use crate::key::Seed;
+use crate::key::{KeyHasher, Seed};
 use crate::memory::Words;
 
 /// A filter of any family: it reports whether a key was inserted within the last insertions or the last span of time.
@@ -118,6 +118,12 @@ impl AnyFilter {
     pub fn engine_as<E: Engine>(&self) -> Option<&E> {
         let engine: &dyn Any = &*self.engine;
         engine.downcast_ref()
+    }
+
+    /// Returns the hasher of the keys.
+    pub fn hasher(&self) -> KeyHasher {
+        let hasher = KeyHasher::new(self.seed);
+        if self.shape.missing_differ() { hasher.with_missing_rows() } else { hasher }
     }
 
     /// Returns the seed with which keys are hashed.
@@ -236,14 +242,15 @@ impl AnyFilter {
     }
 }
 
-/// Two filters are equal if everything that is saved is equal: family, parameters, window, seed, clock and cells.
-impl PartialEq for AnyFilter {
-    fn eq(&self, other: &Self) -> bool {
-        self.form().kind == other.form().kind
+impl AnyFilter {
+    /// Returns whether everything that is saved is equal: family, parameters, window, seed, clock and cells. An error
+    /// if there is not enough memory to compare the cells.
+    pub fn equals(&self, other: &Self) -> Result<bool, Error> {
+        Ok(self.form().kind == other.form().kind
             && self.parameters() == other.parameters()
             && self.seed == other.seed
             // How the filter's time relates to that of the process depends on when a file was read.
             && self.engine.clock().without_time() == other.engine.clock().without_time()
-            && self.engine.pieces() == other.engine.pieces()
+            && self.engine.pieces()? == other.engine.pieces()?)
     }
 }

@@ -27,8 +27,13 @@ pub trait Layout: Copy + Send + Sync + 'static {
     /// Returns the rotation of the cells while `generation` is open, as it will be after `pending` more generations.
     fn rotation(&self, generation: i64, pending: u64) -> Self::Rotation;
 
-    /// Prefetches the cells that an insertion writes. A few generations later an insertion may write others.
-    fn prefetch_insert(&self, words: Address, rotation: Self::Rotation, hash: u64);
+    /// Prefetches the cells that an insertion writes; by default those that a query reads. A few generations later an
+    /// insertion may write others.
+    #[inline(always)]
+    fn prefetch_insert(&self, words: Address, rotation: Self::Rotation, hash: u64) {
+        let _ = rotation;
+        self.prefetch_query(words, hash);
+    }
 
     /// Prefetches the cells that a query reads, which include those that an insertion writes.
     fn prefetch_query(&self, words: Address, hash: u64);
@@ -38,6 +43,13 @@ pub trait Layout: Copy + Send + Sync + 'static {
 
     /// Returns whether the cells contain a key.
     fn contains(&self, words: &[u64], rotation: Self::Rotation, hash: u64) -> bool;
+
+    /// Returns the evidence about a key, for its [likelihood](Infer::likelihood): all bits that are set, expired or not.
+    /// By default whether the cells contain the key.
+    #[inline(always)]
+    fn evidence(&self, words: &[u64], rotation: Self::Rotation, hash: u64) -> Evidence {
+        Evidence::present(self.contains(words, rotation, hash))
+    }
 
     /// Returns whether the cells contain a key, and inserts it.
     fn seen(&self, words: &mut [u64], rotation: Self::Rotation, hash: u64) -> bool {
@@ -90,6 +102,13 @@ pub trait Layout: Copy + Send + Sync + 'static {
         inserted
     }
 
+    /// Writes the evidence about each key of a batch.
+    fn evidence_run(&self, words: &[u64], rotation: Self::Rotation, hashes: &[u64], evidence: &mut [Evidence]) {
+        let address = Address::of(words);
+        let prefetch = |hash| self.prefetch_query(address, hash);
+        in_flight(hashes, 0..hashes.len(), prefetch, |i, hash| evidence[i] = self.evidence(words, rotation, hash));
+    }
+
     /// Returns whether [`open`](Self::open) with `generation` may change these cells. A
     /// [partition](abilities::Partition) of the cells skips the generations that rotate other cells.
     #[inline(always)]
@@ -98,8 +117,10 @@ pub trait Layout: Copy + Send + Sync + 'static {
         true
     }
 
-    /// Clears the cells that `generation` will write first, just before it opens.
-    fn open(&self, words: &mut [u64], generation: i64);
+    /// Clears the cells that `generation` will write first, just before it opens; by default none.
+    fn open(&self, words: &mut [u64], generation: i64) {
+        let _ = (words, generation);
+    }
 
     /// Returns the optional traits that this layout implements: none by default.
     #[inline(always)]
@@ -129,33 +150,6 @@ pub trait Occupancy: Layout {
     }
 }
 
-/// Writes the evidence about each key of a batch, which `evidence_of` computes from its hash. Prefetches the cells of
-/// later keys.
-#[inline(always)]
-pub(crate) fn evidence_each<L: Layout>(
-    layout: &L,
-    words: &[u64],
-    hashes: &[u64],
-    evidence: &mut [Evidence],
-    evidence_of: impl Fn(u64) -> Evidence,
-) {
-    let address = Address::of(words);
-    let prefetch = |hash| layout.prefetch_query(address, hash);
-    in_flight(hashes, 0..hashes.len(), prefetch, |i, hash| evidence[i] = evidence_of(hash));
-}
-
-/// Writes, as the evidence about each key of a batch, whether the cells contain it.
-pub(crate) fn presence_run<L: Layout>(
-    layout: &L,
-    words: &[u64],
-    rotation: L::Rotation,
-    hashes: &[u64],
-    evidence: &mut [Evidence],
-) {
-    let presence = |hash| Evidence::present(layout.contains(words, rotation, hash));
-    evidence_each(layout, words, hashes, evidence, presence);
-}
-
 /// The optional traits that a layout implements, as references to the layout.
 pub struct Abilities<'a, L: Layout> {
     /// Answers queries for a window that is shorter than the filter's.
@@ -164,8 +158,8 @@ pub struct Abilities<'a, L: Layout> {
     pub skip: Option<&'a dyn Skip<L::Rotation>>,
     /// Inserts keys as long as no entry has to move.
     pub still: Option<&'a dyn Still<L::Rotation>>,
-    /// Reads evidence, and computes its likelihood.
-    pub infer: Option<&'a dyn Infer<L::Rotation>>,
+    /// Computes the likelihood of evidence.
+    pub infer: Option<&'a dyn Infer>,
     /// Writes evidence as codes of a few bits.
     pub codes: Option<&'a dyn Codes<L::Rotation>>,
     /// Counts how often keys were inserted.

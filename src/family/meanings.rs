@@ -45,6 +45,7 @@ pub fn meaning(family: &str, parameter: &str) -> &'static str {
         ("bloom", "k") => "bits of a key, at most 128",
         ("bloom", "bits") => "bits of the array, in which the bits of a key lie anywhere",
         ("bloom", "slice_bits") => "bits of each of k slices, in place of the array",
+        (_, "missing_differ") => "1 if each missing key is a key of its own",
         _ => "",
     }
 }

@@ -43,7 +43,6 @@ pub use budget::Budget;
 #[cfg(not(test))]
 pub use filter::AnyFilter;
 pub use layout::{Abilities, Layout, Occupancy};
-pub(crate) use layout::{evidence_each, presence_run};
 #[cfg(not(test))]
 pub use meanings::meaning;
 pub use parameters::Parameters;

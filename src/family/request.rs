@@ -19,6 +19,8 @@ pub struct Request {
     pub partitioned: bool,
     /// Distinct keys of a window of insertions, for filters in which repeats take no space; by default all of them.
     pub distinct: Option<u64>,
+    /// Whether each missing key is a key of its own, for filters that store keys.
+    pub missing_differ: bool,
     /// Whether the number of keys in a window of time is unknown; the capacity of the window is then a first guess.
     pub unknown_rate: bool,
 }
@@ -33,6 +35,7 @@ impl From<Budget> for Request {
             grow: None,
             partitioned: false,
             distinct: None,
+            missing_differ: false,
             unknown_rate: false,
         }
     }

@@ -22,6 +22,8 @@ pub enum Windows {
     Insertions,
     /// Windows of time; the number of keys is a first guess.
     Time,
+    /// Windows of insertions and windows of time, whose keys are stored, so that there is no rate to plan for.
+    Stored,
     /// No window: nothing is forgotten, and the capacity counts all keys.
     Endless,
 }
@@ -40,8 +42,6 @@ pub struct Family {
     pub windows: Windows,
     /// Whether the filters never miss a key of the window.
     pub promises: bool,
-    /// Parameters that may be missing.
-    pub optional: &'static [&'static str],
     /// A row for each layout. Parameters are read by the row that has the most of them.
     pub rows: &'static [Row],
 }

@@ -14,7 +14,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use crate::Error;
-use crate::clock::Window;
+use crate::clock::{BY_INSERTION, Window};
 use crate::family::Accesses;
 
 /// The shape of a filter: what it promises and costs for any window, before a bit is allocated.
@@ -22,9 +22,11 @@ pub trait Shape: Any + Debug + Send + Sync {
     /// Returns the parameters of the paper, by the names of the family; zero if one does not apply.
     fn parameters(&self) -> Vec<(&'static str, u64)>;
 
-    /// Rejects a window that the filter cannot have.
+    /// Rejects a window that the filter cannot have: by default one of time if each generation is an insertion.
     fn check(&self, window: Window) -> Result<(), Error> {
-        window.check().map(|_| ())
+        let checked =
+            if self.retained() == BY_INSERTION { window.by_insertion().map(|_| window) } else { window.check() };
+        checked.map(|_| ())
     }
 
     /// Returns the number of full generations that the clock retains.
@@ -38,17 +40,28 @@ pub trait Shape: Any + Debug + Send + Sync {
         false
     }
 
+    /// Returns whether each missing key is a key of its own.
+    fn missing_differ(&self) -> bool {
+        false
+    }
+
     /// Returns the chance that a key never inserted is reported, at the worst phase and planned load, exactly in
     /// expectation.
     fn fpr(&self, window: Window) -> f64;
 
     /// Returns how long after leaving the window a key may still be reported by its own bits: insertions, or
-    /// nanoseconds.
-    fn slack(&self, window: Window) -> u64;
+    /// nanoseconds. By default 0.
+    fn slack(&self, window: Window) -> u64 {
+        let _ = window;
+        0
+    }
 
     /// Returns the expected number of keys reported within the slack over the window, at its peak (paper 1, definition
-    /// 2).
-    fn npws(&self, window: Window) -> f64;
+    /// 2); by default 0.
+    fn npws(&self, window: Window) -> f64 {
+        let _ = window;
+        0.0
+    }
 
     /// Returns the cache lines that the engine moves for one key, as long as the filter is larger than the cache.
     fn cache_lines(&self, window: Window) -> CacheLines;

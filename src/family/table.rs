@@ -1,10 +1,10 @@
 //! The table of families.
 
 use super::row::{Family, Form};
-use super::{Shape, aged_cuckoo, baselines, bloom, slices, swamp, time_limited, timing};
+use super::{Shape, aged_cuckoo, baselines, bloom, exact, slices, swamp, time_limited, timing};
 
 /// Every family, in the order in which the planner compares them.
-pub static FAMILIES: [&Family; 11] = [
+pub static FAMILIES: [&Family; 12] = [
     &aged_cuckoo::row::ROW,
     &slices::row::AGE_PARTITIONED,
     &slices::row::GUARDED_EPOCH,
@@ -16,6 +16,7 @@ pub static FAMILIES: [&Family; 11] = [
     &baselines::generalized::row::GENERALIZED,
     &baselines::stable::row::STABLE,
     &bloom::row::BLOOM,
+    &exact::row::EXACT,
 ];
 
 impl Family {

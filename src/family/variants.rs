@@ -61,6 +61,7 @@ impl Variant {
         let (row, options, timed) = (self.family, self.options, matches!(window, Window::Time { .. }));
         let unsuited = match (row.windows, timed) {
             (Windows::Insertions, true) => Some("windows of insertions only"),
+            (Windows::Stored, _) => Some("its memory holds every key, and has no rate"),
             (Windows::Endless, _) => Some("it forgets nothing, and has no window"),
             (Windows::Time, false) => Some("windows of time only"),
             (Windows::Either, false) if options.grow.is_some() => Some("windows of time only"),

@@ -1,5 +1,6 @@
 //! Filters in files: written, read, mapped and shared.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{Result as IoResult, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -37,19 +38,22 @@ pub fn save_interruptibly(
     path: &Path,
     check: impl FnMut() -> IoResult<()>,
 ) -> Result<(), SaveError> {
-    save_as([preamble(filter), Vec::new()], filter, path, Purpose::Save, check)
+    let cells = filter.engine().pieces()?;
+    save_as([preamble(filter, &cells), Vec::new()], filter, &cells, path, Purpose::Save, check)
 }
 
 /// Writes a filter to a file that processes [share](crate::shared). Users without the right to write to it cannot read
 /// it either, because a reader can take its lock.
 pub(crate) fn save_shared(filter: &AnyFilter, path: &Path) -> Result<(), SaveError> {
-    save_as([shared_preamble(filter), vec![0; TAIL * 8]], filter, path, Purpose::Share, || Ok(()))
+    let cells = filter.engine().pieces()?;
+    save_as([shared_preamble(filter), vec![0; TAIL * 8]], filter, &cells, path, Purpose::Share, || Ok(()))
 }
 
 /// Writes the first part, the cells, and the last part.
 fn save_as(
     [first, last]: [Vec<u8>; 2],
     filter: &AnyFilter,
+    cells: &[Cow<'_, [u64]>],
     path: &Path,
     purpose: Purpose,
     mut check: impl FnMut() -> IoResult<()>,
@@ -60,8 +64,7 @@ fn save_as(
             replace::for_writers_alone(file)?;
         }
         file.write_all(&first)?;
-        let pieces = filter.engine().pieces();
-        let parts = pieces.iter().flat_map(|piece| bytemuck::cast_slice::<u64, u8>(piece).chunks(CHECK_INTERVAL));
+        let parts = cells.iter().flat_map(|piece| bytemuck::cast_slice::<u64, u8>(piece).chunks(CHECK_INTERVAL));
         for part in parts {
             check()?;
             file.write_all(part)?;

@@ -20,17 +20,17 @@ const HEADER: usize = 64;
 /// Greatest number of bytes of parameters that a filter has; a longer block belongs to another version.
 const MAX_PARAMETERS: u64 = 64 * 16;
 
-/// Returns header and parameters of a filter: the whole saved form except the cells.
-pub fn preamble(filter: &AnyFilter) -> Vec<u8> {
+/// Returns header and parameters of a filter, whose cells are these pieces: the whole saved form except the cells.
+pub fn preamble(filter: &AnyFilter, cells: &[impl AsRef<[u64]>]) -> Vec<u8> {
     let mut sum = Xxh3::new();
-    filter.engine().pieces().iter().for_each(|piece| sum.update(bytemuck::cast_slice(piece)));
-    preamble_of(filter, VERSION, sum.digest())
+    cells.iter().for_each(|piece| sum.update(bytemuck::cast_slice(piece.as_ref())));
+    preamble_of(filter, VERSION, cells.iter().map(|piece| 8 * piece.as_ref().len()).sum(), sum.digest())
 }
 
 /// Returns the bytes before the cells in a file that processes share.
 #[cfg(feature = "file")]
 pub(super) fn shared_preamble(filter: &AnyFilter) -> Vec<u8> {
-    let mut bytes = preamble_of(filter, SHARED, 0);
+    let mut bytes = preamble_of(filter, SHARED, filter.engine().nbytes(), 0);
     let mut live = [0; LIVE];
     let [clock @ .., boot, offset] = filter.engine().clock().to_record();
     live[8..13].copy_from_slice(&clock);
@@ -39,7 +39,7 @@ pub(super) fn shared_preamble(filter: &AnyFilter) -> Vec<u8> {
     bytes
 }
 
-fn preamble_of(filter: &AnyFilter, version: u16, cells_sum: u64) -> Vec<u8> {
+fn preamble_of(filter: &AnyFilter, version: u16, cells: usize, cells_sum: u64) -> Vec<u8> {
     let clock = filter.engine().clock();
     let window = match clock.window() {
         Window::Count { insertions } => [0, insertions, 0, 0],
@@ -56,7 +56,6 @@ fn preamble_of(filter: &AnyFilter, version: u16, cells_sum: u64) -> Vec<u8> {
         window.into_iter().chain(seen).chain(own).chain(later.iter().copied()).flat_map(u64::to_le_bytes).collect();
     parameters.resize(parameters.len().next_multiple_of(64), 0);
 
-    let cells: usize = filter.engine().pieces().iter().map(|piece| 8 * piece.len()).sum();
     let mut bytes = Vec::with_capacity(HEADER + parameters.len());
     bytes.extend(MAGIC);
     let seed = filter.seed();

@@ -138,6 +138,11 @@ impl KeyHasher {
         Self { spreads: Some(self.missing()), ..self }
     }
 
+    /// Returns whether a row with a missing field is itself missing.
+    pub fn has_missing_rows(&self) -> bool {
+        self.spreads.is_some()
+    }
+
     /// Returns the seed.
     pub fn seed(&self) -> Seed {
         self.seed

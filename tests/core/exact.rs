@@ -4,8 +4,9 @@
 use std::collections::HashMap;
 
 use lately::clock::{Clock, Moments, Window};
-use lately::engine::Refresh;
+use lately::engine::{Engine, Refresh};
 use lately::family::exact::Exact;
+use lately::inference::EvidenceSource;
 
 use super::support::key;
 
@@ -37,7 +38,7 @@ fn answers(exact: &mut Exact, hashes: &[u64], times: Option<&[i64]>, refresh: Re
     while start < hashes.len() {
         let end = hashes.len().min(start + sizes.next().unwrap());
         let at = times.map_or(Moments::Untimed, |times| Moments::of(&times[start..end]));
-        exact.duplicated(&hashes[start..end], at, refresh, None, &mut seen[start..end]).unwrap();
+        exact.duplicated(&hashes[start..end], at, refresh, &mut seen[start..end]).unwrap();
         start = end;
     }
     seen
@@ -92,7 +93,7 @@ fn times_are_those_of_a_dictionary() {
                     let mut exact = Exact::new(window).unwrap();
                     let answers = answers(&mut exact, &hashes, Some(&times), refresh, sizes);
                     assert!(answers == expected, "{span} {lateness} {refresh:?}");
-                    assert_eq!(exact.latest(), times.iter().copied().max());
+                    assert_eq!(exact.clock().latest(), times.iter().copied().max());
                 }
             }
         }
@@ -135,10 +136,10 @@ fn memory_grows_with_the_keys_of_the_window_alone() {
 
 #[test]
 fn keys_that_equal_no_other_are_never_seen_nor_inserted() {
-    let mut exact = Exact::new(Window::Count { insertions: 3 }).unwrap();
+    let mut exact = Exact::new(Window::Count { insertions: 3 }).unwrap().with_unlike(Some(0));
     let mut seen = [true; 8];
     let hashes = [1, 0, 0, 1, 0, 0, 0, 1];
-    exact.duplicated(&hashes, Moments::Untimed, Refresh::Always, Some(0), &mut seen).unwrap();
+    exact.duplicated(&hashes, Moments::Untimed, Refresh::Always, &mut seen).unwrap();
     // The window advances with them.
     assert_eq!(seen, [false, false, false, true, false, false, false, false]);
 }
@@ -154,7 +155,7 @@ fn no_window_and_no_memory_are_errors() {
 fn an_exact_window_of_any_lateness_has_a_clock_that_accepts_its_times() {
     for lateness in [0, 1 << 62, i64::MAX as u64 - 1000, i64::MAX as u64, u64::MAX - 1000, u64::MAX] {
         let exact = Exact::new(Window::Time { span: 1000, lateness, capacity: 1 }).unwrap();
-        let clock = Clock::new(exact.window(), 1);
+        let clock = Clock::new(exact.clock().window(), 1);
         for latest in [i64::MIN, -1, 0, 1, i64::MAX] {
             let (earliest, now) = (latest.saturating_sub_unsigned(lateness), clock.resumed(1, Some(latest)));
             assert!(now.check(Moments::Each(&[earliest, latest]), false).is_ok());

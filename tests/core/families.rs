@@ -24,13 +24,13 @@ fn saved_as(family: &Family, window: Window, request: &Request) -> u16 {
     assert_eq!(format!("{again:?}"), format!("{shape:?}"));
 
     let filter = AnyFilter::of(Arc::clone(&shape), window, 7).unwrap();
-    let cells: &[u8] = filter.engine().words().as_ref();
-    assert_eq!(cells.len() as u64, shape.bytes(window), "{}", family.name);
+    let cells = filter.engine().to_words().unwrap();
+    assert_eq!(filter.engine().nbytes() as u64, shape.bytes(window), "{}", family.name);
     assert!(shape.fpr(window) <= 0.01 && filter.fpr() == shape.fpr(window));
     assert_eq!(filter.engine().clock().window(), window);
-    let preamble = format::preamble(&filter);
-    let opened = format::from_bytes(Box::new([&preamble, cells].concat())).unwrap();
-    assert_eq!(format::preamble(&opened), preamble);
+    let preamble = format::preamble(&filter, &[cells.as_slice()]);
+    let opened = format::from_bytes(Box::new([&preamble, cells.as_ref()].concat())).unwrap();
+    assert_eq!(format::preamble(&opened, &opened.engine().pieces().unwrap()), preamble);
     assert_eq!(opened.name(), filter.name());
     form.kind
 }

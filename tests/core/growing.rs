@@ -4,7 +4,7 @@
 use crate::support::key;
 use crate::support::timed::{SECOND, SPAN, START, below, check_promise, reported, steady};
 use lately::clock::{Moments, Window};
-use lately::engine::{Refresh, growing};
+use lately::engine::Refresh;
 use lately::family::request::Grow;
 use lately::family::timing::growing::{Growing, Limit};
 use lately::family::timing::shape::{TimingShape, choose, timestamps};
@@ -19,7 +19,7 @@ fn made(shape: TimingShape, limit: Limit, lateness: i64) -> AnyFilter {
 }
 
 fn how_many(filter: &AnyFilter) -> usize {
-    filter.engine_as::<growing::Growing>().unwrap().parts()
+    filter.engine().tables()
 }
 
 /// Returns shapes with and without padding in their words, of one block and many, and of timers of few bits and many.

@@ -212,11 +212,25 @@ def generalized() -> lately.Filter:
     return f
 
 
+def exact() -> lately.Filter:
+    f = lately.ExactFilter(200, seed=15)
+    f.insert(np.arange(650))
+    f.duplicated([f"key {i}" for i in range(60)])
+    return f
+
+
+def exact_timed() -> lately.Filter:
+    f = lately.ExactFilter("10min", lateness="30s", missing="distinct", seed=16, max_ahead=None)
+    f.insert(np.arange(700), at=1_700_000_000 + 4 * np.arange(700))
+    f.insert(["late", None], at=1_700_000_000 + 4 * 695)
+    return f
+
+
 AGE_PARTITIONED = (plain, blocks, words, timed, fresh)
 EPOCHS = (epochs, epochs_in_blocks, epochs_timed)
 TIMING = (blocks_of_keys, single_keys, timed_blocks, grown, grown_dense)
 TIME_LIMITED = (limited,)
-EXACT = (fingerprints, swamp, counting)
+EXACT = (fingerprints, swamp, counting, exact, exact_timed)
 DECAYING = (stable, generalized)
 ENDLESS = (bloom, bloom_in_slices)
 IN_LINES = (side_by_side, epochs_side_by_side)

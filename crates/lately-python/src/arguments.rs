@@ -4,10 +4,9 @@ use pyo3::exceptions::{PyOSError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyFloat, PyString};
 
-use super::keys::{Hashes, read_keys};
 use super::whole::WholeNumber;
 use lately::engine::Refresh;
-use lately::key::{KeyHasher, Keys, Seed};
+use lately::key::{KeyHasher, Seed};
 
 /// The argument `seed`: an int, 16 secret bytes, or "random" for bytes that are drawn here.
 pub struct SeedArgument(pub Seed);
@@ -103,15 +102,6 @@ impl Missing {
             Self::Same => (hasher, None),
             Self::Distinct => (hasher.with_missing_rows(), Some(hasher.missing())),
         }
-    }
-
-    /// Reads keys for the hasher that [`hashing`](Self::hashing) returns.
-    pub fn read_keys(self, keys: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<Keys> {
-        if self == Self::Distinct && keys.is_instance_of::<Hashes>() {
-            let message = "missing='distinct' needs the keys themselves: Hashes do not store which of them are missing";
-            return Err(PyValueError::new_err(message));
-        }
-        read_keys(keys, &hasher)
     }
 }
 

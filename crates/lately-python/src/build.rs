@@ -7,7 +7,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
-use super::arguments::SeedArgument;
+use super::arguments::{Missing, SeedArgument};
 use super::calls::detached;
 use super::figures::{accesses, cache_lines, parameters, slack};
 use super::filter::state::FilterState;
@@ -167,10 +167,12 @@ impl<'py> Given<'py> {
     fn check(&self, family: &Family) -> PyResult<()> {
         let (timed, endless) =
             (!matches!(family.windows, Windows::Insertions | Windows::Endless), family.windows == Windows::Endless);
+        let stored = family.windows == Windows::Stored;
         for (name, applies) in [
-            ("nbytes", family.windows != Windows::Time),
-            ("slack", timed),
-            ("capacity", timed || endless),
+            ("fpr", !stored),
+            ("nbytes", !stored && family.windows != Windows::Time),
+            ("slack", timed && !stored),
+            ("capacity", timed && !stored || endless),
             ("lateness", timed),
             ("distinct", family.has("distinct")),
             ("grow", family.has("part_keys")),
@@ -226,7 +228,7 @@ impl<'py> Given<'py> {
         }
         let (mut capacity, lateness) = (self.optional("capacity")?, self.optional::<Bound<'py, PyAny>>("lateness")?);
         let guesses = match windows {
-            Windows::Time => true,
+            Windows::Time | Windows::Stored => true,
             Windows::Any => !self.has("nbytes")?,
             _ => family.is_none(),
         };
@@ -249,6 +251,7 @@ impl<'py> Given<'py> {
             grow: self.grow(budget)?,
             partitioned: self.optional("partitioned")?.unwrap_or(false),
             distinct: self.number("distinct")?,
+            missing_differ: self.optional("missing")?.is_some_and(|missing: Missing| missing == Missing::Distinct),
             ..Request::from(budget)
         })
     }
@@ -286,6 +289,8 @@ impl<'py> Given<'py> {
         match (self.rate()?, self.number("nbytes")?) {
             (Some(fpr), None) => Ok(Budget::Rate(fpr)),
             (None, Some(nbytes)) => Ok(Budget::Bytes(nbytes)),
+            // It plans nothing.
+            (None, None) if family.is_some_and(|family| family.windows == Windows::Stored) => Ok(Budget::Bytes(0)),
             (None, None) if family.is_some_and(|family| family.windows == Windows::Time) => {
                 Err(PyTypeError::new_err("fpr must be a number between 0 and 1, got None"))
             }

@@ -28,7 +28,7 @@ fn description<'py>(py: Python<'py>, variant: &Variant) -> PyResult<Bound<'py, P
         Windows::Insertions => "insertions",
         Windows::Endless => "none",
         Windows::Either if options.grow.is_some() => "time",
-        Windows::Any | Windows::Either => "any",
+        Windows::Any | Windows::Either | Windows::Stored => "any",
     };
     entry.set_item("name", variant.name())?;
     entry.set_item("kind", row.class)?;

@@ -10,10 +10,9 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
 
-use pyo3::exceptions::{PyTimeoutError, PyTypeError};
+use pyo3::exceptions::PyTimeoutError;
 use pyo3::prelude::*;
 
-use super::exact::PyExactFilter;
 use super::filter::PyFilter;
 use super::keys::hash_key;
 use super::shared::Shared;
@@ -50,12 +49,6 @@ impl Claims {
     }
 }
 
-/// A filter whose keys are claimed.
-enum Of {
-    Filter(Py<PyFilter>),
-    Exact(Py<PyExactFilter>),
-}
-
 /// What a block holds.
 #[derive(Clone, Copy)]
 enum Held {
@@ -69,7 +62,7 @@ enum Held {
 /// The claim of one key, for `lately.Claim`.
 #[pyclass(frozen, module = "lately._core")]
 pub struct KeyClaim {
-    of: Of,
+    filter: Py<PyFilter>,
     hash: u64,
     /// The time of the event, if the caller passed one.
     moments: Option<OwnedMoments>,
@@ -104,24 +97,11 @@ impl KeyClaim {
 
     /// Returns the file of a shared filter.
     fn file(&self) -> Option<&SharedFile> {
-        match &self.of {
-            Of::Filter(filter) => filter.get().shared.as_ref().map(|shared| &*shared.file),
-            Of::Exact(_) => None,
-        }
+        self.filter.get().shared.as_ref().map(|shared| &*shared.file)
     }
 
     fn is_done(&self, py: Python<'_>) -> PyResult<bool> {
-        match &self.of {
-            Of::Filter(filter) => filter.get().contains_hash(py, self.hash, self.at()),
-            Of::Exact(filter) => filter.get().contains_hash(py, self.hash, self.at()),
-        }
-    }
-
-    fn claims(&self) -> &Claims {
-        match &self.of {
-            Of::Filter(filter) => &filter.get().claims,
-            Of::Exact(filter) => &filter.get().claims,
-        }
+        self.filter.get().contains_hash(py, self.hash, self.at())
     }
 
     fn taken(&self, held: Held) -> &'static str {
@@ -130,8 +110,8 @@ impl KeyClaim {
     }
 
     /// Claims the key in the file of a shared filter; `None` where another process has its lock.
-    fn take_in_file(&self, py: Python<'_>, filter: &PyFilter) -> PyResult<Option<&'static str>> {
-        filter.try_write(py, |guard| {
+    fn take_in_file(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
+        self.filter.get().try_write(py, |guard| {
             let mut seen = [false];
             guard.engine().query(&[self.hash], self.at(), &mut seen).map_err(raise)?;
             if seen[0] {
@@ -149,30 +129,21 @@ impl KeyClaim {
     #[new]
     fn new(
         py: Python<'_>,
-        filter: &Bound<'_, PyAny>,
+        filter: &Bound<'_, PyFilter>,
         key: &Bound<'_, PyAny>,
         at: Option<&Bound<'_, PyAny>>,
         distinct: bool,
         lease: u64,
     ) -> PyResult<Self> {
-        let (of, hasher) = if let Ok(filter) = filter.cast::<PyFilter>() {
-            (Of::Filter(filter.clone().unbind()), filter.get().hasher)
-        } else if let Ok(filter) = filter.cast::<PyExactFilter>() {
-            (Of::Exact(filter.clone().unbind()), filter.get().hasher)
-        } else {
-            return Err(PyTypeError::new_err("filter must be a filter of lately"));
-        };
+        let hasher = filter.get().hasher;
         let hash = hash_key(key, &hasher)?;
         let distinct = distinct && hash == hasher.missing();
-        let clock = match &of {
-            Of::Filter(filter) => filter.get().clock(py)?,
-            Of::Exact(filter) => filter.get().clock(py)?,
-        };
+        let clock = filter.get().clock(py)?;
         let (window, moments) = (clock.window(), OwnedMoments::read(at, clock.window(), 1)?);
         moments.check(py, &clock, true)?;
         let moments = at.map(|_| moments);
         let (process, held) = (std::process::id(), Mutex::new(Held::Nothing));
-        Ok(Self { of, hash, moments, window, distinct, lease, process, held })
+        Ok(Self { filter: filter.clone().unbind(), hash, moments, window, distinct, lease, process, held })
     }
 
     /// Claim the key: return "first", "done" or "busy", or None where another process has the lock of the file.
@@ -183,17 +154,16 @@ impl KeyClaim {
         if self.is_done(py)? {
             return Ok(Some("done"));
         }
-        if let Of::Filter(filter) = &self.of
-            && filter.get().shared.is_some()
-        {
-            return self.take_in_file(py, filter.get());
+        let PyFilter { shared, claims, .. } = self.filter.get();
+        if shared.is_some() {
+            return self.take_in_file(py);
         }
-        let Some(number) = self.claims().take(self.hash) else { return Ok(Some("busy")) };
+        let Some(number) = claims.take(self.hash) else { return Ok(Some("busy")) };
         // The block that held the last claim may have inserted the key since.
         match self.is_done(py) {
             Ok(false) => Ok(Some(self.taken(Held::InMemory(number)))),
             done => {
-                self.claims().end(self.hash, number);
+                claims.end(self.hash, number);
                 done.map(|_| Some("done"))
             }
         }
@@ -202,13 +172,12 @@ impl KeyClaim {
     /// Insert the key and return True; return None where another process has the lock of the file, and False if the
     /// claim is lost.
     fn insert(&self, py: Python<'_>) -> PyResult<Option<bool>> {
-        let mut held = self.held();
-        match (&self.of, &mut held) {
-            (_, Held::Nothing) => return Ok(Some(false)),
-            (_, Held::Missing) => {}
-            (Of::Exact(filter), _) => filter.get().insert_hash(py, self.hash, |clock| accepted(clock, self.at()))?,
-            (Of::Filter(filter), Held::InFile(claim)) => {
-                let renewed = filter.get().try_write(py, |guard| {
+        let (filter, mut held) = (self.filter.get(), self.held());
+        match &mut held {
+            Held::Nothing => return Ok(Some(false)),
+            Held::Missing => {}
+            Held::InFile(claim) => {
+                let renewed = filter.try_write(py, |guard| {
                     // Only if no other process has claimed the key since.
                     if !self.file().is_some_and(|file| claim.renew(file.claims(), self.lease)) {
                         return Ok(false);
@@ -219,11 +188,11 @@ impl KeyClaim {
                     Ok(true)
                 })?;
                 if renewed == Some(true) {
-                    filter.get().warn_if_overfull(py)?;
+                    filter.warn_if_overfull(py)?;
                 }
                 return Ok(renewed);
             }
-            (Of::Filter(filter), _) => filter.get().insert_hash(py, self.hash, |clock| accepted(clock, self.at()))?,
+            Held::InMemory(_) => filter.insert_hash(py, self.hash, |clock| accepted(clock, self.at()))?,
         }
         Ok(Some(true))
     }
@@ -256,7 +225,7 @@ impl KeyClaim {
     fn end(&self) {
         match (self.file(), self.held()) {
             (Some(file), Held::InFile(claim)) => claim.end(file.claims()),
-            (_, Held::InMemory(number)) => self.claims().end(self.hash, number),
+            (_, Held::InMemory(number)) => self.filter.get().claims.end(self.hash, number),
             _ => {}
         }
         if self.process == std::process::id() {
@@ -266,24 +235,15 @@ impl KeyClaim {
 
     /// Raise the error of a call that did not get the lock of the file in time.
     fn timed_out(&self) -> PyResult<()> {
-        match &self.of {
-            Of::Filter(filter) => Err(filter.get().shared.as_ref().map_or_else(no_lock, Shared::timed_out)),
-            Of::Exact(_) => Err(no_lock()),
-        }
+        let no_lock = || PyTimeoutError::new_err("only a filter that processes share has a lock to wait for");
+        Err(self.filter.get().shared.as_ref().map_or_else(no_lock, Shared::timed_out))
     }
 
     /// float: seconds that a call waits for the lock of the file.
     #[getter]
     fn timeout(&self) -> f64 {
-        match &self.of {
-            Of::Filter(filter) => filter.get().shared.as_ref().map_or(0.0, |shared| shared.timeout as f64 / 1e9),
-            Of::Exact(_) => 0.0,
-        }
+        self.filter.get().shared.as_ref().map_or(0.0, |shared| shared.timeout as f64 / 1e9)
     }
-}
-
-fn no_lock() -> PyErr {
-    PyTimeoutError::new_err("only a filter that processes share has a lock to wait for")
 }
 
 impl Drop for KeyClaim {

@@ -86,7 +86,7 @@ impl ReprFields {
             Window::Time { span, .. } => format!("window={} s", length(py, self.window, span)?),
         };
         let parameters = self.parameters.iter().filter(|(_, value)| *value != 0);
-        let parameters: Vec<String> = parameters.map(|(name, value)| format!("{name}={value}")).collect();
-        Ok(format!("{window} fpr={:.2e} {} nbytes={}", self.fpr, parameters.join(" "), self.nbytes))
+        let parameters: String = parameters.map(|(name, value)| format!("{name}={value} ")).collect();
+        Ok(format!("{window} fpr={:.2e} {parameters}nbytes={}", self.fpr, self.nbytes))
     }
 }

@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 
 use super::arguments::{Missing, SeedArgument, random_secret};
 use super::batch::Batch;
+use super::keys::read_keys;
 use crate::arrays::array_of;
 use lately::key::{KeyHasher, Seed};
 
@@ -67,7 +68,7 @@ pub fn hash_keys<'py>(
 ) -> PyResult<Bound<'py, PyArray1<u64>>> {
     let (hasher, unequal) = missing.hashing(KeyHasher::new(seed.0));
     let py = keys.py();
-    let mut hashes = Batch::untimed(missing.read_keys(keys, hasher)?).hashes(py)?;
+    let mut hashes = Batch::untimed(read_keys(keys, &hasher)?).hashes(py)?;
     if let Some(unequal) = unequal {
         let random = KeyHasher::new(Seed::Secret(random_secret()?));
         let missing = hashes.iter_mut().enumerate().filter(|(_, hash)| **hash == unequal);

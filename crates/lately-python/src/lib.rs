@@ -48,9 +48,11 @@ mod _core {
     #[pymodule_export]
     use super::errors::FormatError;
     #[pymodule_export]
-    use super::exact::{ExactState, PyExactFilter, duplicated_exactly};
+    use super::exact::duplicated_exactly;
     #[pymodule_export]
-    use super::filter::output::{count, distinct, missed, missed_by_block, overfull, parts, retained, slice_bits};
+    use super::filter::output::{
+        count, distinct, keys, missed, missed_by_block, overfull, parts, retained, slice_bits,
+    };
     #[pymodule_export]
     use super::filter::overfull::OverfullWarning;
     #[pymodule_export]

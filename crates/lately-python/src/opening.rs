@@ -1,8 +1,6 @@
 //! Opens what was saved or pickled. Cells are read in place from Python's buffers where possible.
 
-use std::fs::File;
-use std::io::{ErrorKind, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use pyo3::buffer::PyBuffer;
@@ -12,7 +10,6 @@ use pyo3::types::PyType;
 
 use super::calls::detached;
 use super::errors::file_error;
-use super::exact;
 use super::files::{FileArgument, PythonFile};
 use super::filter::PyFilter;
 use super::filter::object::{create, wrap};
@@ -20,7 +17,6 @@ use super::filter::state::{FilterState, class_of};
 use super::shared::{self, check_signals};
 use super::time::span::read_span;
 use crate::errors::raise;
-use lately::Error;
 use lately::format;
 use lately::lock::TIMEOUT;
 use lately::memory::{Lender, fallible};
@@ -98,11 +94,6 @@ pub fn open(
         return Err(PyValueError::new_err("verify=False needs mmap=True; without it all cells are read anyway"));
     }
     let file = FileArgument::read(file, "read")?;
-    if let FileArgument::Path(path) = &file
-        && let Some(exact) = exact_at(py, path, mmap || shared)?
-    {
-        return Ok(exact);
-    }
     let filter = match file {
         FileArgument::Path(path) if shared => return open_shared(py, path, timeout, None),
         FileArgument::Path(path) => detached(py, || {
@@ -119,55 +110,10 @@ pub fn open(
     wrap(py, filter)
 }
 
-/// Opens an exact window by its path. Returns `None` if the file contains something else.
-fn exact_at(py: Python<'_>, path: &Path, mapped: bool) -> PyResult<Option<Py<PyAny>>> {
-    let saved = detached(py, || {
-        // An unreadable file is reported where it is opened as a filter.
-        let Ok(true) = std::fs::metadata(path).map(|file| file.is_file()) else { return Ok(None) };
-        let Ok(mut file) = File::open(path) else { return Ok(None) };
-        let (head, n) = head_of(&mut file).map_err(|error| file_error(error.into(), path))?;
-        if !format::exact::is_exact(&head[..n]) {
-            return Ok(None);
-        }
-        if mapped {
-            return Err(PyValueError::new_err(
-                "an ExactFilter grows in memory: open it without mmap=True and shared=True",
-            ));
-        }
-        let saved = format::exact::read(&mut (&head[..n]).chain(&mut file)).map_err(|error| file_error(error, path))?;
-        if file.read(&mut [0]).map_err(|error| file_error(error.into(), path))? > 0 {
-            return Err(raise(Error::format("there are bytes behind the filter")));
-        }
-        Ok(Some(saved))
-    })??;
-    saved.map(|saved| exact::wrap(py, saved)).transpose()
-}
-
-/// Reads a filter or an exact window from a binary file, and no byte after it.
+/// Reads a filter from a binary file, and no byte after it.
 fn read_from(py: Python<'_>, mut file: PythonFile) -> PyResult<Py<PyAny>> {
-    let (head, n) = detached(py, || head_of(&mut file))??;
-    let mut source = (&head[..n]).chain(&mut file);
-    if format::exact::is_exact(&head[..n]) {
-        let read = detached(py, || format::exact::read(&mut source))?;
-        return exact::wrap(py, read.map_err(|error| file.error(error))?);
-    }
-    let read = detached(py, || format::read(&mut source))?;
+    let read = detached(py, || format::read(&mut file))?;
     wrap(py, read.map_err(|error| file.error(error))?)
-}
-
-/// Reads the first 12 bytes of a file, or as many as it has, and returns them with their number. They identify a filter
-/// and an exact window.
-fn head_of(file: &mut impl Read) -> std::io::Result<([u8; 12], usize)> {
-    let (mut head, mut n) = ([0; 12], 0);
-    while n < head.len() {
-        match file.read(&mut head[n..]) {
-            Ok(0) => break,
-            Ok(more) => n += more,
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok((head, n))
 }
 
 /// Read a filter from the bytes that `Filter.to_bytes` returned.
@@ -196,17 +142,6 @@ fn head_of(file: &mut impl Read) -> std::io::Result<([u8; 12], usize)> {
 #[pyfunction]
 pub fn from_bytes(py: Python<'_>, data: PyBuffer<u8>) -> PyResult<Py<PyAny>> {
     let data = memory(py, data)?;
-    if format::exact::is_exact((*data).as_ref()) {
-        let saved = detached(py, || {
-            let mut bytes: &[u8] = (*data).as_ref();
-            let saved = format::exact::read(&mut bytes)?;
-            if !bytes.is_empty() {
-                return Err(Error::format("there are bytes behind the filter").into());
-            }
-            Ok(saved)
-        })?;
-        return exact::wrap(py, saved.map_err(format::in_memory).map_err(raise)?);
-    }
     wrap(py, detached(py, || format::from_bytes(data))?.map_err(raise)?)
 }
 

@@ -97,16 +97,14 @@ def _make(make: Callable[..., lately.Filter], window: Any, **request: Any) -> la
         ) from None
 
 
-def load(path: str, named: str = "", *, exact: bool = False) -> Any:
-    """Open a saved filter, or with `exact` also an exact one. Errors begin with `named`, and name the file."""
+def load(path: str, named: str = "") -> Any:
+    """Open a saved filter. Errors begin with `named`, and name the file."""
     try:
         found = lately.open(path)
     except lately.FormatError as error:
         raise CliError(f"{named}{error}") from None
     except OSError as error:
         raise CliError(f"{named}{path}: {error.strerror or error}") from None
-    if exact and isinstance(found, lately.ExactFilter):
-        return found
     try:
         of_filter(found)
     except ValueError as error:

@@ -37,22 +37,21 @@ def plan(options: Namespace) -> None:
 def info(options: Namespace) -> None:
     """Run ``lately info``."""
     for i, path in enumerate(options.files):
-        f = load(path, exact=True)
+        f = load(path)
         unit = "s" if isinstance(f.window, float) else "keys"
         exact = isinstance(f, lately.ExactFilter)
         rows = {
             "file": path,
-            "filter": "exact" if exact else f.family,
+            "filter": f.family,
             "window": f"{f.window:,} {unit}",
-            "slack": f"{0 if exact else f.slack:,} {unit}",
+            "slack": f"{f.slack:,} {unit}",
             "lateness": None if f.lateness is None else f"{f.lateness:,} s",
             "capacity": f"{f.capacity:,} keys" if unit == "s" and not exact else None,
             "inserted": f"{f.inserted:,} keys",
             "mistakes": "none" if exact else f"rate {f.false_positive_rate():.3g} now, planned for {f.fpr:.3g}",
             "memory": f"{f.nbytes:,} bytes",
+            "parameters": " ".join(f"{name}={value}" for name, value in f.parameters.items()) or None,
         }
-        if not exact:
-            rows["parameters"] = " ".join(f"{name}={value}" for name, value in f.parameters.items())
         run = _recorded(path)
         rows |= {name: ",".join(has) if isinstance(has, list) else has for name, has in run.items()}
         rows["ignore_case"] = "yes" if run.get("ignore_case") else None
@@ -61,7 +60,7 @@ def info(options: Namespace) -> None:
 
 def query(options: Namespace) -> None:
     """Run ``lately query``."""
-    f = load(options.file, exact=True)
+    f = load(options.file)
     timed = isinstance(f.window, float)
     if options.at is not None and not timed:
         raise CliError(f"--at is for windows of time, and that of {options.file} counts keys: leave it out")

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
 
     from lately._core import _Missing, _Moments, _Seed, _Span
     from lately._once import Claim
-    from lately.filters.exact import ExactFilter
 
 
 class Filter(_core.Filter):
@@ -53,8 +52,8 @@ class Filter(_core.Filter):
         By default the filter is an `AgedCuckooFilter`, with little slack in few bytes. "speed" takes
         `AgePartitionedBloomFilter` in lines where they are faster: for a window of insertions and an fpr of 1 % or
         more. Their slack may be half the window. "memory" takes the family with the fewest bytes (with `nbytes`, the
-        lowest rate); its slack may also be half the window. "exact" makes an `ExactFilter`, which is no subclass of
-        `Filter`. It takes no `fpr`, `nbytes`, `slack`, `capacity` or `distinct`.
+        lowest rate); its slack may also be half the window. "exact" makes an `ExactFilter`. It takes no `fpr`,
+        `nbytes`, `slack`, `capacity` or `distinct`.
 
     Raises
     ------
@@ -126,7 +125,7 @@ class Filter(_core.Filter):
         refused = {"fpr": fpr, "nbytes": nbytes, "slack": slack, "capacity": capacity, "distinct": distinct}
         given = {"window": window, "lateness": lateness, "max_ahead": max_ahead, "seed": seed}
         if prefer == "exact" and cls._family is None:
-            return Filter._exact(cls, refused, **given)  # type: ignore[return-value]
+            return Filter._exact(cls, refused, **given)  # type: ignore[no-any-return]
         return cls._built(cls._family, prefer=prefer, **refused, **given)
 
     @classmethod
@@ -181,7 +180,7 @@ class Filter(_core.Filter):
         return cls._built(cls._family, window=window, parameters=parameters, **given)
 
     @staticmethod
-    def _exact(kind: type[Filter], refused: dict[str, Any], **given: Any) -> ExactFilter:
+    def _exact(kind: type[Filter], refused: dict[str, Any], **given: Any) -> Any:
         """Make the exact window; raise if it cannot have one of these limits, or if `kind` is a subclass."""
         from lately.filters.exact import ExactFilter
 

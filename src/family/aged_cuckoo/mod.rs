@@ -246,11 +246,6 @@ impl Layout for AgedCuckoo {
     }
 
     #[inline(always)]
-    fn prefetch_insert(&self, words: Address, _: Now, hash: u64) {
-        self.prefetch_query(words, hash);
-    }
-
-    #[inline(always)]
     fn prefetch_query(&self, words: Address, hash: u64) {
         let place = self.pages.place(hash);
         words.fetch(place.first as usize * 8);
@@ -293,6 +288,10 @@ impl Layout for AgedCuckoo {
         let mut operation = Duplicated { lines: lines_mut(words), seen, refresh, full: Full::Rejects, inserted: 0 };
         self.for_each(now, hashes, run, &mut operation);
         operation.inserted
+    }
+
+    fn evidence_run(&self, words: &[u64], now: Now, hashes: &[u64], evidence: &mut [Evidence]) {
+        self.for_each(now, hashes, 0..hashes.len(), &mut ReadEvidence { lines: lines(words), evidence });
     }
 
     /// Sweeps a share of the lines.
@@ -361,11 +360,7 @@ impl Still<Now> for AgedCuckoo {
     }
 }
 
-impl Infer<Now> for AgedCuckoo {
-    fn evidence_run(&self, words: &[u64], now: Now, hashes: &[u64], evidence: &mut [Evidence]) {
-        self.for_each(now, hashes, 0..hashes.len(), &mut ReadEvidence { lines: lines(words), evidence });
-    }
-
+impl Infer for AgedCuckoo {
     fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Box<dyn Likelihood> {
         likelihood_of(clock, self.rotation(clock.generation(), 0), [(self, words)])
     }

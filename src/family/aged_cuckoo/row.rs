@@ -15,7 +15,6 @@ pub(crate) static ROW: Family = Family {
     class: "AgedCuckooFilter",
     windows: Windows::Any,
     promises: true,
-    optional: &["distinct", "chain"],
     rows: &[Row {
         layout: Layout::Sliced,
         variants: &[Options::PLAIN.first()],

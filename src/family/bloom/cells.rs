@@ -4,9 +4,9 @@ use super::shape::BloomShape;
 use crate::clock::Clock;
 use crate::family::abilities::Infer;
 use crate::family::arrays::{BitsInParts, SliceCells, share_of_ones};
-use crate::family::{Abilities, Layout, Occupancy, presence_run};
+use crate::family::{Abilities, Layout, Occupancy};
 use crate::inference::ring::RingLikelihood;
-use crate::inference::{Evidence, Likelihood, Question};
+use crate::inference::{Likelihood, Question};
 use crate::memory::prefetch::Address;
 
 /// One set of [`BitsInParts`]; the slices of a partitioned filter are the parts.
@@ -55,9 +55,6 @@ impl Layout for Bits {
         self.0.all_set(words, 0, 0, hash)
     }
 
-    /// Does nothing: the first generation does not end.
-    fn open(&self, _words: &mut [u64], _generation: i64) {}
-
     #[inline(always)]
     fn abilities(&self) -> Abilities<'_, Self> {
         Abilities { infer: Some(self), ..Abilities::NONE }
@@ -74,11 +71,7 @@ impl Occupancy for Bits {
     }
 }
 
-impl Infer<()> for Bits {
-    fn evidence_run(&self, words: &[u64], rotation: (), hashes: &[u64], evidence: &mut [Evidence]) {
-        presence_run(self, words, rotation, hashes, evidence);
-    }
-
+impl Infer for Bits {
     /// Returns a likelihood of a single generation. The bits show only whether a key was ever inserted, which contains
     /// little about a window.
     fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Box<dyn Likelihood> {

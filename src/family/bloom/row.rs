@@ -12,7 +12,6 @@ pub static BLOOM: Family = Family {
     class: "BloomFilter",
     windows: Windows::Endless,
     promises: true,
-    optional: &[],
     rows: &[Row {
         layout: Layout::Sliced,
         variants: &[],

@@ -8,13 +8,20 @@
 
 mod line;
 mod record;
+#[cfg(not(test))]
+pub(crate) mod row;
+#[cfg(not(test))]
+pub mod shape;
 mod table;
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};
-use crate::engine::Refresh;
+use crate::engine::{Engine, Refresh, not_mergeable};
+use crate::inference::{Evidence, EvidenceSource, Likelihood, Question};
+use crate::memory::Words;
 use crate::memory::prefetch::in_flight;
 use line::{Counted, Stamp, StampLine, Timed};
 use table::{Key, StampTable};
@@ -22,17 +29,16 @@ use table::{Key, StampTable};
 /// Windows of at most this many keys have stamps of 32 bits.
 const SHORT: u64 = 1 << 31;
 
-pub use record::{Entry, Record};
+/// Number of keys that an insertion without answers processes at a time.
+const BLOCK: usize = 512;
 
 /// The keys of a window, exactly: without slack and without false positives.
 #[derive(Clone)]
 pub struct Exact {
     kind: Stamps,
-    /// Number of keys so far: inserted, or looked up by `duplicated` and not inserted. A window that counts deliveries
-    /// counts only the inserted ones.
-    inserted: u64,
-    /// The bound on times, and the time of keys without one of their own. The table has the latest time.
     clock: Clock,
+    /// The hash of keys that equal no other: they are never seen and never inserted.
+    unlike: Option<u64>,
 }
 
 #[derive(Clone)]
@@ -41,119 +47,61 @@ enum Stamps {
     Timed(Stamped<Timed>),
 }
 
+/// Evaluates an expression with the keys of the window, whatever the type of their lines.
+macro_rules! with_keys {
+    ($kind:expr, $keys:ident => $result:expr) => {
+        match $kind {
+            Stamps::Counted($keys) => $result,
+            Stamps::Timed($keys) => $result,
+        }
+    };
+}
+use with_keys;
+
 impl Exact {
     /// Creates an empty window. In a window of time keys stay for `lateness` longer, which is how far times may step
     /// back from the latest one. `capacity` has no effect.
     pub fn new(window: Window) -> Result<Self, Error> {
-        let kind = match window {
-            Window::Count { insertions } => match window.check()?.capacity() {
-                alive if insertions <= SHORT => Stamps::Counted(Stamped::new(StampTable::of(alive)?, window)),
-                alive => Stamps::Timed(Stamped::new(StampTable::of(alive)?, window)),
-            },
-            Window::Time { span, capacity, .. } => {
-                // Every lateness is accepted.
-                Window::Time { span, lateness: 0, capacity }.check()?;
-                Stamps::Timed(Stamped::new(StampTable::growing()?, window))
-            }
-        };
-        Ok(Self { kind, inserted: 0, clock: Clock::new(window, 1) })
+        Ok(Self { kind: Stamps::new(window)?, clock: Clock::new(window, 1), unlike: None })
     }
 
-    /// Returns this window with another bound on times ahead of the wall clock.
-    pub fn with_max_ahead(self, max_ahead: Option<u64>) -> Self {
-        Self { clock: self.clock.with_max_ahead(max_ahead), ..self }
-    }
-
-    /// Returns an empty window like this one.
-    pub fn cleared(&self) -> Result<Self, Error> {
-        Ok(Self::new(self.window())?.with_max_ahead(self.clock.max_ahead()))
-    }
-
-    /// Returns the clock, which checks times.
-    pub fn clock(&self) -> Clock {
-        self.clock.resumed(self.inserted, self.latest())
-    }
-
-    /// Writes to `seen`, for each key in order, whether it was seen within the window; inserts it as `refresh` demands.
-    ///
-    /// In a window of time a key counts as seen if it came at most the window before its own time. No insertion makes
-    /// the time of a key earlier. A moment of [`Moments::Now`] is the latest moment so far, if that is later. Times
-    /// that step back by more than the lateness miss keys.
-    ///
-    /// `unlike` is the hash of keys that equal no other: they are never seen and never inserted.
-    ///
-    /// If memory runs out, the keys before that point have been inserted.
-    pub fn duplicated(
-        &mut self,
-        hashes: &[u64],
-        at: Moments<'_>,
-        refresh: Refresh,
-        unlike: Option<u64>,
-        seen: &mut [bool],
-    ) -> Result<(), Error> {
-        let mut clock = self.clock();
-        let at = clock.continue_at(at);
-        if matches!(at, Moments::Now(_)) && !hashes.is_empty() {
-            self.clock = clock.with_system(true, clock.time_at(0));
-        }
-        match &mut self.kind {
-            Stamps::Counted(keys) => keys.duplicated(hashes, at, refresh, unlike, seen)?,
-            Stamps::Timed(keys) => keys.duplicated(hashes, at, refresh, unlike, seen)?,
-        }
-        let delivered = matches!(self.window(), Window::Count { .. }) && refresh == Refresh::Delivered;
-        let counted = if delivered { seen.iter().filter(|&&seen| !seen).count() } else { hashes.len() };
-        self.inserted += counted as u64;
-        Ok(())
-    }
-
-    /// Writes to `seen`, for each key, whether it was seen within the window before its moment, and inserts nothing.
-    ///
-    /// In a window of insertions that is whether the key would be seen if it came next. A moment of [`Moments::Now`] is
-    /// the latest moment so far if that is later, or if every key came with a time of its own.
-    pub fn query(&self, hashes: &[u64], at: Moments<'_>, unlike: Option<u64>, seen: &mut [bool]) -> Result<(), Error> {
-        let at = self.query_moments(at);
-        match &self.kind {
-            Stamps::Counted(keys) => keys.query(hashes, at, unlike, seen),
-            Stamps::Timed(keys) => keys.query(hashes, at, unlike, seen),
+    /// Returns the bytes of the table of an empty window.
+    pub fn bytes(window: Window) -> u64 {
+        match window {
+            Window::Count { insertions } if insertions <= SHORT => StampTable::<Counted>::bytes_of(insertions),
+            Window::Count { insertions } => StampTable::<Timed>::bytes_of(insertions),
+            Window::Time { .. } => StampTable::<Timed>::LEAST_BYTES,
         }
     }
 
-    /// Counts the different keys that `query` would report at a moment. Reads the whole table.
-    pub fn count(&self, at: Moments<'_>) -> usize {
-        let at = self.query_moments(at);
-        match &self.kind {
-            Stamps::Counted(keys) => keys.count(at),
-            Stamps::Timed(keys) => keys.count(at),
-        }
+    /// Returns this window, in which keys of one hash equal no other.
+    pub fn with_unlike(self, unlike: Option<u64>) -> Self {
+        Self { unlike, ..self }
     }
 
-    /// Returns the moments of a query in the filter's time.
+    /// Returns the moments of a query in the filter's time. A moment of [`Moments::Now`] is the latest moment so far if
+    /// that is later, or if every key came with a time of its own.
     fn query_moments<'a>(&self, at: Moments<'a>) -> Moments<'a> {
-        match (self.clock().query_moments(at), self.latest()) {
+        match (self.clock.query_moments(at), self.clock.latest()) {
             (Moments::Now(now), Some(latest)) => Moments::At(now.max(latest)),
             (at, _) => at,
         }
     }
 
-    /// Returns the window.
-    pub fn window(&self) -> Window {
-        match &self.kind {
-            Stamps::Counted(keys) => keys.window,
-            Stamps::Timed(keys) => keys.window,
+    /// Looks up and inserts keys whose moments are in the filter's time.
+    fn process(&mut self, hashes: &[u64], at: Moments<'_>, refresh: Refresh, seen: &mut [bool]) -> Result<(), Error> {
+        let (mut clock, unlike) = (self.clock, self.unlike);
+        if matches!(at, Moments::Now(_)) && !hashes.is_empty() {
+            clock = clock.with_system(true, clock.time_at(0));
         }
-    }
-
-    /// Returns how many keys came so far.
-    pub fn inserted(&self) -> u64 {
-        self.inserted
-    }
-
-    /// Returns the latest time of all keys so far, if the window is one of time and there was one.
-    pub fn latest(&self) -> Option<i64> {
-        match &self.kind {
-            Stamps::Timed(Stamped { window: Window::Time { .. }, latest: latest @ 1.., .. }) => Some(moment(*latest)),
-            _ => None,
-        }
+        let done = with_keys!(&mut self.kind, keys => keys.duplicated(hashes, at, refresh, unlike, seen));
+        let counted = match done {
+            Ok(()) if clock.counts() && refresh == Refresh::Delivered => seen.iter().filter(|&&seen| !seen).count(),
+            Ok(()) => hashes.len(),
+            Err(_) => 0,
+        };
+        self.clock = clock.resumed(clock.inserted() + counted as u64, self.kind.latest());
+        done
     }
 
     /// Returns the kind and the position of the table's sweep.
@@ -164,13 +112,137 @@ impl Exact {
             Stamps::Timed(keys) => keys.table.sweep_state(),
         }
     }
+}
 
-    /// Returns the bytes of the table.
-    pub fn nbytes(&self) -> usize {
-        match &self.kind {
-            Stamps::Counted(keys) => keys.table.nbytes(),
-            Stamps::Timed(keys) => keys.table.nbytes(),
+impl Stamps {
+    /// Returns an empty table.
+    fn new(window: Window) -> Result<Self, Error> {
+        Ok(match window {
+            Window::Count { insertions } => match window.check()?.capacity() {
+                alive if insertions <= SHORT => Self::Counted(Stamped::new(StampTable::of(alive)?, window)),
+                alive => Self::Timed(Stamped::new(StampTable::of(alive)?, window)),
+            },
+            Window::Time { span, capacity, .. } => {
+                // Every lateness is accepted.
+                Window::Time { span, lateness: 0, capacity }.check()?;
+                Self::Timed(Stamped::new(StampTable::growing()?, window))
+            }
+        })
+    }
+
+    /// Returns the latest time of all keys so far, if the window is one of time and there was one.
+    fn latest(&self) -> Option<i64> {
+        match self {
+            Self::Timed(Stamped { window: Window::Time { .. }, latest: latest @ 1.., .. }) => Some(moment(*latest)),
+            _ => None,
         }
+    }
+}
+
+impl Engine for Exact {
+    fn insert(&mut self, hashes: &[u64], at: Moments<'_>) -> Result<(), Error> {
+        let (at, mut seen, mut start) = (self.clock.admit(at)?, [false; BLOCK], 0);
+        for hashes in hashes.chunks(BLOCK) {
+            let run = start..start + hashes.len();
+            self.process(hashes, at.slice(run.clone()), Refresh::Always, &mut seen[..hashes.len()])?;
+            start = run.end;
+        }
+        Ok(())
+    }
+
+    /// In a window of time a key is present if it came at most the window before its moment; in a window of insertions
+    /// if it would be seen as the next key.
+    fn query_within(
+        &self,
+        hashes: &[u64],
+        at: Moments<'_>,
+        window: Option<u64>,
+        present: &mut [bool],
+    ) -> Result<(), Error> {
+        self.clock.check(at, false)?;
+        let span = self.clock.window().part(window.unwrap_or(self.clock.window().length()))?;
+        let at = self.query_moments(at);
+        with_keys!(&self.kind, keys => keys.query(hashes, at, span, self.unlike, present))
+    }
+
+    /// In a window of time a key counts as seen if it came at most the window before its own time. No insertion makes
+    /// the time of a key earlier. A moment of [`Moments::Now`] is the latest moment so far, if that is later.
+    ///
+    /// If memory runs out, the keys before that point have been inserted.
+    fn duplicated(
+        &mut self,
+        hashes: &[u64],
+        at: Moments<'_>,
+        refresh: Refresh,
+        seen: &mut [bool],
+    ) -> Result<(), Error> {
+        let at = self.clock.admit(at)?;
+        self.process(hashes, at, refresh, seen)
+    }
+
+    fn keys(&self, at: Moments<'_>) -> Option<usize> {
+        let at = self.query_moments(at);
+        Some(with_keys!(&self.kind, keys => keys.count(at)))
+    }
+
+    fn merge(&mut self, _: &dyn Engine) -> Result<(), Error> {
+        Err(not_mergeable("exact windows have no order of the keys of both"))
+    }
+
+    fn set_max_ahead(&mut self, max_ahead: Option<u64>) {
+        self.clock = self.clock.with_max_ahead(max_ahead);
+    }
+
+    fn words(&self) -> &Words {
+        with_keys!(&self.kind, keys => keys.table.words())
+    }
+
+    fn nbytes(&self) -> usize {
+        with_keys!(&self.kind, keys => keys.table.nbytes())
+    }
+
+    /// Returns the bytes of a step of the sweep, and of the keys that it moves.
+    fn most_written(&self) -> usize {
+        table::BYTES_OF_STEP
+    }
+
+    fn pieces(&self) -> Result<Vec<Cow<'_, [u64]>>, Error> {
+        let entries = with_keys!(&self.kind, keys => keys.entries())?;
+        Ok(vec![Cow::Owned(vec![entries.len() as u64]), Cow::Owned(entries.into_flattened())])
+    }
+
+    fn fill(&self) -> Vec<f64> {
+        vec![with_keys!(&self.kind, keys => keys.fill())]
+    }
+
+    fn match_rates(&self) -> Vec<f64> {
+        vec![self.false_positive_rate()]
+    }
+
+    fn false_positive_rate(&self) -> f64 {
+        let latest = self.clock.latest().map_or(Moments::Untimed, Moments::At);
+        crate::family::fill::same_hash(self.keys(latest).unwrap_or(0) as u64)
+    }
+
+    fn clone_box(&self) -> Box<dyn Engine> {
+        Box::new(self.clone())
+    }
+}
+
+impl EvidenceSource for Exact {
+    fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    fn evidence(&self, hashes: &[u64], evidence: &mut [Evidence]) {
+        let latest = self.clock.latest().map_or(Moments::Untimed, Moments::At);
+        for (&hash, evidence) in hashes.iter().zip(evidence) {
+            *evidence = Evidence::present(self.contains_one(hash, latest).unwrap_or(false));
+        }
+    }
+
+    fn likelihood(&self, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
+        None
     }
 }
 
@@ -219,7 +291,14 @@ impl<L: StampLine> Stamped<L> {
         Ok(())
     }
 
-    fn query(&self, hashes: &[u64], at: Moments<'_>, unlike: Option<u64>, seen: &mut [bool]) -> Result<(), Error> {
+    fn query(
+        &self,
+        hashes: &[u64],
+        at: Moments<'_>,
+        span: u64,
+        unlike: Option<u64>,
+        seen: &mut [bool],
+    ) -> Result<(), Error> {
         let mut copied = Vec::new();
         let at = at.for_all(&mut copied)?;
         let alive = L::Stamp::of(alive(self.window, self.latest));
@@ -229,25 +308,31 @@ impl<L: StampLine> Stamped<L> {
             0..hashes.len(),
             |hash| homes.prefetch(hash),
             |i, hash| {
-                seen[i] = unlike != Some(hash) && self.table.stamp_of(hash, alive) >= self.least_seen_at(at, i);
+                seen[i] = unlike != Some(hash) && self.table.stamp_of(hash, alive) >= self.least_seen_at(at, i, span);
             },
         );
         Ok(())
     }
 
     fn count(&self, at: Moments<'_>) -> usize {
-        let lately = self.least_seen_at(at, 0);
+        let lately = self.least_seen_at(at, 0, self.window.length());
         self.table.entries().filter(|&(_, stamp)| stamp >= lately).count()
     }
 
-    /// Returns the least stamp within the window as of moment `i`, or for the next key of a window of insertions.
+    /// Returns the share of places that are taken, by keys that are dead too.
+    fn fill(&self) -> f64 {
+        let taken = self.table.entries().filter(|&(_, stamp)| stamp > L::Stamp::of(0)).count();
+        taken as f64 / self.table.entries().count() as f64
+    }
+
+    /// Returns the least stamp at most `span` before moment `i`, or before the next key of a window of insertions.
     #[inline(always)]
-    fn least_seen_at(&self, at: Moments<'_>, i: usize) -> L::Stamp {
+    fn least_seen_at(&self, at: Moments<'_>, i: usize, span: u64) -> L::Stamp {
         let now = match self.window {
             Window::Count { .. } => self.latest + 1,
             Window::Time { .. } => stamp(at.moment(i)),
         };
-        L::Stamp::of(lately(self.window, now))
+        L::Stamp::of(lately(span, now))
     }
 
     /// Makes room for at least one new key, and stamps for new keys. Returns for how many keys there is room.
@@ -274,13 +359,13 @@ impl<L: StampLine> Stamped<L> {
         counts: impl Fn(bool) -> bool,
         seen: &mut [bool],
     ) -> Result<(), Error> {
-        let (window, mut latest) = (self.window, self.latest);
+        let (window, span, mut latest) = (self.window, self.window.length(), self.latest);
         let mut table = self.table.open()?;
         let homes = table.homes();
         let see = |i, hash| {
             let stamp = now(latest, i);
             let later = latest.max(stamp);
-            let [stamp, lately, alive] = [stamp, lately(window, stamp), alive(window, later)].map(L::Stamp::of);
+            let [stamp, lately, alive] = [stamp, lately(span, stamp), alive(window, later)].map(L::Stamp::of);
             seen[i] = keys.unlike != Some(hash) && table.seen(Key { hash, stamp, lately, alive, renewed });
             latest = if counts(seen[i]) { later } else { latest };
         };
@@ -310,10 +395,9 @@ fn moment(stamp: u64) -> i64 {
     (stamp ^ SIGN) as i64
 }
 
-/// Returns the least stamp within the window as of this stamp.
+/// Returns the least stamp at most `span` before this stamp.
 #[inline(always)]
-fn lately(window: Window, stamp: u64) -> u64 {
-    let (Window::Count { insertions: span } | Window::Time { span, .. }) = window;
+fn lately(span: u64, stamp: u64) -> u64 {
     stamp.saturating_sub(span).max(1)
 }
 
@@ -321,8 +405,8 @@ fn lately(window: Window, stamp: u64) -> u64 {
 #[inline(always)]
 fn alive(window: Window, latest: u64) -> u64 {
     match window {
-        Window::Count { .. } => lately(window, latest),
-        Window::Time { lateness, .. } => lately(window, latest).saturating_sub(lateness).max(1),
+        Window::Count { insertions } => lately(insertions, latest),
+        Window::Time { span, lateness, .. } => lately(span, latest).saturating_sub(lateness).max(1),
     }
 }
 
@@ -345,7 +429,7 @@ mod tests {
                     .map(|i| ((batch * 100 + i) * 7919 % 600 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
                     .collect();
                 let mut seen = vec![false; 100];
-                exact.duplicated(&hashes, Moments::Untimed, refresh, None, &mut seen).unwrap();
+                exact.duplicated(&hashes, Moments::Untimed, refresh, &mut seen).unwrap();
                 for (hash, seen) in hashes.into_iter().zip(seen) {
                     let before = last.get(&hash).is_some_and(|&before| latest + 1 - before <= window);
                     assert_eq!(seen, before, "{refresh:?}");
@@ -374,7 +458,7 @@ mod tests {
             let key = if i % 3 == 0 { i / 2 } else { i };
             let hash = if key == 9 { 0 } else { key.wrapping_mul(0x9e37_79b9_7f4a_7c15) };
             let (before, mut seen) = (exact.table_state(), [false]);
-            exact.duplicated(&[hash], Moments::At(at), Refresh::Always, None, &mut seen).unwrap();
+            exact.duplicated(&[hash], Moments::At(at), Refresh::Always, &mut seen).unwrap();
             let known = last.insert(hash, at).is_some_and(|before| at - before <= span as i64);
             assert_eq!(seen[0], known, "key {key}, call {i}");
             let after = exact.table_state();
@@ -382,9 +466,9 @@ mod tests {
             most = most.max(exact.nbytes());
             if i % 9_001 == 0 {
                 let alive = last.values().filter(|&&came| at - came <= span as i64).count();
-                assert_eq!(exact.count(Moments::At(at)), alive, "call {i}");
-                let copy = Exact::from_record(&exact.to_record().unwrap()).unwrap();
-                assert_eq!(copy.to_record(), exact.to_record(), "call {i}");
+                assert_eq!(exact.keys(Moments::At(at)), Some(alive), "call {i}");
+                let copy = Exact::read(exact.clock, exact.to_words().unwrap().as_slice()).unwrap();
+                assert_eq!(copy.pieces(), exact.pieces(), "call {i}");
             }
         }
         assert!(most > 8_000_000 && exact.nbytes() < 250_000, "{most} bytes, then {}", exact.nbytes());

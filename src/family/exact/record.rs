@@ -1,96 +1,72 @@
-//! The content of a window, apart from how the table lies in memory.
+//! The saved form of a window: its keys, however the table lies in memory. Equal calls leave equal forms.
 
 use super::table::Key;
-use super::{Exact, Stamp, StampLine, Stamped, Stamps, alive, lately, moment, stamp};
+use super::{Exact, Stamp, StampLine, Stamped, Stamps, alive, lately, moment, stamp, with_keys};
 use crate::Error;
-use crate::clock::Window;
+use crate::clock::{Clock, Window};
 use crate::memory::fallible;
 
 /// A key of the window: its hash, and when it last counted as a number of keys ago or as a moment.
-pub type Entry = (u64, i64);
-
-/// The content of a window: equal after equal calls.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Record {
-    /// The window. `capacity` has no effect.
-    pub window: Window,
-    /// Number of keys so far.
-    pub inserted: u64,
-    /// The latest moment, in a window of time.
-    pub latest: Option<i64>,
-    /// The filter's time: whether a key came without one of its own, and if so
-    /// [the stamp](crate::clock::system::Stamp).
-    pub time: [u64; 3],
-    /// The keys that may still be reported: the oldest first, and those of one moment in the order of their hashes.
-    pub entries: Vec<Entry>,
-}
+type Entry = [u64; 2];
 
 impl Exact {
-    /// Returns the content of the window.
-    pub fn to_record(&self) -> Result<Record, Error> {
-        let entries = match &self.kind {
-            Stamps::Counted(keys) => keys.entries(),
-            Stamps::Timed(keys) => keys.entries(),
-        }?;
-        let (inserted, time) = (self.inserted, self.clock.stamp());
-        Ok(Record { window: self.window(), inserted, latest: self.latest(), time, entries })
-    }
-
-    /// Creates a window from a record. An error names the field of the record that is out of range.
-    pub fn from_record(record: &Record) -> Result<Self, Error> {
-        let mut exact = Self::new(record.window)?;
-        exact.inserted = record.inserted;
-        exact.clock = exact.clock.resumed(record.inserted, record.latest).with_stamp(record.time);
-        match &mut exact.kind {
-            Stamps::Counted(keys) => keys.restore(record)?,
-            Stamps::Timed(keys) => keys.restore(record)?,
+    /// Reads the window that was saved as these words, at this time; from no words, an empty one.
+    pub fn read(clock: Clock, words: &[u64]) -> Result<Self, Error> {
+        let mut kind = Stamps::new(clock.window())?;
+        if let Some((&keys, entries)) = words.split_first() {
+            let (entries, rest) = entries.as_chunks();
+            if !rest.is_empty() || entries.len() as u64 != keys {
+                return Err(Error::format("the keys are damaged: their number is not that of the header"));
+            }
+            with_keys!(&mut kind, table => table.restore(entries, clock.latest())?);
         }
-        Ok(exact)
+        Ok(Self { kind, clock, unlike: None })
     }
 }
 
 impl<L: StampLine> Stamped<L> {
-    fn entries(&self) -> Result<Vec<Entry>, Error> {
+    /// Returns the keys that may still be reported: the oldest first, and those of one moment in the order of their
+    /// hashes.
+    pub(super) fn entries(&self) -> Result<Vec<Entry>, Error> {
         let least = match self.window {
-            Window::Count { .. } => lately(self.window, self.latest + 1),
+            Window::Count { insertions } => lately(insertions, self.latest + 1),
             Window::Time { .. } => alive(self.window, self.latest),
         };
-        let least = L::Stamp::of(least);
-        let alive = || self.table.entries().filter(|&(_, stamp)| stamp >= least);
+        let alive = || self.table.entries().filter(|&(_, stamp)| stamp >= L::Stamp::of(least));
         let mut entries: Vec<Entry> = fallible::with_room(alive().count())?;
         match self.window {
             Window::Count { .. } => {
-                entries.extend(alive().map(|(hash, stamp)| (hash, (self.latest - stamp.into()) as i64)));
+                entries.extend(alive().map(|(hash, stamp)| [hash, self.latest - stamp.into()]));
+                entries.sort_unstable_by_key(|&[_, ago]| std::cmp::Reverse(ago));
             }
-            Window::Time { .. } => entries.extend(alive().map(|(hash, stamp)| (hash, moment(stamp.into())))),
-        }
-        match self.window {
-            Window::Count { .. } => entries.sort_unstable_by_key(|&(_, ago)| std::cmp::Reverse(ago)),
-            Window::Time { .. } => entries.sort_unstable_by_key(|&(hash, moment)| (moment, hash)),
+            Window::Time { .. } => {
+                entries.extend(alive().map(|(hash, stamp)| [hash, moment(stamp.into()) as u64]));
+                entries.sort_unstable_by_key(|&[hash, at]| (at as i64, hash));
+            }
         }
         Ok(entries)
     }
 
-    fn restore(&mut self, record: &Record) -> Result<(), Error> {
-        self.latest = match (self.window, record.latest) {
+    fn restore(&mut self, entries: &[Entry], latest: Option<i64>) -> Result<(), Error> {
+        self.latest = match (self.window, latest) {
             (Window::Count { insertions }, None) => insertions,
             (Window::Time { .. }, Some(latest)) if latest > i64::MIN => stamp(latest),
-            (Window::Time { .. }, None) if record.entries.is_empty() => return Ok(()),
+            (Window::Time { .. }, None) if entries.is_empty() => return Ok(()),
             _ => return Err(Error::format("the latest moment is damaged")),
         };
         let alive = alive(self.window, self.latest);
         let mut before = 0;
-        let mut entries = record.entries.iter();
+        let mut entries = entries.iter();
         while !entries.as_slice().is_empty() {
             let room = self.table.room(L::Stamp::of(alive), L::Stamp::of(self.latest))?;
             let mut table = self.table.open()?;
-            for &(hash, at) in entries.by_ref().take(room) {
+            for &[hash, at] in entries.by_ref().take(room) {
                 let (key, in_order) = match self.window {
                     Window::Count { insertions } => {
-                        let stamp = u64::try_from(at).ok().and_then(|ago| insertions.checked_sub(ago)).unwrap_or(0);
+                        let stamp = insertions.saturating_sub(at);
                         (stamp, stamp > before)
                     }
-                    Window::Time { .. } => (stamp(at), stamp(at) >= before),
+                    Window::Time { .. } => (stamp(at as i64), stamp(at as i64) >= before),
                 };
                 if !in_order || key < alive || key > self.latest {
                     return Err(Error::format("the keys are damaged: one lies outside the window, or before another"));

@@ -21,6 +21,8 @@ const WORDS: usize = 8;
 const FEWEST: usize = 256;
 /// Number of lines that a step of a sweep reads, some 20 microseconds, and of keys that it moves.
 const STEP: [usize; 2] = [1024, 256];
+/// The most bytes that a step of a sweep reads and writes.
+pub const BYTES_OF_STEP: usize = 64 * (STEP[0] + STEP[1]);
 /// Number of keys that may be inserted between two steps. The lines that are left free at the beginning of a sweep are
 /// enough for it.
 const BETWEEN: usize = 64;
@@ -72,12 +74,24 @@ enum Sweep {
 }
 
 impl<L: StampLine> StampTable<L> {
+    /// The bytes of a new table that grows as keys arrive.
+    pub const LEAST_BYTES: u64 = 64 * FEWEST as u64;
+
     /// Creates a table for at most `alive` keys alive at a time. Half of the places stay free, and one key in ten finds
     /// its home full, at five keys to a line. For few keys two thirds stay free, and one in fifty does. Pages of memory
     /// that no key reaches are not used.
     pub fn of(alive: u64) -> Result<Self, Error> {
+        Self::of_lines(Self::lines_for(alive), None)
+    }
+
+    fn lines_for(alive: u64) -> u64 {
         let places = if alive <= MAX_CACHED_KEYS { 3 * alive } else { alive.saturating_mul(2) };
-        Self::of_lines((places / L::KEYS as u64).saturating_add(2), None)
+        (places / L::KEYS as u64).saturating_add(2)
+    }
+
+    /// Returns the bytes of a table for at most `alive` keys alive at a time.
+    pub fn bytes_of(alive: u64) -> u64 {
+        Self::lines_for(alive).saturating_mul(64)
     }
 
     /// Creates a table that grows as keys arrive.
@@ -235,6 +249,11 @@ impl<L: StampLine> StampTable<L> {
 
     fn lines(&self) -> usize {
         self.words.as_slice().len() / WORDS
+    }
+
+    /// Returns the lines, without those that have yet to be moved.
+    pub fn words(&self) -> &Words {
+        &self.words
     }
 
     /// Returns the bytes of the lines.

@@ -4,7 +4,7 @@
 use crate::clock::Clock;
 use crate::family::abilities::Infer;
 use crate::family::arrays::{SliceCells, share_of_ones};
-use crate::family::{Abilities, Layout, Occupancy, evidence_each, runs};
+use crate::family::{Abilities, Layout, Occupancy, runs};
 use crate::inference::ring::{self, not_ruled_out};
 use crate::inference::{Evidence, Likelihood, Question};
 use crate::memory::bits::{BitVector, has_run, ones};
@@ -114,6 +114,17 @@ impl<C: SliceCells> Layout for SliceRing<C> {
         words[self.words_of(self.rotation(generation, 0).newest, 0)].fill(0);
     }
 
+    /// Returns the generations that the slices do not rule out for a key, as evidence.
+    #[inline(always)]
+    fn evidence(&self, words: &[u64], SliceRotation { newest, .. }: SliceRotation, hash: u64) -> Evidence {
+        let matches = if self.slices <= 64 {
+            self.matches::<u64>(words, newest, hash).into()
+        } else {
+            self.matches::<u128>(words, newest, hash)
+        };
+        not_ruled_out(matches, self.k, self.slices)
+    }
+
     #[inline(always)]
     fn abilities(&self) -> Abilities<'_, Self> {
         Abilities { infer: Some(self), ..Abilities::NONE }
@@ -135,24 +146,7 @@ impl<C: SliceCells> Occupancy for SliceRing<C> {
     }
 }
 
-impl<C: SliceCells> SliceRing<C> {
-    /// Returns the generations that the slices do not rule out for a key, as evidence.
-    #[inline(always)]
-    fn evidence(&self, words: &[u64], SliceRotation { newest, .. }: SliceRotation, hash: u64) -> Evidence {
-        let matches = if self.slices <= 64 {
-            self.matches::<u64>(words, newest, hash).into()
-        } else {
-            self.matches::<u128>(words, newest, hash)
-        };
-        not_ruled_out(matches, self.k, self.slices)
-    }
-}
-
-impl<C: SliceCells> Infer<SliceRotation> for SliceRing<C> {
-    fn evidence_run(&self, words: &[u64], rotation: SliceRotation, hashes: &[u64], evidence: &mut [Evidence]) {
-        evidence_each(self, words, hashes, evidence, |hash| self.evidence(words, rotation, hash));
-    }
-
+impl<C: SliceCells> Infer for SliceRing<C> {
     fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Box<dyn Likelihood> {
         let SliceRotation { newest, .. } = self.rotation(clock.generation(), 0);
         let rate = |age| self.cells.sampled_match_rate(&words[self.words_of(newest, age)]);

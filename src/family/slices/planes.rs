@@ -9,7 +9,7 @@
 use crate::clock::Clock;
 use crate::family::abilities::Infer;
 use crate::family::arrays::{SAMPLE, place_in_part};
-use crate::family::{Abilities, Layout, Occupancy, evidence_each, runs};
+use crate::family::{Abilities, Layout, Occupancy, runs};
 use crate::inference::ring::RingLikelihood;
 use crate::inference::{Evidence, Likelihood, Question};
 use crate::memory::bits::ones;
@@ -110,11 +110,6 @@ impl<const EPOCHS: usize> Layout for Planes<EPOCHS> {
     }
 
     #[inline(always)]
-    fn prefetch_insert(&self, words: Address, _rotation: PlaneRotation, hash: u64) {
-        self.fetch(words, hash);
-    }
-
-    #[inline(always)]
     fn prefetch_query(&self, words: Address, hash: u64) {
         self.fetch(words, hash);
     }
@@ -132,6 +127,13 @@ impl<const EPOCHS: usize> Layout for Planes<EPOCHS> {
     fn open(&self, words: &mut [u64], generation: i64) {
         let others = !(Self::LOWEST << self.rotation(generation, 0).newest);
         words.iter_mut().for_each(|word| *word &= others);
+    }
+
+    /// Returns the epochs that have all bits of a key, as evidence.
+    #[inline(always)]
+    fn evidence(&self, words: &[u64], PlaneRotation { newest, .. }: PlaneRotation, hash: u64) -> Evidence {
+        let matches = u128::from(self.matches(words, hash) & Self::CELL);
+        Evidence::generations((matches | matches << EPOCHS) >> newest & u128::from(Self::CELL))
     }
 
     #[inline(always)]
@@ -158,20 +160,7 @@ impl<const EPOCHS: usize> Occupancy for Planes<EPOCHS> {
     }
 }
 
-impl<const EPOCHS: usize> Planes<EPOCHS> {
-    /// Returns the epochs that have all bits of a key, as evidence.
-    #[inline(always)]
-    fn evidence(&self, words: &[u64], PlaneRotation { newest, .. }: PlaneRotation, hash: u64) -> Evidence {
-        let matches = u128::from(self.matches(words, hash) & Self::CELL);
-        Evidence::generations((matches | matches << EPOCHS) >> newest & u128::from(Self::CELL))
-    }
-}
-
-impl<const EPOCHS: usize> Infer<PlaneRotation> for Planes<EPOCHS> {
-    fn evidence_run(&self, words: &[u64], rotation: PlaneRotation, hashes: &[u64], evidence: &mut [Evidence]) {
-        evidence_each(self, words, hashes, evidence, |hash| self.evidence(words, rotation, hash));
-    }
-
+impl<const EPOCHS: usize> Infer for Planes<EPOCHS> {
     fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Box<dyn Likelihood> {
         let PlaneRotation { newest, .. } = self.rotation(clock.generation(), 0);
         let sample = (SAMPLE / u64::from(self.k)).min(self.part);

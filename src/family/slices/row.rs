@@ -20,7 +20,6 @@ pub static AGE_PARTITIONED: Family = Family {
     class: "AgePartitionedBloomFilter",
     windows: Windows::Either,
     promises: true,
-    optional: &[],
     rows: &[
         Row {
             layout: Layout::Sliced,
@@ -46,7 +45,6 @@ pub static GUARDED_EPOCH: Family = Family {
     class: "GuardedEpochBloomFilter",
     windows: Windows::Either,
     promises: true,
-    optional: &[],
     rows: &[
         Row {
             layout: Layout::Sliced,

@@ -12,7 +12,6 @@ pub static SWAMP: Family = Family {
     class: "Swamp",
     windows: Windows::Insertions,
     promises: true,
-    optional: &[],
     rows: &[Row {
         layout: Layout::Sliced,
         variants: &[Options::PLAIN.for_little_slack()],

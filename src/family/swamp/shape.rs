@@ -129,15 +129,6 @@ impl crate::family::Shape for SwampShape {
         self.false_positive_rate(window.capacity())
     }
 
-    /// Returns 0: a key leaves with the insertion that is W after its last.
-    fn slack(&self, _: Window) -> u64 {
-        0
-    }
-
-    fn npws(&self, _: Window) -> f64 {
-        0.0
-    }
-
     /// Returns a line or two of the table for a query. An insertion writes those of the key that comes and of the one
     /// that leaves, and one line of the buffer.
     fn cache_lines(&self, _: Window) -> CacheLines {

@@ -13,7 +13,6 @@ pub static TIME_LIMITED: Family = Family {
     class: "TimeLimitedBloomFilter",
     windows: Windows::Time,
     promises: true,
-    optional: &[],
     rows: &[Row {
         layout: Layout::Sliced,
         variants: &[Options::PLAIN.noted("bytes follow the rate").for_little_slack()],

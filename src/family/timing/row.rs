@@ -16,7 +16,6 @@ pub static TIMING: Family = Family {
     class: "TimingBloomFilter",
     windows: Windows::Either,
     promises: true,
-    optional: &["part_keys", "part_timers"],
     rows: &[Row {
         layout: Layout::Sliced,
         variants: &[Options::PLAIN, Options::PLAIN.grows(Grow::Density)],

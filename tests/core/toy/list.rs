@@ -14,7 +14,6 @@ pub static LIST: Family = Family {
     class: "List",
     windows: Windows::Insertions,
     promises: true,
-    optional: &[],
     rows: &[Row {
         layout: LayoutName::Sliced,
         variants: &[],
@@ -56,14 +55,6 @@ impl Shape for List {
         fill::same_hash(self.places)
     }
 
-    fn slack(&self, _: Window) -> u64 {
-        0
-    }
-
-    fn npws(&self, _: Window) -> f64 {
-        0.0
-    }
-
     fn cache_lines(&self, _: Window) -> CacheLines {
         let all = self.places.div_ceil(8) as f64;
         CacheLines { insert: 1.0, hit: all / 2.0, miss: all }
@@ -82,8 +73,6 @@ impl Layout for List {
         generation.rem_euclid(self.places as i64) as usize
     }
 
-    fn prefetch_insert(&self, _: Address, _: usize, _: u64) {}
-
     fn prefetch_query(&self, _: Address, _: u64) {}
 
     fn insert(&self, words: &mut [u64], newest: usize, hash: u64) {
@@ -93,9 +82,6 @@ impl Layout for List {
     fn contains(&self, words: &[u64], _: usize, hash: u64) -> bool {
         words.contains(&hash.max(1))
     }
-
-    /// Does nothing: the insertion that opens a generation overwrites the oldest hash.
-    fn open(&self, _: &mut [u64], _: i64) {}
 }
 
 impl Occupancy for List {

@@ -17,8 +17,8 @@ use lately::engine::Refresh;
 use lately::engine::threads::Chunk;
 use lately::family::AnyFilter;
 
-/// Greatest number of bytes of cells of a filter that is written to without detaching from the interpreter. At worst an
-/// insertion copies or clears them all, which takes some 2 ms; the interpreter itself switches threads every 5 ms.
+/// Greatest number of bytes that an insertion may write without detaching from the interpreter: most filters copy or
+/// clear all cells at worst, which takes some 2 ms; the interpreter itself switches threads every 5 ms.
 const SMALL: usize = 8 << 20;
 
 impl PyFilter {
@@ -156,5 +156,5 @@ impl PyFilter {
 }
 
 fn is_small(filter: &AnyFilter) -> bool {
-    filter.engine().nbytes() <= SMALL
+    filter.engine().most_written() <= SMALL
 }

@@ -80,7 +80,7 @@ impl PyFilter {
         let other = other.get();
         detached(py, || {
             let (ours, theirs) = self.snapshots(other)?;
-            Ok(ours == theirs)
+            ours.equals(&theirs).map_err(raise)
         })?
     }
 

@@ -54,6 +54,13 @@ pub struct PyFilter {
 }
 
 impl PyFilter {
+    /// Creates the object of a private filter, or of a filter in a shared file.
+    pub fn of(filter: AnyFilter, shared: Option<Shared>) -> Self {
+        let (hasher, window, load) = (filter.hasher(), filter.window(), LoadMonitor::new(&filter));
+        let accepted_until = AtomicI64::new(i64::MIN);
+        Self { inner: Lock::new(filter), shared, hasher, window, accepted_until, load, claims: Claims::default() }
+    }
+
     /// Locks the filter for reading, under the conditions of [`Lock::read`].
     pub fn read(&self) -> LockGuard<RwLockReadGuard<'_, AnyFilter>> {
         self.inner.read()
@@ -176,9 +183,7 @@ impl PyFilter {
     #[pyo3(signature = (built, /))]
     fn new(built: &FilterState) -> PyResult<Self> {
         let (filter, shared) = built.take()?;
-        let (hasher, window, load) = (KeyHasher::new(filter.seed()), filter.window(), LoadMonitor::new(&filter));
-        let accepted_until = AtomicI64::new(i64::MIN);
-        Ok(Self { inner: Lock::new(filter), shared, hasher, window, accepted_until, load, claims: Claims::default() })
+        Ok(Self::of(filter, shared))
     }
 }
 

@@ -7,11 +7,11 @@ use super::PyFilter;
 use crate::arrays::array_of;
 use crate::calls::detached;
 use crate::errors::raise;
+use crate::time::moments::present;
 use crate::whole::WholeNumber;
 use lately::Error;
 use lately::clock::Moments;
 use lately::engine::Aged;
-use lately::engine::growing::Growing;
 use lately::family::AnyFilter;
 use lately::family::baselines::generalized;
 use lately::family::swamp::cells::Buffered;
@@ -47,6 +47,14 @@ pub fn distinct(py: Python<'_>, filter: &Bound<'_, PyFilter>, window: Option<&Bo
     detached(py, || filter.with(distinct))?.map_err(raise)
 }
 
+/// Counts the different keys in the window, for the length of an `ExactFilter`. Reads the whole table.
+#[pyfunction]
+pub fn keys(py: Python<'_>, filter: &Bound<'_, PyFilter>) -> PyResult<usize> {
+    let filter = filter.get();
+    let keys = |filter: &AnyFilter| supported(filter.engine().keys(present(filter.window())));
+    detached(py, || filter.with(keys))?.map_err(raise)
+}
+
 /// Computes the rates of false negatives at these ages, for `GeneralizedBloomFilter.false_negative_rates`.
 #[pyfunction]
 pub fn missed<'py>(filter: &Bound<'py, PyFilter>, ages: Vec<WholeNumber>) -> PyResult<Bound<'py, PyArray1<f64>>> {
@@ -70,7 +78,7 @@ pub fn missed_by_block<'py>(filter: &Bound<'py, PyFilter>) -> PyResult<Bound<'py
 #[pyfunction]
 pub fn parts(py: Python<'_>, filter: &Bound<'_, PyFilter>) -> PyResult<usize> {
     let filter = filter.get();
-    detached(py, || filter.with(|filter| filter.engine_as().map_or(1, Growing::parts)))
+    detached(py, || filter.with(|filter| filter.engine().tables()))
 }
 
 /// Returns how many full generations a filter retains, for the attributes `kept` of `TimingBloomFilter` and

@@ -11,14 +11,15 @@ use crate::calls::detached;
 use crate::cells::Cells;
 use crate::errors::{file_error, raise};
 use crate::files::FileArgument;
-use lately::format;
+use lately::format::{self, SaveError};
 use lately::memory::Words;
 
 impl PyFilter {
     /// Returns preamble and cells of the present state.
     fn preamble_and_cells(&self) -> PyResult<(Vec<u8>, Words)> {
         let filter = self.snapshot()?;
-        Ok((format::preamble(&filter), filter.engine().to_words().map_err(raise)?))
+        let cells = filter.engine().to_words().map_err(raise)?;
+        Ok((format::preamble(&filter, &[cells.as_slice()]), cells))
     }
 }
 
@@ -62,7 +63,10 @@ impl PyFilter {
                     let check_signals = || Python::attach(|py| Ok(py.check_signals()?));
                     format::save_interruptibly(&filter, &path, check_signals).map_err(|error| file_error(error, &path))
                 }
-                FileArgument::Object(mut file) => Ok(format::write(&filter, &mut file)?),
+                FileArgument::Object(mut file) => format::write(&filter, &mut file).map_err(|error| match error {
+                    SaveError::Io(error) => error.into(),
+                    SaveError::Filter(error) => raise(error),
+                }),
             }
         })?
     }

@@ -63,6 +63,11 @@ pub struct Hashes {
 impl Hashes {
     /// Returns the keys, for a hasher of the same seed.
     pub fn read(&self, hasher: KeyHasher) -> PyResult<Keys> {
+        if hasher.has_missing_rows() {
+            return Err(PyValueError::new_err(
+                "missing='distinct' needs the keys themselves: Hashes do not store which of them are missing",
+            ));
+        }
         if hasher.seed() != self.seed {
             return Err(PyValueError::new_err(format!(
                 "these hashes have seed={}, but here the seed is {}: hash the keys with that one",

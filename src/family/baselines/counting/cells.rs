@@ -6,9 +6,9 @@ use crate::Error;
 use crate::clock::Clock;
 use crate::family::abilities::{Check, Count, Infer, Skip};
 use crate::family::baselines::counters::CounterSlices;
-use crate::family::{Abilities, Layout, Occupancy, presence_run};
+use crate::family::{Abilities, Layout, Occupancy};
 use crate::inference::ring::RingLikelihood;
-use crate::inference::{Evidence, Likelihood, Question};
+use crate::inference::{Likelihood, Question};
 use crate::memory::fallible;
 use crate::memory::prefetch::{Address, in_flight};
 
@@ -81,11 +81,6 @@ impl Layout for Counters {
     }
 
     #[inline(always)]
-    fn prefetch_insert(&self, words: Address, _place: usize, hash: u64) {
-        self.counters.fetch(words, hash);
-    }
-
-    #[inline(always)]
     fn prefetch_query(&self, words: Address, hash: u64) {
         self.counters.fetch(words, hash);
     }
@@ -131,11 +126,7 @@ impl Occupancy for Counters {
     }
 }
 
-impl Infer<usize> for Counters {
-    fn evidence_run(&self, words: &[u64], rotation: usize, hashes: &[u64], evidence: &mut [Evidence]) {
-        presence_run(self, words, rotation, hashes, evidence);
-    }
-
+impl Infer for Counters {
     /// Returns a likelihood of a single generation: whether a counter is zero is evidence of presence, and no evidence
     /// of age. (The queue contains the age, but searching it takes the time of W keys.)
     fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Box<dyn Likelihood> {

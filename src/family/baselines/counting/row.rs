@@ -12,7 +12,6 @@ pub static COUNTING: Family = Family {
     class: "baselines.CountingBloomFilter",
     windows: Windows::Insertions,
     promises: true,
-    optional: &[],
     rows: &[Row {
         layout: Layout::Sliced,
         variants: &[Options::PLAIN.noted("fpr grows with keys that come 15 times")],

@@ -46,10 +46,6 @@ impl crate::family::Shape for CountingShape {
         vec![("k", self.slices.k.into()), ("slice_cells", self.slices.cells)]
     }
 
-    fn check(&self, window: Window) -> Result<(), Error> {
-        window.by_insertion().map(|_| ())
-    }
-
     fn retained(&self) -> u32 {
         BY_INSERTION
     }
@@ -61,14 +57,6 @@ impl crate::family::Shape for CountingShape {
 
     fn fpr(&self, window: Window) -> f64 {
         self.slices.false_positive_rate(window.capacity())
-    }
-
-    fn slack(&self, _: Window) -> u64 {
-        0
-    }
-
-    fn npws(&self, _: Window) -> f64 {
-        0.0
     }
 
     /// Returns one line in each slice, for the key that comes and the one that leaves, and one of the queue.

@@ -5,7 +5,7 @@ use super::shape::{BufferShape, GROUP};
 use crate::clock::Clock;
 use crate::family::abilities::{Infer, Skip};
 use crate::family::arrays::share_of_ones;
-use crate::family::{Abilities, Layout, Occupancy, evidence_each};
+use crate::family::{Abilities, Layout, Occupancy};
 use crate::inference::{Evidence, Likelihood, Question};
 use crate::memory::bits::scale;
 use crate::memory::prefetch::Address;
@@ -95,8 +95,28 @@ impl Layout for FingerprintBuffer {
         words.chunks_exact(self.group()).any(|group| matching(group, fingerprint, u64::MAX) != 0)
     }
 
-    /// Does nothing: the insertion that opens a generation overwrites the oldest fingerprint.
-    fn open(&self, _words: &mut [u64], _generation: i64) {}
+    /// Returns the age of the newest fingerprint that equals the key's, as evidence.
+    fn evidence(&self, words: &[u64], newest: u64, hash: u64) -> Evidence {
+        let fingerprint = self.fingerprint(hash);
+        let (own, place) = ((newest / GROUP) as usize, newest % GROUP);
+        let groups = words.len() / self.group();
+        // The places up to the newest come first, then older and older groups, and last the places to be overwritten
+        // next.
+        let younger = u64::MAX >> (GROUP - 1 - place);
+        for back in 0..=groups {
+            let group = (own + groups - back) % groups;
+            let places = match back {
+                0 => younger,
+                _ if back == groups => !younger,
+                _ => u64::MAX,
+            };
+            let found = matching(&words[group * self.group()..][..self.group()], fingerprint, places);
+            if found != 0 {
+                return Evidence::number(self.age(group as u64 * GROUP + u64::from(found.ilog2()), newest));
+            }
+        }
+        Evidence::ABSENT
+    }
 
     #[inline(always)]
     fn abilities(&self) -> Abilities<'_, Self> {
@@ -118,36 +138,7 @@ impl Occupancy for FingerprintBuffer {
     }
 }
 
-impl FingerprintBuffer {
-    /// Returns the age of the newest fingerprint that equals the key's, as evidence.
-    pub(crate) fn evidence(&self, words: &[u64], newest: u64, hash: u64) -> Evidence {
-        let fingerprint = self.fingerprint(hash);
-        let (own, place) = ((newest / GROUP) as usize, newest % GROUP);
-        let groups = words.len() / self.group();
-        // The places up to the newest come first, then older and older groups, and last the places to be overwritten
-        // next.
-        let younger = u64::MAX >> (GROUP - 1 - place);
-        for back in 0..=groups {
-            let group = (own + groups - back) % groups;
-            let places = match back {
-                0 => younger,
-                _ if back == groups => !younger,
-                _ => u64::MAX,
-            };
-            let found = matching(&words[group * self.group()..][..self.group()], fingerprint, places);
-            if found != 0 {
-                return Evidence::number(self.age(group as u64 * GROUP + u64::from(found.ilog2()), newest));
-            }
-        }
-        Evidence::ABSENT
-    }
-}
-
-impl Infer<u64> for FingerprintBuffer {
-    fn evidence_run(&self, words: &[u64], rotation: u64, hashes: &[u64], evidence: &mut [Evidence]) {
-        evidence_each(self, words, hashes, evidence, |hash| self.evidence(words, rotation, hash));
-    }
-
+impl Infer for FingerprintBuffer {
     fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Box<dyn Likelihood> {
         let newest = self.rotation(clock.generation(), 0);
         let places = self.fingerprints(words).into_iter().zip(0..self.window);

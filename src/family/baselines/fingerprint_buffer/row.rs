@@ -12,7 +12,6 @@ pub static FINGERPRINT_BUFFER: Family = Family {
     class: "baselines.FingerprintBuffer",
     windows: Windows::Insertions,
     promises: true,
-    optional: &[],
     rows: &[Row {
         layout: Layout::Sliced,
         variants: &[Options::PLAIN.noted("searches all of it")],

@@ -73,10 +73,6 @@ impl crate::family::Shape for BufferShape {
         vec![("fingerprint_bits", self.fingerprint_bits.into())]
     }
 
-    fn check(&self, window: Window) -> Result<(), Error> {
-        window.by_insertion().map(|_| ())
-    }
-
     fn retained(&self) -> u32 {
         BY_INSERTION
     }
@@ -87,15 +83,6 @@ impl crate::family::Shape for BufferShape {
 
     fn fpr(&self, window: Window) -> f64 {
         self.false_positive_rate(window.capacity())
-    }
-
-    /// Returns 0: a key leaves with the insertion that is W after its last.
-    fn slack(&self, _: Window) -> u64 {
-        0
-    }
-
-    fn npws(&self, _: Window) -> f64 {
-        0.0
     }
 
     /// Returns the lines of a group for an insertion, which writes the slot's bit into each word. A query reads the

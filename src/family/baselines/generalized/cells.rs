@@ -7,7 +7,7 @@ use super::shape::GeneralizedShape;
 use crate::clock::Clock;
 use crate::family::abilities::Infer;
 use crate::family::arrays::{OneBit, SliceCells, place, share_of_ones};
-use crate::family::{Abilities, Layout, Occupancy, evidence_each};
+use crate::family::{Abilities, Layout, Occupancy};
 use crate::inference::{Evidence, Likelihood, Question};
 use crate::memory::prefetch::Address;
 use std::ops::Range;
@@ -115,11 +115,6 @@ impl Layout for FadingBits {
     fn rotation(&self, _generation: i64, _pending: u64) {}
 
     #[inline(always)]
-    fn prefetch_insert(&self, words: Address, _rotation: (), hash: u64) {
-        self.prefetch_query(words, hash);
-    }
-
-    #[inline(always)]
     fn prefetch_query(&self, words: Address, hash: u64) {
         self.zeros(hash).chain(self.ones(hash)).for_each(|bit| words.fetch((bit / 64) as usize));
     }
@@ -163,8 +158,11 @@ impl Layout for FadingBits {
         inserted
     }
 
-    /// Does nothing: bits fade with the insertions, not with the generations.
-    fn open(&self, _words: &mut [u64], _generation: i64) {}
+    /// Returns the evidence about a key.
+    #[inline(always)]
+    fn evidence(&self, words: &[u64], _rotation: (), hash: u64) -> Evidence {
+        self.matches(words, hash).evidence()
+    }
 
     #[inline(always)]
     fn abilities(&self) -> Abilities<'_, Self> {
@@ -182,19 +180,7 @@ impl Occupancy for FadingBits {
     }
 }
 
-impl FadingBits {
-    /// Returns the evidence about a key.
-    #[inline(always)]
-    fn evidence(&self, words: &[u64], _rotation: (), hash: u64) -> Evidence {
-        self.matches(words, hash).evidence()
-    }
-}
-
-impl Infer<()> for FadingBits {
-    fn evidence_run(&self, words: &[u64], rotation: (), hashes: &[u64], evidence: &mut [Evidence]) {
-        evidence_each(self, words, hashes, evidence, |hash| self.evidence(words, rotation, hash));
-    }
-
+impl Infer for FadingBits {
     fn likelihood(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Box<dyn Likelihood> {
         let ones = self.0.bits as f64 * OneBit::new(self.0.bits).sampled_match_rate(words);
         likelihood::likelihood(self.0, clock.inserted(), ones, question)

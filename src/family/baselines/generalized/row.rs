@@ -12,7 +12,6 @@ pub static GENERALIZED: Family = Family {
     class: "baselines.GeneralizedBloomFilter",
     windows: Windows::Insertions,
     promises: false,
-    optional: &[],
     rows: &[Row {
         layout: Layout::Sliced,
         variants: &[Options::PLAIN.noted("fades from the first key on")],

@@ -7,7 +7,7 @@ use crate::family::abilities::Infer;
 use crate::family::arrays::place;
 use crate::family::baselines::counters::CounterSlices;
 use crate::family::slice_sizes::Slices;
-use crate::family::{Abilities, Layout, Occupancy, evidence_each};
+use crate::family::{Abilities, Layout, Occupancy};
 use crate::inference::{Evidence, Likelihood, Question};
 use crate::memory::prefetch::Address;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -29,11 +29,6 @@ impl<const BITS: u32> Layout for Decaying<BITS> {
     }
 
     fn rotation(&self, _generation: i64, _pending: u64) {}
-
-    #[inline(always)]
-    fn prefetch_insert(&self, words: Address, _rotation: (), hash: u64) {
-        self.cells.fetch(words, hash);
-    }
 
     #[inline(always)]
     fn prefetch_query(&self, words: Address, hash: u64) {
@@ -66,6 +61,12 @@ impl<const BITS: u32> Layout for Decaying<BITS> {
         }
     }
 
+    /// Returns the least of a key's cells as evidence.
+    #[inline(always)]
+    fn evidence(&self, words: &[u64], _rotation: (), hash: u64) -> Evidence {
+        Evidence::number(self.cells.values(words, hash).fold(CounterSlices::<BITS>::CELLS.most(), u64::min))
+    }
+
     #[inline(always)]
     fn abilities(&self) -> Abilities<'_, Self> {
         Abilities { infer: Some(self), ..Abilities::NONE }
@@ -82,19 +83,7 @@ impl<const BITS: u32> Occupancy for Decaying<BITS> {
     }
 }
 
-impl<const BITS: u32> Decaying<BITS> {
-    /// Returns the least of a key's cells as evidence.
-    #[inline(always)]
-    pub(crate) fn evidence(&self, words: &[u64], _rotation: (), hash: u64) -> Evidence {
-        Evidence::number(self.cells.values(words, hash).fold(CounterSlices::<BITS>::CELLS.most(), u64::min))
-    }
-}
-
-impl<const BITS: u32> Infer<()> for Decaying<BITS> {
-    fn evidence_run(&self, words: &[u64], rotation: (), hashes: &[u64], evidence: &mut [Evidence]) {
-        evidence_each(self, words, hashes, evidence, |hash| self.evidence(words, rotation, hash));
-    }
-
+impl<const BITS: u32> Infer for Decaying<BITS> {
     fn likelihood(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Box<dyn Likelihood> {
         let shape = StableShape { slices: self.cells.slices, bits: BITS, decrements: self.decrements };
         likelihood::likelihood(shape, clock.inserted(), &self.cells.counts(words), question)

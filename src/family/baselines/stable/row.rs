@@ -16,7 +16,6 @@ pub static STABLE: Family = Family {
     class: "baselines.StableBloomFilter",
     windows: Windows::Insertions,
     promises: false,
-    optional: &[],
     rows: &[Row {
         layout: Layout::Sliced,
         variants: &[Options::PLAIN.noted("forgets at random")],

@@ -197,11 +197,6 @@ impl crate::family::Shape for StableShape {
         vec![("k", slices.k.into()), ("slice_cells", slices.cells), ("bits", bits.into()), ("decrements", decrements)]
     }
 
-    /// Checks that the window counts insertions; it is only what the shape was chosen for.
-    fn check(&self, window: Window) -> Result<(), Error> {
-        window.by_insertion().map(|_| ())
-    }
-
     fn retained(&self) -> u32 {
         BY_INSERTION
     }

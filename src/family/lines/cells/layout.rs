@@ -106,6 +106,10 @@ impl<const LANES: usize, const LINES: usize> Layout for LanesInLines<LANES, LINE
         }
     }
 
+    fn evidence_run(&self, words: &[u64], rotation: LaneRotation, hashes: &[u64], evidence: &mut [Evidence]) {
+        self.run(rotation, hashes, 0..hashes.len()).encode(words, evidence);
+    }
+
     /// Returns whether the page that rotates belongs to this partition.
     #[inline(always)]
     fn rotates(&self, generation: i64) -> bool {
@@ -154,11 +158,7 @@ impl<const LANES: usize, const LINES: usize> Occupancy for LanesInLines<LANES, L
     }
 }
 
-impl<const LANES: usize, const LINES: usize> Infer<LaneRotation> for LanesInLines<LANES, LINES> {
-    fn evidence_run(&self, words: &[u64], rotation: LaneRotation, hashes: &[u64], evidence: &mut [Evidence]) {
-        self.run(rotation, hashes, 0..hashes.len()).encode(words, evidence);
-    }
-
+impl<const LANES: usize, const LINES: usize> Infer for LanesInLines<LANES, LINES> {
     fn likelihood(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Box<dyn Likelihood> {
         Box::new(self.rings(words, clock, question))
     }

@@ -1,7 +1,6 @@
 //! All instruction sets compute what the module's text defines, bit for bit.
 
 use super::*;
-use crate::family::abilities::Infer;
 use crate::family::{Layout, Occupancy};
 use crate::inference::{Code, Evidence};
 use crate::instructions::Portable;

@@ -9,9 +9,9 @@ use super::shape::SwampShape;
 use crate::Error;
 use crate::clock::Clock;
 use crate::family::abilities::{Check, Count, Infer, Skip};
-use crate::family::{Abilities, Layout, Occupancy, presence_run};
+use crate::family::{Abilities, Layout, Occupancy};
 use crate::inference::ring::RingLikelihood;
-use crate::inference::{Evidence, Likelihood, Question};
+use crate::inference::{Likelihood, Question};
 use crate::memory::bits::scale;
 use crate::memory::packed;
 use crate::memory::prefetch::Address;
@@ -117,11 +117,6 @@ impl Layout for Buffered {
     }
 
     #[inline(always)]
-    fn prefetch_insert(&self, words: Address, _rotation: BufferRotation, hash: u64) {
-        self.prefetch_query(words, hash);
-    }
-
-    #[inline(always)]
     fn prefetch_query(&self, words: Address, hash: u64) {
         self.fetch(words, self.fingerprint(hash));
     }
@@ -163,11 +158,7 @@ impl Occupancy for Buffered {
     }
 }
 
-impl Infer<BufferRotation> for Buffered {
-    fn evidence_run(&self, words: &[u64], rotation: BufferRotation, hashes: &[u64], evidence: &mut [Evidence]) {
-        presence_run(self, words, rotation, hashes, evidence);
-    }
-
+impl Infer for Buffered {
     /// Returns a likelihood of a single generation: the table shows whether a key is in the window, but not its age.
     /// Counts are not used, and searching the buffer takes the time of W keys.
     fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Box<dyn Likelihood> {

@@ -6,7 +6,7 @@ use crate::family::abilities::{Codes, Infer, Shorten};
 use crate::family::timing::growing::any;
 use crate::family::timing::likelihood;
 use crate::family::timing::shape::{MAX_HASHES, TimingShape};
-use crate::family::{Abilities, Layout, Occupancy, evidence_each};
+use crate::family::{Abilities, Layout, Occupancy};
 use crate::inference::{Code, Evidence, Likelihood, Question};
 use crate::memory::bits::{odd_constants, scale};
 use crate::memory::prefetch::{Address, in_flight};
@@ -114,11 +114,6 @@ impl Layout for TimersInSlices {
     }
 
     #[inline(always)]
-    fn prefetch_insert(&self, words: Address, _: TimerRotation, hash: u64) {
-        self.prefetch_query(words, hash);
-    }
-
-    #[inline(always)]
     fn prefetch_query(&self, words: Address, hash: u64) {
         for slice in 0..self.k {
             words.fetch(self.place(slice, hash).0);
@@ -144,6 +139,20 @@ impl Layout for TimersInSlices {
 
     fn open(&self, words: &mut [u64], generation: i64) {
         self.timers.open(words, generation);
+    }
+
+    /// Returns the age of a key's oldest timers and their number, as evidence.
+    #[inline(always)]
+    fn evidence(&self, words: &[u64], TimerRotation { newest, retained }: TimerRotation, hash: u64) -> Evidence {
+        // The greatest age in the upper bits, and the number of timers of that age in the lowest eight. A branch would
+        // be mispredicted at every second timer. An empty timer is older than any other.
+        let mut oldest = 0u64;
+        for slice in 0..self.k {
+            let timer = self.timer(words, slice, hash);
+            let age = (self.timers.age(timer, newest) | u64::from(timer == 0).wrapping_neg()) << 8;
+            oldest = u64::max(oldest + u64::from(oldest & !0xff == age), age | 1);
+        }
+        Evidence::oldest(oldest >> 8, oldest & 0xff).if_present(oldest >> 8 < retained)
     }
 
     #[inline(always)]
@@ -173,32 +182,7 @@ impl Occupancy for TimersInSlices {
     }
 }
 
-impl TimersInSlices {
-    /// Returns the age of a key's oldest timers and their number, as evidence.
-    #[inline(always)]
-    pub(crate) fn evidence(
-        &self,
-        words: &[u64],
-        TimerRotation { newest, retained }: TimerRotation,
-        hash: u64,
-    ) -> Evidence {
-        // The greatest age in the upper bits, and the number of timers of that age in the lowest eight. A branch would
-        // be mispredicted at every second timer. An empty timer is older than any other.
-        let mut oldest = 0u64;
-        for slice in 0..self.k {
-            let timer = self.timer(words, slice, hash);
-            let age = (self.timers.age(timer, newest) | u64::from(timer == 0).wrapping_neg()) << 8;
-            oldest = u64::max(oldest + u64::from(oldest & !0xff == age), age | 1);
-        }
-        Evidence::oldest(oldest >> 8, oldest & 0xff).if_present(oldest >> 8 < retained)
-    }
-}
-
-impl Infer<TimerRotation> for TimersInSlices {
-    fn evidence_run(&self, words: &[u64], rotation: TimerRotation, hashes: &[u64], evidence: &mut [Evidence]) {
-        evidence_each(self, words, hashes, evidence, |hash| self.evidence(words, rotation, hash));
-    }
-
+impl Infer for TimersInSlices {
     fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Box<dyn Likelihood> {
         Box::new(self.sampled(words, clock))
     }
