@@ -11,21 +11,13 @@ import lately
 from lately._core import Slice, part_of
 from lately.distributed import SlicedFilter
 from lately.distributed._slices import sliced as _sliced
-from support.planned import planned
 from support.sliced import sites_of_cells, timers
 
 TIMED = {
-    "epochs": lambda **more: planned("guarded-epoch", "10min", 0.01, capacity=500, **more),
-    "epochs in lines": lambda **more: planned("guarded-epoch-line", "10min", 0.01, capacity=500, **more),
     "epochs transposed": lambda **more: lately.GuardedEpochBloomFilter("10min", 0.01, capacity=500, **more),
-    "epochs in blocks": lambda **more: planned("guarded-epoch-512", "10min", 0.01, capacity=500, **more),
-    "age-partitioned": lambda **more: planned("age-partitioned", "10min", 0.01, capacity=500, **more),
     "age-partitioned in lines": lambda **more: lately.AgePartitionedBloomFilter("10min", 0.01, capacity=500, **more),
-    "timing": lambda **more: lately.TimingBloomFilter("10min", 0.01, capacity=500, **more),
+    "aged cuckoo": lambda **more: lately.AgedCuckooFilter("10min", 0.01, capacity=500, **more),
     "timing, growing": lambda **more: lately.TimingBloomFilter("10min", 0.01, capacity=100, grow="cardinality", **more),
-    "timing, growing by density": lambda **more: lately.TimingBloomFilter(
-        "10min", 0.01, capacity=100, grow="density", **more
-    ),
     "time-limited": lambda **more: lately.TimeLimitedBloomFilter("10min", 0.01, **more),
 }
 CELLS = {

@@ -3,6 +3,7 @@
 mod support;
 
 mod age_partitioned;
+mod batches;
 mod bloom;
 mod choose;
 #[cfg(target_os = "linux")]

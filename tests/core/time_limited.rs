@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use crate::support::key;
 use crate::support::timed::{SECOND, SPAN, START, below, check_promise, reported, steady};
 use lately::clock::{Moments, Window};
-use lately::engine::Refresh;
 use lately::family::time_limited::cells::Slices;
 use lately::family::time_limited::shape::{TimeLimitedShape, choose};
 use lately::family::{AnyFilter, runs};
@@ -66,51 +65,6 @@ fn no_key_is_missed_after_gaps_at_equal_times_or_when_times_step_back() {
                 at - below(n, lateness as u64 / 2 + 1) as i64
             });
             check_promise(&mut made(shape, 512, lateness), moments).unwrap();
-        }
-    }
-}
-
-/// Returns keys at a rate that rises, falls and pauses. Two in three of them repeat a key up to 5000 keys back.
-fn with_repeats(keys: u64) -> (Vec<u64>, Vec<i64>) {
-    let mut at = START;
-    let moments = (0..keys).map(|n| {
-        at += [SPAN / 20_000, SPAN / 2_000_000, SPAN / 4][if n % 9973 == 0 { 2 } else { (n / 20_000 % 2) as usize }];
-        at
-    });
-    let hashes = (0..keys).map(|n| key(0, if n % 3 == 0 { n } else { n.saturating_sub(below(n, 5000)) }));
-    (hashes.collect(), moments.collect())
-}
-
-/// Covers batches that are processed slice by slice, and batches whose slices exceed a cache.
-#[test]
-fn cells_and_answers_do_not_depend_on_the_size_of_batches() {
-    let (hashes, moments) = with_repeats(100_000);
-    for (shape, first_bits) in SHAPES.map(|shape| (shape, 512)).into_iter().chain([(shape(10, 20), 1 << 20)]) {
-        for refresh in [Refresh::Always, Refresh::Unseen] {
-            let answers = |batch: usize| {
-                let (mut filter, mut seen, mut kept) =
-                    (made(shape, first_bits, 0), vec![false; hashes.len()], Vec::new());
-                for start in (0..hashes.len()).step_by(batch) {
-                    let keys = start..hashes.len().min(start + batch);
-                    let at = Moments::Each(&moments[keys.clone()]);
-                    let engine = filter.engine_mut();
-                    engine.duplicated(&hashes[keys.clone()], at, refresh, &mut seen[keys]).unwrap();
-                }
-                for size in [1, 13, 5000] {
-                    for queried in hashes[90_000..].chunks(size) {
-                        let mut present = vec![false; queried.len()];
-                        filter.engine().query(queried, Moments::At(moments[99_999]), &mut present).unwrap();
-                        kept.extend(present);
-                    }
-                }
-                let (once, more) = kept.split_at(10_000);
-                assert!([once, once].concat() == more, "{shape:?}: queries differ by the size of their batch");
-                (seen, once.to_vec(), filter.engine().words().as_slice().to_vec())
-            };
-            let one_by_one = answers(1);
-            let repeats = one_by_one.0.iter().filter(|&&seen| seen).count();
-            assert!((20_000..99_000).contains(&repeats), "{repeats}");
-            assert!([13, 5000].map(answers).iter().all(|batches| *batches == one_by_one), "{shape:?} {refresh:?}");
         }
     }
 }
