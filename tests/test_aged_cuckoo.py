@@ -112,14 +112,17 @@ def test_a_small_window_never_misses_and_seldom_errs(window):
         assert wrong <= mean + 6 * mean**0.5 + 3
 
 
-def test_a_late_key_is_found_for_its_whole_window():
+def test_a_late_key_is_found_for_its_whole_window_and_no_longer():
     f = lately.Filter("1min", 1e-6, lateness="30s", max_ahead=None)
+    assert f.slack <= 60 / 64
     assert not f.seen("late", at=100)
     assert not f.seen("now", at=130)
     assert not f.seen("later", at=105)
     assert f.query(["late", "later"], at=160).all()
     assert f.query(["later"], at=165).all()
-    assert not f.query(["now"], at=130 + 60 + 30 + 2).any()
+    assert not f.query(["later"], at=165.01 + f.slack).any()
+    assert f.query(["later"], at=135).all()
+    assert not f.query(["now"], at=190.01 + f.slack).any()
 
 
 def test_a_query_answers_for_a_shorter_window():
@@ -140,6 +143,22 @@ def test_filters_of_sites_merge():
         merged = filters[0].union(filters[1])
         merged |= filters[2]
         assert merged.query(np.arange(3 * count), at=3602)[np.r_[3:count, count : 3 * count]].all()
+
+
+def test_filters_of_insertions_that_threads_filled_merge():
+    filters = [lately.Filter(1_000, 1e-6) for _ in range(3)]
+    for number, (f, count) in enumerate(zip(filters, (5_000, 700, 1), strict=True)):
+        f.insert(np.arange(count) + number * 10**6)
+    merged = filters[0] | lately.Filter(1_000, 1e-6) | filters[1]
+    merged |= filters[2]
+    live = np.r_[4_000:5_000, 10**6 : 10**6 + 700, 2 * 10**6]
+    for f in (merged, lately.Filter(1_000, 1e-6) | merged, pickle.loads(pickle.dumps(merged))):
+        assert f.query(live).all()
+        assert f.query(np.arange(3_900)).sum() <= 1
+    merged.insert(np.arange(3 * 10**6, 3 * 10**6 + 2_000))
+    assert not merged.query(live).any()
+    assert merged.query(np.arange(3 * 10**6 + 1_000, 3 * 10**6 + 2_000)).all()
+    assert merged.nbytes < 1.1 * filters[0].nbytes + 100
 
 
 def test_more_keys_than_bytes_cost_accuracy_and_a_warning_never_a_key():

@@ -207,10 +207,16 @@ impl Clock {
         matches!(self.window, Window::Count { .. })
     }
 
-    /// Returns whether the open generation of a window of insertions has room for a key, and is longer than one.
+    /// Returns whether the window is one of insertions, and a generation several of them.
+    #[inline(always)]
+    pub(crate) fn counts_several(&self) -> bool {
+        self.counts() && self.length > 1
+    }
+
+    /// Count clock: returns whether the open generation has room for a key.
     #[inline(always)]
     pub(crate) fn has_room(&self) -> bool {
-        self.counts() && self.length > 1 && self.inserted < (self.generation as u64 + 1).saturating_mul(self.length)
+        self.inserted < (self.generation as u64 + 1).saturating_mul(self.length)
     }
 
     /// Returns the number of keys so far: inserted, or looked up by `seen` and not inserted. A window that counts
@@ -231,7 +237,7 @@ impl Clock {
 
     /// Advances to the moment of key `i`. Returns how many generations begin by that, and how many keys from `i` on, up
     /// to `len`, then belong to the open one: none when it is full on the count clock. A late key counts as of the
-    /// latest moment and stays longer.
+    /// latest moment, and stays longer.
     pub(crate) fn run(&mut self, moments: Moments<'_>, i: usize, len: usize) -> (u64, usize) {
         let Window::Time { .. } = self.window else {
             let room = (self.generation as u64 + 1) * self.length - self.inserted;
@@ -253,8 +259,41 @@ impl Clock {
         (if first { 0 } else { self.generation.abs_diff(before) }, run)
     }
 
-    /// Time clock: advances to the latest moment of the keys in `range`, unless a later one came before.
+    /// Time clock: returns how far times may step back.
+    #[inline(always)]
+    pub(crate) fn lateness(&self) -> u64 {
+        if let Window::Time { lateness, .. } = self.window { lateness } else { 0 }
+    }
+
+    /// Time clock: advances to the moment of key `i`, as [`run`](Self::run) does, where a late key counts as of its own
+    /// time. Returns how many generations begin by that, how many generations before the open one the key's and the
+    /// beginning of its window are, and how many keys from `i` on, up to `len`, have these numbers.
+    pub(crate) fn run_of_late(&mut self, moments: Moments<'_>, i: usize, len: usize) -> (u64, [u64; 2], usize) {
+        let window = self.window.length();
+        // A key of now may have waited for a thread that inserted later keys.
+        let earliest = if let Moments::Now(_) = moments { self.latest.unwrap_or(i64::MIN) } else { i64::MIN };
+        let generations = |moment: i64| {
+            let moment = moment.max(earliest);
+            [moment, moment.saturating_sub_unsigned(window)].map(|moment| self.generation_at(moment))
+        };
+        let alike = |moment: i64| {
+            let [own, oldest] = generations(moment).map(|generation| self.span_of(generation));
+            let later = |moment: i64| moment.saturating_add_unsigned(window);
+            own.start.max(later(oldest.start))..own.end.min(later(oldest.end))
+        };
+        let Some((moment, run)) = moments.run(i, len, alike) else { return (0, [0; 2], len - i) };
+        let generations = generations(moment);
+        let (opened, run) = self.run(moments, i, i + run);
+        let before = |generation| u64::try_from(self.generation.saturating_sub(generation)).unwrap_or(0);
+        (opened, generations.map(before), run)
+    }
+
+    /// Time clock: advances to the latest moment of the keys in `range`, unless a later one came before. A count clock
+    /// stays.
     pub(crate) fn reach(&mut self, moments: Moments<'_>, range: Range<usize>) {
+        if self.counts() {
+            return;
+        }
         *self = self.at(moments.latest(range));
         self.by_system |= matches!(moments, Moments::Now(_));
     }
@@ -280,16 +319,19 @@ impl Clock {
     /// reach it.
     ///
     /// Moments are the same everywhere, so on the time clock the later one counts. Insertions differ: generations of
-    /// two counts name the same slices only if their numbers are equal. Then the lesser count keeps the promise of
-    /// both; the greater would end the generation too early for the other's keys. A generation that never ends takes
-    /// all insertions.
-    pub(crate) fn merged(&self, other: &Self) -> Result<(Self, u64, u64), Error> {
+    /// two counts name the same slices only if their numbers are equal, unless the cells can be `realigned`. Then the
+    /// lesser place in the open generation keeps the promise of both; the greater would end the generation too early
+    /// for the other's keys. A generation that never ends takes all insertions.
+    pub(crate) fn merged(&self, other: &Self, realigned: bool) -> Result<(Self, u64, u64), Error> {
         match self.window {
             Window::Count { .. } if self.endless() => {
                 Ok((Self { inserted: self.inserted.saturating_add(other.inserted), ..*self }, 0, 0))
             }
-            Window::Count { .. } if self.generation == other.generation => {
-                Ok((Self { inserted: self.inserted.min(other.inserted), ..*self }, 0, 0))
+            Window::Count { .. } if realigned || self.generation == other.generation => {
+                let begins = |clock: &Self| clock.generation as u64 * clock.length;
+                let later = if self.generation < other.generation { other } else { self };
+                let place = (self.inserted - begins(self)).min(other.inserted - begins(other));
+                Ok((Self { inserted: begins(later) + place, max_ahead: self.max_ahead, ..*later }, 0, 0))
             }
             Window::Count { .. } => Err(Error::value(format!(
                 "filters of insertions can be merged only in the same generation, but inserted is {} and {}: \

@@ -83,6 +83,22 @@ impl<L: Occupancy> Aged<L> {
         if self.words.live().is_some() { 1 } else { keys.partitions() }
     }
 
+    /// Queries one key as a run. Kept out of [`contains_one`](Engine::contains_one), which then saves no registers.
+    #[inline(never)]
+    fn contains_in_run(&self, hash: u64, at: Moments<'_>) -> Result<bool, Error> {
+        let mut present = [false];
+        self.query(&[hash], at, &mut present)?;
+        Ok(present[0])
+    }
+
+    /// Processes one key as a run.
+    #[inline(never)]
+    fn seen_in_run(&mut self, hash: u64, at: Moments<'_>, refresh: Refresh) -> Result<bool, Error> {
+        let mut seen = [false];
+        self.duplicated(&[hash], at, refresh, &mut seen)?;
+        Ok(seen[0])
+    }
+
     /// Returns the rotation of the open generation.
     fn rotation(&self) -> L::Rotation {
         self.layout.rotation(self.clock().generation(), 0)
@@ -149,30 +165,34 @@ impl<L: Occupancy> Engine for Aged<L> {
     fn contains_one(&self, hash: u64, at: Moments<'_>) -> Result<bool, Error> {
         if let Moments::Untimed = at
             && self.clock.counts()
-            && self.words.live().is_none()
+            && let Some(words) = self.words.private()
         {
-            let rotation = self.layout.rotation(self.clock.generation(), 0);
-            return Ok(self.layout.contains(self.words.as_slice(), rotation, hash));
+            return Ok(self.layout.contains(words, self.layout.rotation(self.clock.generation(), 0), hash));
         }
-        let mut present = [false];
-        self.query(&[hash], at, &mut present)?;
-        Ok(present[0])
+        self.contains_in_run(hash, at)
     }
 
-    /// Skips the search for runs where the open generation of a window of insertions has room.
+    /// Skips the search for runs in a window of insertions.
     fn seen_one(&mut self, hash: u64, at: Moments<'_>, refresh: Refresh) -> Result<bool, Error> {
         if let Moments::Untimed = at
             && refresh == Refresh::Always
-            && self.clock.has_room()
+            && self.clock.counts_several()
             && let (words, None) = self.words.to_mut_live()?
         {
             let rotation = self.layout.rotation(self.clock.generation(), 0);
+            if self.clock.has_room() {
+                self.clock.count(1);
+                return Ok(self.layout.seen(words, rotation, hash));
+            }
+            // The query comes first, while the old generation is open.
+            let seen = self.layout.contains(words, rotation, hash);
+            self.clock.open_next();
             self.clock.count(1);
-            return Ok(self.layout.seen(words, rotation, hash));
+            age(self.layout, words, self.clock.generation(), 1);
+            self.layout.insert(words, self.layout.rotation(self.clock.generation(), 0), hash);
+            return Ok(seen);
         }
-        let mut seen = [false];
-        self.duplicated(&[hash], at, refresh, &mut seen)?;
-        Ok(seen[0])
+        self.seen_in_run(hash, at, refresh)
     }
 
     fn insert_shared(&mut self, keys: &mut Chunk<'_>, at: Moments<'_>) -> Result<(), Error> {
@@ -214,7 +234,7 @@ impl<L: Occupancy> Engine for Aged<L> {
         if !L::SETS_BITS && self.layout.abilities().merge.is_none() {
             return Err(not_mergeable("the cells of this family cannot be combined"));
         }
-        let (clock, ours_opened, theirs_opened) = self.clock.merged(&other.clock())?;
+        let (clock, ours_opened, theirs_opened) = self.clock.merged(&other.clock(), false)?;
         let (mut ours, mut theirs) = (self.words.clone(), other.words().clone());
         for (words, opened) in [(&mut ours, ours_opened), (&mut theirs, theirs_opened)] {
             if opened > 0 {

@@ -1,5 +1,5 @@
-//! A chain of tables, for windows of time at any rate. The newest table takes insertions, the others only answer until
-//! their last entry has expired.
+//! A chain of tables, for windows of time at any rate, and for merged windows of insertions. The newest table takes
+//! insertions, the others only answer until their last entry has expired.
 //!
 //! A table is full when a key finds no room. The next one then has room for 1.3 times the live keys of all tables, so
 //! that at a steady rate one table is left, and tables together have at most 2.3 times the room that is needed. A
@@ -8,13 +8,18 @@
 //!
 //! A key that comes again while an older table contains it is inserted into the newest like any other.
 
+use std::any::Any;
 use std::borrow::Cow;
 
-use super::run::for_query_runs;
-use super::{Engine, Refresh, not_mergeable};
+use super::hashes::SelectedHashes;
+use super::run::{age, for_query_runs, next_run};
+use super::threads::{self, Chunk, PIECE, Process, Task};
+use super::{Aged, Engine, Refresh, not_mergeable};
 use crate::Error;
 use crate::clock::{Clock, Moments};
-use crate::family::aged_cuckoo::{AgedCuckoo, shape::AgedCuckooShape};
+use crate::family::abilities::{Divide, Partition};
+use crate::family::aged_cuckoo::shape::{AgedCuckooShape, SWEEP_LATE};
+use crate::family::aged_cuckoo::{AgedCuckoo, Full};
 use crate::family::{Abilities, Layout, Occupancy};
 use crate::inference::{Evidence, EvidenceSource, Likelihood, Question};
 use crate::memory::Words;
@@ -27,8 +32,16 @@ const ROOM: f64 = 1.3;
 const SPARSE: f64 = 0.2;
 /// Number of slots above which a table that is half empty has room for every key but those of crowded lines.
 const CROWDED: f64 = 4096.0;
+/// Share of the slots of the newest table up to which threads may fill it: none is so crowded that it rejects keys.
+const ROOMY: f64 = 0.9;
+/// Number of lines of a table in which live entries are counted, at most; whenever a generation opens it is less.
+const SAMPLE: usize = 1 << 10;
+const SMALL_SAMPLE: usize = 1 << 6;
 /// Words of a row of the table of tables: fingerprint bits, pages, lines, last insertion.
 const ROW: usize = 4;
+
+/// What the open generation means for the cells.
+type Rotation = <AgedCuckoo as Layout>::Rotation;
 
 /// One table.
 #[derive(Clone)]
@@ -44,6 +57,10 @@ impl Table {
         let layout = AgedCuckoo::new(shape);
         Ok(Self { layout, words: Words::zeroed(layout.words())?, last: generation })
     }
+
+    fn contains(&self, rotation: Rotation, hash: u64) -> bool {
+        self.layout.contains(self.words.as_slice(), rotation, hash)
+    }
 }
 
 /// An engine of tables that come and go, the oldest first.
@@ -53,12 +70,14 @@ pub struct Chain {
     shape: AgedCuckooShape,
     clock: Clock,
     tables: Vec<Table>,
+    /// Tables whose memory goes back to the system, a piece with each call.
+    expired: Vec<Words>,
 }
 
 impl Chain {
     /// Returns the tables that [`pieces`](Engine::pieces) returned as these words; without words, one empty table.
     pub fn new(shape: AgedCuckooShape, clock: Clock, words: &Words) -> Result<Self, Error> {
-        let mut new = Self { shape, clock, tables: Vec::new() };
+        let mut new = Self { shape, clock, tables: Vec::new(), expired: Vec::new() };
         new.tables = match words.as_slice() {
             [] => vec![Table::new(shape, clock.generation())?],
             words => {
@@ -116,15 +135,15 @@ impl Chain {
         &self.tables.last().expect("a chain has a table").layout
     }
 
-    /// Returns an estimate of the number of live entries of all tables.
-    fn live(&self) -> f64 {
+    /// Returns an estimate of the number of live entries of all tables, from at most this many lines of each.
+    fn live(&self, sample: usize) -> f64 {
         let rotation = self.layout().rotation(self.clock.generation(), 0);
-        self.tables.iter().map(|table| table.layout.load(table.words.as_slice(), rotation)).sum()
+        self.tables.iter().map(|table| table.layout.load(table.words.as_slice(), rotation, sample)).sum()
     }
 
     /// Opens a table for the live keys and some more. A call that returns an error has changed nothing.
     fn open_table(&mut self) -> Result<(), Error> {
-        let shape = self.shape.next(self.tables.len() as u32, self.live() * ROOM);
+        let shape = self.shape.next(self.tables.len() as u32, self.live(SAMPLE) * ROOM);
         self.tables.push(Table::new(shape, self.clock.generation())?);
         Ok(())
     }
@@ -135,33 +154,130 @@ impl Chain {
         let generations = self.layout().generations();
         if opened >= generations {
             // However long the gap was, it is one step.
-            self.tables = vec![Table::new(self.shape, open)?];
+            let new = vec![Table::new(self.shape, open)?];
+            self.expired.extend(std::mem::replace(&mut self.tables, new).into_iter().map(|table| table.words));
             return Ok(());
         }
         for table in &mut self.tables {
             let (layout, words) = (table.layout, table.words.to_mut()?);
             (0..opened).rev().for_each(|later| layout.open(words, open - later as i64));
         }
-        let newest = self.tables.len() - 1;
-        let mut index = 0;
-        self.tables.retain(|table| {
-            index += 1;
-            index > newest || open.abs_diff(table.last) < generations
-        });
+        self.drop_expired(open);
         Ok(())
     }
 
-    /// Opens a smaller table if the newest is far too large.
+    /// Drops the older tables that have expired when `open` is the open generation.
+    fn drop_expired(&mut self, open: i64) {
+        let (older, generations) = (&self.tables[..self.tables.len() - 1], self.layout().generations());
+        let expired = older.partition_point(|table| open.abs_diff(table.last) >= generations);
+        self.expired.extend(self.tables.drain(..expired).map(|table| table.words));
+    }
+
+    /// Opens a smaller table if the newest is far too large. A window of insertions has room for as many keys again.
     fn shrink(&mut self) -> Result<(), Error> {
         let slots = self.layout().all_slots();
-        if slots > 2.0 * AgedCuckoo::new(self.shape).all_slots() && self.live() < SPARSE * slots {
+        if !self.clock.counts()
+            && slots > 2.0 * AgedCuckoo::new(self.shape).all_slots()
+            && self.live(SMALL_SAMPLE) < SPARSE * slots
+        {
             self.open_table()?;
         }
         Ok(())
     }
 
+    /// Numbers the generations of a window of insertions anew, such that `open` is the open one.
+    fn realign(&mut self, open: i64) -> Result<(), Error> {
+        let later = open - self.clock.generation();
+        for table in self.tables.iter_mut().filter(|_| later != 0) {
+            let [from, to] = [open - later, open].map(|open| table.layout.rotation(open, 0));
+            table.layout.realign(table.words.to_mut()?, from, to);
+            table.last += later;
+        }
+        Ok(())
+    }
+
+    /// Returns whether any table contains a key.
+    fn contains(&self, rotation: Rotation, hash: u64) -> bool {
+        self.tables.iter().any(|table| table.contains(rotation, hash))
+    }
+
+    /// Processes the keys of a chunk as [`process`](Self::process) does, on several threads where the newest table has
+    /// room for all of them.
+    fn process_shared(
+        &mut self,
+        keys: &mut Chunk<'_>,
+        at: Moments<'_>,
+        refresh: Option<Refresh>,
+        seen: &mut [bool],
+    ) -> Result<(), Error> {
+        let (at, all, mut done) = (self.clock.admit(at)?, keys.range(), 0);
+        while done < all.len() {
+            let rest = at.slice(done..all.len());
+            let mut part = if self.clock.counts() { 0 } else { self.roomy(rest, all.len() - done) };
+            let divided =
+                keys.at(all.start + done..all.start + done + part).partitions() > 1 && self.layout().pages() > 1;
+            if !divided {
+                part = PIECE.min(all.len() - done);
+                keys.at(all.start + done..all.start + done + part);
+            }
+            let (at, seen) =
+                (rest.slice(0..part), if refresh.is_some() { &mut seen[done..done + part] } else { &mut [] });
+            match divided {
+                true => self.divided(keys, at, refresh, seen)?,
+                false => self.process(keys.hashes()?, at, refresh, seen)?,
+            }
+            done += part;
+        }
+        keys.at(all);
+        Ok(())
+    }
+
+    /// Returns how many of the next keys have room in the newest table, whichever they are, and come before sweeps of
+    /// the other tables may wait no longer.
+    fn roomy(&self, at: Moments<'_>, keys: usize) -> usize {
+        let (layout, mut clock, mut i, mut opened) = (self.layout(), self.clock, 0, 0);
+        let entries = layout.load(self.words().as_slice(), layout.rotation(clock.generation(), 0), SAMPLE);
+        let most = keys.min((ROOMY * layout.all_slots() - entries) as usize);
+        while i < most {
+            let (next, run) = clock.run(at, i, most);
+            opened += next;
+            if opened > SWEEP_LATE {
+                break;
+            }
+            i += run;
+        }
+        i
+    }
+
+    /// Processes the keys of a chunk, for which the newest table has room, on several threads. Each writes to one
+    /// partition of that table; the older ones are swept afterwards.
+    fn divided(
+        &mut self,
+        keys: &mut Chunk<'_>,
+        at: Moments<'_>,
+        refresh: Option<Refresh>,
+        seen: &mut [bool],
+    ) -> Result<(), Error> {
+        let (clock, mut tasks) = (self.clock, Vec::new());
+        let Some((newest, older)) = self.tables.split_last_mut() else { return Ok(()) };
+        let shared: &[Table] = older;
+        newest.layout.divide(newest.words.to_mut()?, keys.partitions(), &mut |Partition { layout, words, hashes }| {
+            tasks.push(Task { hashes, cells: Box::new(Part { clock, layout, words, older: shared }) });
+        });
+        let after = threads::process(tasks, keys, at, refresh, seen)?;
+        newest.last = after.generation();
+        let opened = after.latest().map_or(0, |_| after.generation().abs_diff(clock.generation()));
+        for table in older.iter_mut().filter(|_| clock.latest().is_some()) {
+            let words = table.words.to_mut()?;
+            (0..opened).rev().for_each(|later| table.layout.open(words, after.generation() - later as i64));
+        }
+        self.clock = after;
+        self.drop_expired(after.generation());
+        if opened > 0 { self.shrink() } else { Ok(()) }
+    }
+
     /// Inserts the keys in order. With `refresh`, writes to `seen` which keys the tables contained, and inserts the
-    /// keys as it demands.
+    /// keys as it demands. The moments are admitted.
     ///
     /// If a table cannot be allocated, the filter stays as it was before that key, and contains the keys before it.
     fn process(
@@ -171,15 +287,33 @@ impl Chain {
         refresh: Option<Refresh>,
         seen: &mut [bool],
     ) -> Result<(), Error> {
-        let at = self.clock.admit(at)?;
+        let waits = refresh.is_some_and(|refresh| refresh.waits(&self.clock));
         let mut i = 0;
         while i < hashes.len() {
             let mut clock = self.clock;
-            let (opened, run) = clock.run(at, i, hashes.len());
-            if opened > 0 {
+            let (opened, mut rotation, mut run) = next_run(self.layout(), &mut clock, at, i, hashes.len());
+            let reported = run == 0 && refresh.is_some() && self.contains(rotation, hashes[i]);
+            let mut shrinks = opened > 0;
+            if run == 0 {
+                // The key opens a generation of insertions. It was looked up while the one before was open.
+                let inserts = refresh.is_none_or(|refresh| refresh.inserts(reported));
+                if inserts || !waits {
+                    clock.open_next();
+                    rotation = self.layout().rotation(clock.generation(), 0);
+                    self.age(clock.generation(), 1)?;
+                    self.clock = clock;
+                }
+                if !inserts {
+                    seen[i] = true;
+                    self.clock.count(u64::from(!waits));
+                    i += 1;
+                    continue;
+                }
+                run = 1;
+            } else if opened > 0 {
                 self.age(clock.generation(), opened)?;
             }
-            let (end, mut shrinks) = (i + run, opened > 0);
+            let end = i + if waits { 1 } else { run };
             while i < end {
                 let block = i..end.min(i + BLOCK);
                 // The clock moves no further than the keys inserted, so that after an error a moment can be passed
@@ -189,9 +323,14 @@ impl Chain {
                     self.shrink()?;
                 }
                 let seen = if refresh.is_some() { &mut seen[block.clone()] } else { &mut [] };
-                let done = self.process_block(&hashes[block], refresh, seen)?;
+                let done = self.process_block(&hashes[block], rotation, refresh, seen)?;
                 self.clock.reach(at, i..i + done.max(1));
-                self.clock.count(done as u64);
+                if !(waits && seen[..done].contains(&true)) {
+                    self.clock.count(done as u64);
+                }
+                if reported && done > 0 {
+                    seen[0] = true;
+                }
                 i += done;
             }
         }
@@ -200,48 +339,34 @@ impl Chain {
 
     /// Processes keys of one generation until the newest table is full; then opens another. Returns the number of keys
     /// done.
-    fn process_block(&mut self, hashes: &[u64], refresh: Option<Refresh>, seen: &mut [bool]) -> Result<usize, Error> {
-        let generation = self.clock.generation();
-        let rotation = self.layout().rotation(generation, 0);
-        let mut before = [false; BLOCK];
-        let before = &mut before[..hashes.len()];
-        let Some((newest, older)) = self.tables.split_last_mut() else { return Ok(0) };
-        if refresh.is_some() {
-            query(older, rotation, hashes, before);
+    fn process_block(
+        &mut self,
+        hashes: &[u64],
+        rotation: Rotation,
+        refresh: Option<Refresh>,
+        seen: &mut [bool],
+    ) -> Result<usize, Error> {
+        if self.expired.last_mut().is_some_and(Words::release) {
+            self.expired.pop();
         }
+        let Some((newest, older)) = self.tables.split_last_mut() else { return Ok(0) };
         let (layout, words) = (newest.layout, newest.words.to_mut()?);
-        let done = match refresh {
-            None => layout.insert_some(words, rotation, hashes),
-            Some(Refresh::Always) => {
-                let done = layout.duplicated_some(words, rotation, hashes, true, seen);
-                seen.iter_mut().zip(&*before).for_each(|(seen, &before)| *seen |= before);
-                done
-            }
-            Some(_) => {
-                // Keys that older tables contain are not inserted.
-                let (mut some, mut places, mut new) = ([0; BLOCK], [0; BLOCK], 0);
-                for (i, (&hash, &before)) in hashes.iter().zip(&*before).enumerate() {
-                    (some[new], places[new]) = (hash, i);
-                    new += usize::from(!before);
-                }
-                let mut answers = [false; BLOCK];
-                let done = layout.duplicated_some(words, rotation, &some[..new], false, &mut answers[..new]);
-                seen.copy_from_slice(before);
-                places.iter().zip(answers).take(done).for_each(|(&i, answer)| seen[i] = answer);
-                if done < new { places[done] } else { hashes.len() }
-            }
-        };
+        let done = apply(older, (layout, words), rotation, hashes, refresh, seen, Full::Ends);
         if done > 0 {
-            newest.last = generation;
+            newest.last = self.clock.generation();
         }
         if done == hashes.len() {
             return Ok(done);
         }
-        let (slots, entries) = (layout.all_slots(), layout.load(newest.words.as_slice(), rotation));
+        let (slots, entries) = (layout.all_slots(), layout.load(newest.words.as_slice(), rotation, SAMPLE));
         if slots > CROWDED && entries < 0.5 * slots {
             // Hashes that crowd into few lines, which an attacker may choose, open no tables.
-            layout.reject(newest.words.to_mut()?, rotation, hashes[done]);
-            return Ok(done);
+            let rejects = layout.reject(newest.words.to_mut()?, rotation, hashes[done]);
+            if refresh.is_some() {
+                seen[done] = rejects || older.iter().any(|table| table.contains(rotation, hashes[done]));
+            }
+            newest.last = self.clock.generation();
+            return Ok(done + 1);
         }
         self.open_table()?;
         Ok(done)
@@ -265,7 +390,7 @@ impl Chain {
 }
 
 /// Adds to `present` which keys any of the tables contains.
-fn query(tables: &[Table], rotation: <AgedCuckoo as Layout>::Rotation, hashes: &[u64], present: &mut [bool]) {
+fn query(tables: &[Table], rotation: Rotation, hashes: &[u64], present: &mut [bool]) {
     let mut answers = [false; BLOCK];
     for table in tables {
         let answers = &mut answers[..hashes.len()];
@@ -274,9 +399,120 @@ fn query(tables: &[Table], rotation: <AgedCuckoo as Layout>::Rotation, hashes: &
     }
 }
 
+/// Processes at most [`BLOCK`] keys: looks them up in the `older` tables and in the newest, and inserts them there, until
+/// one ends the run because it finds no room. Returns the number of keys done.
+fn apply(
+    older: &[Table],
+    (layout, words): (AgedCuckoo, &mut [u64]),
+    rotation: Rotation,
+    hashes: &[u64],
+    refresh: Option<Refresh>,
+    seen: &mut [bool],
+    full: Full,
+) -> usize {
+    let Some(refresh) = refresh else { return layout.insert_some(words, rotation, hashes, full) };
+    let mut before = [false; BLOCK];
+    let before = &mut before[..hashes.len()];
+    query(older, rotation, hashes, before);
+    if refresh == Refresh::Always {
+        let done = layout.duplicated_some(words, rotation, hashes, (true, full), seen);
+        seen.iter_mut().zip(&*before).for_each(|(seen, &before)| *seen |= before);
+        return done;
+    }
+    // Keys that older tables contain are not inserted.
+    let (mut some, mut places, mut new) = ([0; BLOCK], [0; BLOCK], 0);
+    for (i, (&hash, &before)) in hashes.iter().zip(&*before).enumerate() {
+        (some[new], places[new]) = (hash, i);
+        new += usize::from(!before);
+    }
+    let mut answers = [false; BLOCK];
+    let done = layout.duplicated_some(words, rotation, &some[..new], (false, full), &mut answers[..new]);
+    seen.copy_from_slice(before);
+    places.iter().zip(answers).take(done).for_each(|(&i, answer)| seen[i] = answer);
+    if done < new { places[done] } else { hashes.len() }
+}
+
+/// One partition of the newest table, and the older tables.
+struct Part<'a> {
+    clock: Clock,
+    layout: AgedCuckoo,
+    words: &'a mut [u64],
+    older: &'a [Table],
+}
+
+impl Process for Part<'_> {
+    fn process(&mut self, keys: SelectedHashes<'_>, at: Moments<'_>, refresh: Option<Refresh>, seen: &mut [bool]) {
+        let Self { clock, layout, words, older } = self;
+        let mut i = 0;
+        while i < keys.len {
+            let (opened, rotation, run) = next_run(layout, clock, at, i, keys.len);
+            if opened > 0 {
+                age(*layout, words, clock.generation(), opened);
+            }
+            let own = keys.within(i..i + run);
+            for start in own.clone().step_by(BLOCK) {
+                let block = start..own.end.min(start + BLOCK);
+                let seen = if refresh.is_some() { &mut seen[block.clone()] } else { &mut [] };
+                apply(older, (*layout, words), rotation, &keys.hashes[block], refresh, seen, Full::Rejects);
+            }
+            clock.count(run as u64);
+            i += run;
+        }
+    }
+
+    fn clock(&self) -> Clock {
+        self.clock
+    }
+}
+
 impl Engine for Chain {
     fn insert(&mut self, hashes: &[u64], at: Moments<'_>) -> Result<(), Error> {
+        let at = self.clock.admit(at)?;
         self.process(hashes, at, None, &mut [])
+    }
+
+    /// Skips the buffers of a block.
+    fn contains_one(&self, hash: u64, at: Moments<'_>) -> Result<bool, Error> {
+        let mut present = false;
+        for_query_runs(self.layout(), &self.clock, 1, at, None, |rotation, _| {
+            present = rotation.is_some_and(|rotation| self.contains(rotation, hash));
+        })?;
+        Ok(present)
+    }
+
+    /// Skips the buffers of a block where the open generation and the newest table have room.
+    fn seen_one(&mut self, hash: u64, at: Moments<'_>, refresh: Refresh) -> Result<bool, Error> {
+        let (at, mut clock) = (self.clock.admit(at)?, self.clock);
+        let (opened, rotation, run) = next_run(self.layout(), &mut clock, at, 0, 1);
+        if refresh == Refresh::Always
+            && (opened, run) == (0, 1)
+            && self.expired.is_empty()
+            && let Some((newest, older)) = self.tables.split_last_mut()
+        {
+            let before = older.iter().any(|table| table.contains(rotation, hash));
+            if let Some(seen) = newest.layout.seen_some(newest.words.to_mut()?, rotation, hash) {
+                clock.count(1);
+                (newest.last, self.clock) = (clock.generation(), clock);
+                return Ok(before | seen);
+            }
+        }
+        let mut seen = [false];
+        self.process(&[hash], at, Some(refresh), &mut seen)?;
+        Ok(seen[0])
+    }
+
+    fn insert_shared(&mut self, keys: &mut Chunk<'_>, at: Moments<'_>) -> Result<(), Error> {
+        self.process_shared(keys, at, None, &mut [])
+    }
+
+    fn duplicated_shared(
+        &mut self,
+        keys: &mut Chunk<'_>,
+        at: Moments<'_>,
+        refresh: Refresh,
+        seen: &mut [bool],
+    ) -> Result<(), Error> {
+        self.process_shared(keys, at, Some(refresh), seen)
     }
 
     fn query_within(
@@ -302,27 +538,42 @@ impl Engine for Chain {
         refresh: Refresh,
         seen: &mut [bool],
     ) -> Result<(), Error> {
+        let at = self.clock.admit(at)?;
         self.process(hashes, at, Some(refresh), seen)
     }
 
-    /// Merges the lines of one table each if both are alike and half empty. Otherwise the other's tables join the
-    /// chain.
+    /// Merges the lines of one table each if both are alike and half empty. Otherwise the other's tables, or its only
+    /// one, join the chain.
     fn merge(&mut self, other: &dyn Engine) -> Result<(), Error> {
-        let Some(other) = (other as &dyn std::any::Any).downcast_ref::<Self>() else {
-            return Err(not_mergeable("one grows with the number of keys and the other does not"));
+        let other: &dyn Any = other;
+        let mut theirs = match (other.downcast_ref::<Self>(), other.downcast_ref::<Aged<AgedCuckoo>>()) {
+            (Some(other), _) => other.clone(),
+            (_, Some(&Aged { layout, ref words, clock })) => {
+                let tables = vec![Table { layout, words: words.clone(), last: clock.generation() }];
+                Self { shape: self.shape, clock, tables, expired: Vec::new() }
+            }
+            _ => return Err(not_mergeable("one grows with the number of keys and the other does not")),
         };
-        let (clock, ours_opened, theirs_opened) = self.clock.merged(&other.clock)?;
-        let (mut ours, mut theirs) = (self.clone(), other.clone());
+        if self.clock.inserted() == 0 {
+            theirs.set_max_ahead(self.clock.max_ahead());
+            *self = theirs;
+            return Ok(());
+        }
+        let mut ours = self.clone();
+        let (clock, ours_opened, theirs_opened) = ours.clock.merged(&theirs.clock, true)?;
         for (chain, opened) in [(&mut ours, ours_opened), (&mut theirs, theirs_opened)] {
-            chain.clock = clock;
             if opened > 0 {
                 chain.age(clock.generation(), opened)?;
             }
+            if clock.counts() {
+                chain.realign(clock.generation())?;
+            }
+            chain.clock = clock;
         }
         let rotation = ours.layout().rotation(clock.generation(), 0);
         for table in theirs.tables {
             let newest = ours.newest();
-            let entries = |table: &Table| table.layout.load(table.words.as_slice(), rotation);
+            let entries = |table: &Table| table.layout.load(table.words.as_slice(), rotation, SAMPLE);
             let room = newest.layout.all_slots() * 0.8;
             if newest.layout.numbers() == table.layout.numbers() && entries(newest) + entries(&table) < room {
                 let Abilities { merge: Some(merge), .. } = newest.layout.abilities() else { continue };

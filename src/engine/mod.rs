@@ -130,7 +130,8 @@ pub trait Engine: EvidenceSource + Any + Send + Sync {
     }
 
     /// Merges all keys of another engine, which has the same parameters. On a time clock the earlier engine is first
-    /// brought to the generation of the later one; on a count clock both must be in the same generation.
+    /// brought to the generation of the later one. On a count clock both must be in the same generation, unless the
+    /// cells can be numbered anew.
     fn merge(&mut self, other: &dyn Engine) -> Result<(), Error>;
 
     /// Rejects cells from a file to be verified, if later keys would be missed with them. By default accepts all cells.

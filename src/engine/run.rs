@@ -8,7 +8,7 @@ use crate::Error;
 use crate::clock::{Clock, Moments};
 use crate::family::Layout;
 use crate::memory::mapped::{Live, RECORD};
-use crate::memory::prefetch::{Address, in_flight};
+use crate::memory::prefetch::{AHEAD, Address, in_flight};
 
 /// The cells that a thread writes, all of a filter or one partition, with the clock that ages them.
 pub(crate) struct AgedMut<'a, L> {
@@ -73,6 +73,9 @@ impl<L: Layout> AgedMut<'_, L> {
         if self.clock.opens_each_insertion() && keys.selection.is_none() {
             return self.insert_each(keys.hashes);
         }
+        if self.has_late() {
+            return self.process_late(keys, at, None, &mut []);
+        }
         let (mut start, mut rotation, mut i) = (0, None, 0);
         while i < keys.len {
             let (mut opened, run) = self.clock.run(at, i, keys.len);
@@ -104,6 +107,9 @@ impl<L: Layout> AgedMut<'_, L> {
         let (always, waits) = (refresh == Refresh::Always, refresh.waits(self.clock));
         if self.clock.opens_each_insertion() && keys.selection.is_none() {
             return self.duplicated_each(keys.hashes, refresh, seen);
+        }
+        if self.has_late() {
+            return self.process_late(keys, at, Some(refresh), seen);
         }
         let (mut start, mut rotation, mut i) = (0, self.rotation(), 0);
         while i < keys.len {
@@ -138,6 +144,35 @@ impl<L: Layout> AgedMut<'_, L> {
             }
         }
         self.duplicated_run(rotation, keys.hashes, keys.within(start..i), always, seen);
+    }
+
+    /// Returns whether late keys belong to generations of their own.
+    fn has_late(&self) -> bool {
+        self.clock.lateness() > 0 && self.layout.abilities().late.is_some()
+    }
+
+    /// Processes the keys as [`process`](Self::process) does, late ones in the generations of their own times.
+    fn process_late(&mut self, keys: SelectedHashes<'_>, at: Moments<'_>, refresh: Option<Refresh>, seen: &mut [bool]) {
+        let (layout, address, mut i, mut fetched) = (self.layout, Address::of(self.words), 0, 0);
+        while i < keys.len {
+            let (opened, rotation, run) = next_run(&layout, self.clock, at, i, keys.len);
+            if opened > 0 {
+                self.age(opened);
+            }
+            let own = keys.within(i..i + run);
+            // Runs may be short, and keys of the next ones are on their way meanwhile.
+            let coming = own.end.max(fetched)..keys.hashes.len().min(own.end + AHEAD);
+            fetched = fetched.max(coming.end);
+            keys.hashes.get(coming).unwrap_or_default().iter().for_each(|&hash| layout.prefetch_query(address, hash));
+            match refresh {
+                None => self.insert_run(rotation, keys.hashes, own),
+                Some(refresh) => {
+                    self.duplicated_run(rotation, keys.hashes, own, refresh == Refresh::Always, seen);
+                }
+            }
+            self.clock.count(run as u64);
+            i += run;
+        }
     }
 
     /// Processes key `i` as [`duplicated`](Self::duplicated) does, where the open generation is full.
@@ -217,6 +252,25 @@ impl<L: Layout> AgedMut<'_, L> {
     }
 }
 
+/// Advances a time clock to the moment of key `i`. Returns how many generations begin by that, the rotation for the key,
+/// and for how many keys from `i` on, up to `len`, it is the same.
+pub(super) fn next_run<L: Layout>(
+    layout: &L,
+    clock: &mut Clock,
+    at: Moments<'_>,
+    i: usize,
+    len: usize,
+) -> (u64, L::Rotation, usize) {
+    if let Some(late) = layout.abilities().late
+        && clock.lateness() > 0
+    {
+        let (opened, [own, oldest], run) = clock.run_of_late(at, i, len);
+        return (opened, late.rotation_of(clock.generation(), own, oldest), run);
+    }
+    let (opened, run) = clock.run(at, i, len);
+    (opened, layout.rotation(clock.generation(), 0), run)
+}
+
 /// Calls `answer` with the rotation and the range of each run of a batch of `keys` queries. They are for `window`, or
 /// without one for the window of the filter. The rotation is `None` if no key can be left in the window.
 pub(super) fn for_query_runs<L: Layout>(
@@ -228,6 +282,10 @@ pub(super) fn for_query_runs<L: Layout>(
     mut answer: impl FnMut(Option<L::Rotation>, Range<usize>),
 ) -> Result<(), Error> {
     let generation = clock.generation();
+    // Cells that store late keys by their own times retain them for the lateness, too, and report none that is older
+    // than the window.
+    let own = clock.lateness() > 0 && layout.abilities().late.is_some();
+    let window = window.or(own.then(|| clock.window().length()));
     let shorten = match window {
         Some(_) => Some(layout.abilities().shorten.ok_or_else(no_ages)?),
         None => None,

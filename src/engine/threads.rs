@@ -88,6 +88,11 @@ impl<'a> Chunk<'a> {
         self
     }
 
+    /// Returns the range of the keys in the batch.
+    pub(crate) fn range(&self) -> Range<usize> {
+        self.range.clone()
+    }
+
     /// Returns the number of keys.
     pub(crate) fn len(&self) -> usize {
         self.range.len()
@@ -120,13 +125,13 @@ impl<'a> Chunk<'a> {
 
 /// The cells of one partition of a filter, with a clock of their own.
 pub(crate) struct Task<'a> {
-    hashes: RangeInclusive<u64>,
-    cells: Box<dyn Process + 'a>,
+    pub(super) hashes: RangeInclusive<u64>,
+    pub(super) cells: Box<dyn Process + 'a>,
 }
 
 /// Cells that a thread writes. They lie behind a pointer, so that the code of the threads is compiled once and not for
 /// every layout.
-trait Process: Send {
+pub(super) trait Process: Send {
     /// Processes keys as the batch demands, and writes their answers to `seen`, if it has room for them.
     fn process(&mut self, keys: SelectedHashes<'_>, at: Moments<'_>, refresh: Option<Refresh>, seen: &mut [bool]);
 

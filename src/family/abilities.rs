@@ -36,6 +36,16 @@ pub trait Still<R> {
     ) -> (usize, u64);
 }
 
+/// Inserts a late key in the generation of its own time: for cells that store how old keys are.
+///
+/// A key is then reported for a window from its own time on, and not from the latest. A query reports what was inserted
+/// within the window before its own time, and later.
+pub trait Late<R> {
+    /// Returns the rotation for keys of the generation `own` before the open one, whose window begins in the generation
+    /// `oldest` before it.
+    fn rotation_of(&self, generation: i64, own: u64, oldest: u64) -> R;
+}
+
 /// Fills the place of an insertion that is skipped: for layouts in which a generation is one insertion, and each
 /// insertion has a place in a queue.
 pub trait Skip<R> {

@@ -105,11 +105,13 @@ impl AnyFilter {
     }
 
     /// Returns the engine, to query.
+    #[inline]
     pub fn engine(&self) -> &dyn Engine {
         &*self.engine
     }
 
     /// Returns the engine, to insert.
+    #[inline]
     pub fn engine_mut(&mut self) -> &mut dyn Engine {
         &mut *self.engine
     }
@@ -235,8 +237,19 @@ impl AnyFilter {
             ));
         }
         agree("seed", self.seed.to_string(), other.seed.to_string())?;
-        for ((name, ours), (_, theirs)) in self.parameters().into_iter().zip(other.parameters()) {
+        let of = |filter: &Self| filter.shape.merged(self.window).unwrap_or(filter.shape.clone()).parameters();
+        for ((name, ours), (_, theirs)) in of(self).into_iter().zip(of(other)) {
             agree(name, ours.to_string(), theirs.to_string())?;
+        }
+        if let Some(shape) = self.shape.merged(self.window).filter(|_| !self.shape.grows()) {
+            if other.engine.clock().inserted() > 0 {
+                let empty = Self::of(shape, self.window, self.seed)?;
+                let mut merged = empty.with_max_ahead(self.engine.clock().max_ahead());
+                merged.engine.merge(&*self.engine)?;
+                merged.engine.merge(&*other.engine)?;
+                *self = merged;
+            }
+            return Ok(());
         }
         self.engine.merge(&*other.engine)
     }

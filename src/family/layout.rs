@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use crate::family::abilities::{Check, Codes, Count, Divide, Infer, Merge, Shorten, Skip, Still};
+use crate::family::abilities::{Check, Codes, Count, Divide, Infer, Late, Merge, Shorten, Skip, Still};
 use crate::inference::Evidence;
 use crate::memory::prefetch::{Address, in_flight};
 
@@ -154,6 +154,8 @@ pub trait Occupancy: Layout {
 pub struct Abilities<'a, L: Layout> {
     /// Answers queries for a window that is shorter than the filter's.
     pub shorten: Option<&'a dyn Shorten<L::Rotation>>,
+    /// Inserts late keys in the generations of their own times.
+    pub late: Option<&'a dyn Late<L::Rotation>>,
     /// Fills the place of an insertion that is skipped.
     pub skip: Option<&'a dyn Skip<L::Rotation>>,
     /// Inserts keys as long as no entry has to move.
@@ -176,6 +178,7 @@ impl<L: Layout> Abilities<'_, L> {
     /// The abilities of a layout that implements [`Layout`] alone.
     pub const NONE: Self = Self {
         shorten: None,
+        late: None,
         skip: None,
         still: None,
         infer: None,

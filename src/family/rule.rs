@@ -178,13 +178,12 @@ fn take(window: Window, request: &Request, prefer: Option<Prefer>) -> Result<Cho
     taken.ok_or_else(|| Error::value(none()))
 }
 
-/// Takes the default variant if it can meet the request, with the slack requested or the least default slack.
+/// Takes the default variant if it can meet the request, with the slack requested or its own.
 ///
 /// At rates of [`FAST_LINES`] and more lines are faster. In a window of time they would break their rate in a burst.
 fn first(suited: &[&'static Variant], window: Window, request: &Request, prefer: Option<Prefer>) -> Option<Choice> {
-    let slack = request.slack.or_else(|| default_slacks(window).next());
     let variant = suited.iter().find(|variant| variant.options.first)?;
-    let choice = plan(variant, window, &Request { slack, ..*request }).ok()?;
+    let choice = plan(variant, window, request).ok()?;
     let fpr = match request.budget {
         Budget::Rate(fpr) => fpr,
         Budget::Bytes(_) => choice.shape.fpr(window),
@@ -232,7 +231,8 @@ fn plan(variant: &'static Variant, window: Window, request: &Request) -> Result<
     }
 }
 
-/// Returns the slacks that the default tries, the least first. None is below the lateness, which no family avoids.
+/// Returns the slacks that the default tries, the least first. None is below the lateness, which only the
+/// default avoids.
 fn default_slacks(window: Window) -> impl Iterator<Item = u64> {
     SHARES.into_iter().map(move |share| match window {
         Window::Count { insertions } => insertions / share,

@@ -45,6 +45,13 @@ pub trait Shape: Any + Debug + Send + Sync {
         false
     }
 
+    /// Returns the shape of the filter that two of this shape and window merge into, if that is another: one whose
+    /// cells come and go.
+    fn merged(&self, window: Window) -> Option<Arc<dyn Shape>> {
+        let _ = window;
+        None
+    }
+
     /// Returns the chance that a key never inserted is reported, at the worst phase and planned load, exactly in
     /// expectation.
     fn fpr(&self, window: Window) -> f64;

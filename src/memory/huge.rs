@@ -26,6 +26,21 @@ pub fn advise<T>(memory: &[T]) {
     let _ = memory;
 }
 
+/// Gives the last of the first `bytes` of a mapping back to the system, a huge page. Returns the number of bytes before
+/// it, which keep their contents.
+#[cfg(all(feature = "file", target_os = "linux", not(miri)))]
+pub fn release(map: &mut memmap2::MmapMut, bytes: usize) -> usize {
+    use rustix::mm::{Advice, madvise};
+
+    /// The size of a huge page of most processors.
+    const HUGE: usize = 2 << 20;
+    let (start, end) = (map.as_ptr().addr(), bytes.min(map.len()));
+    let from = ((start + end).saturating_sub(1) / HUGE * HUGE).saturating_sub(start);
+    // SAFETY: `from..end` lies within the mapping and begins a page. It is zeros afterwards.
+    let _ = unsafe { madvise(map.as_mut_ptr().add(from).cast(), end - from, Advice::LinuxDontNeed) };
+    from
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -17,43 +17,90 @@ const REJECTION: usize = 63;
 /// Number of tags.
 pub const TAGS: i64 = 255;
 
-/// The open epoch, and which tags are live: those in a cyclic range, but for zero.
+/// A cyclic range of tags, but for zero. The numbers are bytes; as bytes [`Now`] would fit a register, and be packed
+/// into it and unpacked for each single key, by 40 instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tags {
+    low: u32,
+    span: u32,
+}
+
+impl Tags {
+    /// Returns the tags from that of the epoch `epochs` before the open one on.
+    #[inline(always)]
+    fn since(open: u8, epochs: u8) -> Self {
+        let low = back(open, epochs);
+        Self { low: low.into(), span: open.wrapping_sub(low).into() }
+    }
+
+    /// Returns whether a tag is one of them.
+    #[inline(always)]
+    pub fn contain(self, tag: u8) -> bool {
+        (tag != 0) & (tag.wrapping_sub(self.low as u8) <= self.span as u8)
+    }
+}
+
+/// The open epoch, and what a key means to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Now {
     /// The tag of the open epoch.
-    pub tag: u8,
-    low: u8,
-    span: u8,
+    pub open: u8,
+    /// The tag that an insertion writes: of a late key that of its own epoch.
+    pub own: u8,
+    /// The tags of live entries.
+    pub live: Tags,
+    /// The tags of entries that a query reports.
+    pub reported: Tags,
+    /// Whether an entry may be younger than a key, or live and not reported.
+    late: bool,
 }
 
 impl Now {
-    /// Returns the tags that are live while `generation` is open and the `retained` epochs before it are retained;
-    /// `None` retains not even the open epoch. `retained` is less than the number of tags.
+    /// Returns the tags while `generation` is open and the `retained` epochs before it are retained; `None` retains not
+    /// even the open epoch. `retained` is less than the number of tags.
+    #[inline(always)]
     pub fn new(generation: i64, retained: Option<u32>) -> Self {
-        let tag = 1 + generation.rem_euclid(TAGS) as u8;
-        let Some(retained) = retained else { return Self { tag, low: 0, span: 0 } };
-        let back = retained as u8;
-        let low = tag.wrapping_sub(back).wrapping_sub(u8::from(tag <= back));
-        Self { tag, low, span: tag.wrapping_sub(low) }
+        let open = 1 + generation.rem_euclid(TAGS) as u8;
+        let live = retained.map_or(Tags { low: 0, span: 0 }, |retained| Tags::since(open, retained as u8));
+        Self { open, own: open, live, reported: live, late: false }
     }
 
-    /// Returns whether a tag is live.
-    #[inline(always)]
-    pub fn is_live(self, tag: u8) -> bool {
-        (tag != 0) & (tag.wrapping_sub(self.low) <= self.span)
+    /// Returns the tags for a key of the epoch `own` before the open one, whose window begins with the epoch `oldest`
+    /// before it. Both are live.
+    pub fn late(self, own: u8, oldest: u8) -> Self {
+        let now = Self { own: back(self.open, own), reported: Tags::since(self.open, oldest), ..self };
+        Self { late: now != self, ..now }
     }
 
     /// Returns how many epochs ago a live tag was that of the open epoch.
     #[inline(always)]
     pub fn age(self, tag: u8) -> u8 {
-        self.tag.wrapping_sub(tag).wrapping_sub(u8::from(tag > self.tag))
+        self.open.wrapping_sub(tag).wrapping_sub(u8::from(tag > self.open))
+    }
+
+    /// Returns the tag of the same age where another epoch is open, and zero for one that has expired.
+    pub fn realigned(self, tag: u8, to: Self) -> u8 {
+        if self.live.contain(tag) { back(to.open, self.age(tag)) } else { 0 }
     }
 
     /// Returns the younger of two tags, of which the second is live.
     #[inline(always)]
     pub fn younger(self, a: u8, b: u8) -> u8 {
-        if self.is_live(a) && self.age(a) < self.age(b) { a } else { b }
+        if self.live.contain(a) && self.age(a) < self.age(b) { a } else { b }
     }
+
+    /// Returns the tag that an insertion writes over another, and whether that is reported. `found` is whether the
+    /// other is the key's.
+    #[inline(always)]
+    pub fn renew(self, tag: u8, found: bool) -> (u8, bool) {
+        if self.late { (self.younger(tag, self.own), found & self.reported.contain(tag)) } else { (self.own, found) }
+    }
+}
+
+/// Returns the tag of the epoch `epochs` before that of a tag.
+#[inline(always)]
+fn back(tag: u8, epochs: u8) -> u8 {
+    tag.wrapping_sub(epochs).wrapping_sub(u8::from(tag <= epochs))
 }
 
 /// A format of lines: `S` slots with fingerprints of `P` bytes and `X` bits.
@@ -89,10 +136,10 @@ pub trait Format {
         && Self::SLOTS * Self::BITS <= 128 - Self::SHIFT
         && 8 * Self::PLANES + Self::SLOTS * Self::BITS <= 8 * REJECTION;
 
-    /// Returns the slots of live entries, and those of them that have the fingerprint.
+    /// Returns the slots of entries that have these tags, and those of them that have the fingerprint.
     #[inline(always)]
-    fn look<M: ByteVectors>(machine: M, line: &Line, fingerprint: u64, now: Now) -> (u32, u32) {
-        let live = Self::live(machine, line, now);
+    fn look<M: ByteVectors>(machine: M, line: &Line, fingerprint: u64, tags: Tags) -> (u32, u32) {
+        let live = Self::live(machine, line, tags);
         let mut equal = live;
         for p in 0..Self::BYTES {
             let start = Self::SLOTS * (1 + p);
@@ -108,11 +155,11 @@ pub trait Format {
         (live, equal)
     }
 
-    /// Returns the slots of live entries.
+    /// Returns the slots of entries that have these tags.
     #[inline(always)]
-    fn live<M: ByteVectors>(machine: M, line: &Line, now: Now) -> u32 {
-        let tags = vector(line, 0);
-        machine.within(tags, now.low, now.span) & !machine.equal(tags, 0) & Self::ALL
+    fn live<M: ByteVectors>(machine: M, line: &Line, tags: Tags) -> u32 {
+        let of_slots = vector(line, 0);
+        machine.within(of_slots, tags.low as u8, tags.span as u8) & !machine.equal(of_slots, 0) & Self::ALL
     }
 
     /// Returns the planes of bits, from slot 0 of the first on.
@@ -173,13 +220,13 @@ pub fn reject(line: &mut Line, tag: u8) {
 /// Clears expired tags, of entries and of the rejection. Writes only where there are any, so that zeros which the
 /// system has promised take no memory.
 #[inline(always)]
-pub fn sweep<F: Format, M: ByteVectors>(machine: M, line: &mut Line, now: Now) {
-    let kept = F::live(machine, line, now) | machine.equal(vector(line, 0), 0);
+pub fn sweep<F: Format, M: ByteVectors>(machine: M, line: &mut Line, live: Tags) {
+    let kept = F::live(machine, line, live) | machine.equal(vector(line, 0), 0);
     let rejection = rejection(line);
-    if kept & F::ALL == F::ALL && (rejection == 0 || now.is_live(rejection)) {
+    if kept & F::ALL == F::ALL && (rejection == 0 || live.contain(rejection)) {
         return;
     }
-    let swept = |tag: u8| if now.is_live(tag) { tag } else { 0 };
+    let swept = |tag: u8| if live.contain(tag) { tag } else { 0 };
     line[..F::SLOTS].iter_mut().for_each(|tag| *tag = swept(*tag));
     line[REJECTION] = swept(line[REJECTION]);
 }

@@ -15,8 +15,8 @@
 //!
 //! Epochs are the generations of the [`Clock`]. An entry is *live* while its tag is that of the open epoch or of one of
 //! the r epochs before it. Nothing is written when an epoch opens: ages are read. There are 255 tags, which are used
-//! again. So a sweep of 1/(254 - r) of the lines with each epoch clears expired tags before their age
-//! becomes 0 again.
+//! again. So a sweep of 1/(246 - r) of the lines with each epoch clears expired tags before their age
+//! becomes 0 again, even if it comes eight epochs late.
 //!
 //! # The promise
 //!
@@ -48,23 +48,23 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use crate::clock::Clock;
-use crate::family::abilities::{Divide, Infer, Merge, Partition, Shorten, Still};
+use crate::family::abilities::{Divide, Infer, Late, Merge, Partition, Shorten, Still};
 use crate::family::partition::partition;
 use crate::family::{Abilities, Layout, Occupancy};
 use crate::inference::{Evidence, Likelihood, Question};
 use crate::instructions::{Instructions, Portable};
 use crate::memory::prefetch::Address;
-use line::{Format, TAGS};
+use line::Format;
 pub(crate) use line::{Line, Now, Slots};
-use operations::{Contains, Duplicated, ForEach, Full, Insert, Operation, Query, ReadEvidence, Seen, Sweep};
+pub(crate) use operations::Full;
+use operations::{Contains, Duplicated, ForEach, Insert, Operation, Query, ReadEvidence, Seen, Sweep};
 use pages::Pages;
 use shape::AgedCuckooShape;
+use table::Table;
 use vectors::VectorWork;
 
 /// Number of lines whose tags are counted, at most.
 const SAMPLE: usize = 1 << 16;
-/// Number of lines whose tags are counted where it is done often.
-const SMALL_SAMPLE: usize = 1 << 10;
 
 /// Pages of lines of entries.
 #[derive(Clone, Copy, Debug)]
@@ -120,35 +120,59 @@ impl AgedCuckoo {
         })
     }
 
-    /// Inserts keys until one finds no room. Returns the number of keys inserted.
-    pub(crate) fn insert_some(&self, words: &mut [u64], now: Now, hashes: &[u64]) -> usize {
-        let mut insert = Insert { lines: lines_mut(words), full: Full::Ends };
-        self.for_each(now, hashes, 0..hashes.len(), &mut insert)
+    /// Inserts keys until one ends the run because it finds no room. Returns the number of keys done.
+    pub(crate) fn insert_some(&self, words: &mut [u64], now: Now, hashes: &[u64], full: Full) -> usize {
+        self.for_each(now, hashes, 0..hashes.len(), &mut Insert { lines: lines_mut(words), full })
     }
 
-    /// Writes which keys the lines contain and inserts them, without `refresh` only new ones, until one finds no room.
-    /// Returns the number of keys done.
+    /// Writes which keys the lines contain and inserts them, without `refresh` only new ones, until one ends the run
+    /// because it finds no room. Returns the number of keys done.
     pub(crate) fn duplicated_some(
         &self,
         words: &mut [u64],
         now: Now,
         hashes: &[u64],
-        refresh: bool,
+        (refresh, full): (bool, Full),
         seen: &mut [bool],
     ) -> usize {
-        let mut duplicated = Duplicated { lines: lines_mut(words), seen, refresh, full: Full::Ends, inserted: 0 };
+        let mut duplicated = Duplicated { lines: lines_mut(words), seen, refresh, full, inserted: 0 };
         self.for_each(now, hashes, 0..hashes.len(), &mut duplicated)
     }
 
-    /// Rejects a key in the open epoch: its lines report every key until the epoch expires.
-    pub(crate) fn reject(&self, words: &mut [u64], now: Now, hash: u64) {
-        let table = table::Table { machine: Portable, pages: &self.pages, now };
-        table.reject(lines_mut(words), self.pages.place(hash), now.tag);
+    /// Returns whether the lines contain a key, and inserts it; `None` if there is no room for it.
+    #[inline(always)]
+    pub(crate) fn seen_some(&self, words: &mut [u64], now: Now, hash: u64) -> Option<bool> {
+        let (pages, lines) = (&self.pages, lines_mut(words));
+        by_format!(pages.fingerprint_bits, F => self.run(Seen { pages, now, lines, hash, format: PhantomData::<F> }))
+    }
+
+    /// Rejects a key that finds no room: its lines report every key until the epoch expires. Returns whether they did so
+    /// before.
+    #[cold]
+    pub(crate) fn reject(&self, words: &mut [u64], now: Now, hash: u64) -> bool {
+        let (table, place) = (Table { machine: Portable, pages: &self.pages, now }, self.pages.place(hash));
+        let rejects = table.rejects(lines(words), place);
+        table.reject(lines_mut(words), place, now.own);
+        rejects
+    }
+
+    /// Writes the tags of the same ages as before, where the open epoch has another number.
+    pub(crate) fn realign(&self, words: &mut [u64], from: Now, to: Now) {
+        let slots = self.slots();
+        for line in lines_mut(words) {
+            let (tags, others) = line.split_at_mut(slots);
+            tags.iter_mut().chain(others.last_mut()).for_each(|tag| *tag = from.realigned(*tag, to));
+        }
     }
 
     /// Returns the bits of a fingerprint, the number of pages and that of the lines of a page.
     pub(crate) fn numbers(&self) -> [u64; 3] {
         [self.pages.fingerprint_bits.into(), self.pages.count, self.pages.lines.into()]
+    }
+
+    /// Returns the number of pages.
+    pub(crate) fn pages(&self) -> u64 {
+        self.pages.count
     }
 
     /// Returns the number of all lines.
@@ -166,9 +190,14 @@ impl AgedCuckoo {
         self.pages.all_lines() as f64 * self.slots() as f64
     }
 
-    /// Returns an estimate of the number of live entries.
-    pub(crate) fn load(&self, words: &[u64], now: Now) -> f64 {
-        self.live(lines(words), now, SMALL_SAMPLE).0.into_iter().sum()
+    /// Returns an estimate of the number of live entries, from at most this many lines.
+    pub(crate) fn load(&self, words: &[u64], now: Now, sample: usize) -> f64 {
+        let (lines, pages) = (lines(words), &self.pages);
+        let step = lines.len().div_ceil(sample).max(1);
+        let entries: u32 = by_format!(pages.fingerprint_bits, F => {
+            lines.iter().step_by(step).map(|line| F::live(Portable, line, now.live).count_ones()).sum()
+        });
+        f64::from(entries) * lines.len() as f64 / lines.len().div_ceil(step) as f64
     }
 
     /// Returns the number of slots of a line.
@@ -183,11 +212,11 @@ impl AgedCuckoo {
         let step = lines.len().div_ceil(sample).max(1);
         for line in lines.iter().step_by(step) {
             for &tag in &line[..slots] {
-                if now.is_live(tag) {
+                if now.live.contain(tag) {
                     ages[usize::from(now.age(tag))] += 1;
                 }
             }
-            rejecting += u64::from(now.is_live(line::rejection(line)));
+            rejecting += u64::from(now.live.contain(line::rejection(line)));
         }
         let scale = lines.len() as f64 / lines.len().div_ceil(step) as f64;
         (ages.into_iter().map(|entries| entries as f64 * scale).collect(), rejecting as f64 * scale)
@@ -252,10 +281,12 @@ impl Layout for AgedCuckoo {
         words.fetch(place.second as usize * 8);
     }
 
+    #[inline(always)]
     fn insert(&self, words: &mut [u64], now: Now, hash: u64) {
         self.seen(words, now, hash);
     }
 
+    #[inline(always)]
     fn contains(&self, words: &[u64], now: Now, hash: u64) -> bool {
         let (pages, lines) = (&self.pages, lines(words));
         by_format!(pages.fingerprint_bits, F => {
@@ -263,9 +294,9 @@ impl Layout for AgedCuckoo {
         })
     }
 
+    #[inline(always)]
     fn seen(&self, words: &mut [u64], now: Now, hash: u64) -> bool {
-        let (pages, lines) = (&self.pages, lines_mut(words));
-        by_format!(pages.fingerprint_bits, F => self.run(Seen { pages, now, lines, hash, format: PhantomData::<F> }))
+        self.seen_some(words, now, hash).unwrap_or_else(|| self.reject(words, now, hash))
     }
 
     fn insert_run(&self, words: &mut [u64], now: Now, hashes: &[u64], run: Range<usize>) {
@@ -296,8 +327,8 @@ impl Layout for AgedCuckoo {
 
     /// Sweeps a share of the lines.
     fn open(&self, words: &mut [u64], generation: i64) {
-        let (now, sweeps) = (self.rotation(generation, 0), TAGS - 1 - i64::from(self.retained));
-        let lines = self.pages.swept(lines_mut(words), generation.rem_euclid(sweeps) as u64, sweeps as u64);
+        let (now, sweeps) = (self.rotation(generation, 0), shape::sweeps(self.retained));
+        let lines = self.pages.swept(lines_mut(words), generation.rem_euclid(sweeps as i64) as u64, sweeps);
         by_format!(self.pages.fingerprint_bits, F => self.run(Sweep { now, lines, format: PhantomData::<F> }));
     }
 
@@ -305,6 +336,7 @@ impl Layout for AgedCuckoo {
         Abilities {
             shorten: Some(self),
             still: Some(self),
+            late: Some(self),
             infer: Some(self),
             divide: Some(self),
             merge: Some(self),
@@ -337,6 +369,13 @@ impl Occupancy for AgedCuckoo {
 impl Shorten<Now> for AgedCuckoo {
     fn rotation_within(&self, generation: i64, back: u64) -> Now {
         Now::new(generation, Some(u64::from(self.retained).min(back) as u32))
+    }
+}
+
+impl Late<Now> for AgedCuckoo {
+    fn rotation_of(&self, generation: i64, own: u64, oldest: u64) -> Now {
+        let within = |back: u64| back.min(self.retained.into()) as u8;
+        self.rotation(generation, 0).late(within(own), within(oldest))
     }
 }
 

@@ -81,7 +81,7 @@ impl<F: Format, M: ByteVectors> Work<M> for Contains<'_, F> {
     }
 }
 
-/// Looks up one key and inserts it. A key without room is rejected.
+/// Looks up one key and inserts it, if there is room for it.
 pub struct Seen<'a, F> {
     pub pages: &'a Pages,
     pub now: Now,
@@ -91,12 +91,12 @@ pub struct Seen<'a, F> {
 }
 
 impl<F: Format, M: ByteVectors> Work<M> for Seen<'_, F> {
-    type Output = bool;
+    type Output = Option<bool>;
 
     #[inline(always)]
-    fn run(self, machine: M) -> bool {
+    fn run(self, machine: M) -> Option<bool> {
         let table = Table { machine, pages: self.pages, now: self.now };
-        table.seen_or_reject::<F>(self.lines, self.pages.place_of(self.hash, F::FINGERPRINT))
+        table.seen::<F>(self.lines, self.pages.place_of(self.hash, F::FINGERPRINT), true)
     }
 }
 
@@ -225,7 +225,7 @@ impl<F: Format, M: ByteVectors> Work<M> for Merge<'_, F> {
         let Self { pages, now, lines, others, .. } = self;
         let table = Table { machine, pages, now };
         for (first, other) in (0..).zip(others) {
-            let mut live = F::live(machine, other, now);
+            let mut live = F::live(machine, other, now.live);
             while live != 0 {
                 let slot = live.trailing_zeros() as usize;
                 live &= live - 1;
@@ -234,7 +234,7 @@ impl<F: Format, M: ByteVectors> Work<M> for Merge<'_, F> {
                 table.merge::<F>(lines, place, other[slot]);
             }
             let tag = super::line::rejection(other);
-            if now.is_live(tag) {
+            if now.live.contain(tag) {
                 let line = &mut lines[first as usize];
                 super::line::reject(line, now.younger(super::line::rejection(line), tag));
             }
@@ -254,6 +254,6 @@ impl<F: Format, M: ByteVectors> Work<M> for Sweep<'_, F> {
 
     #[inline(always)]
     fn run(self, machine: M) {
-        self.lines.iter_mut().for_each(|line| super::line::sweep::<F, M>(machine, line, self.now));
+        self.lines.iter_mut().for_each(|line| super::line::sweep::<F, M>(machine, line, self.now.live));
     }
 }

@@ -3,13 +3,16 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use super::line::TAGS;
 use crate::Error;
 use crate::clock::Window;
-use crate::family::budget::{Budget, allowed_slack, reject_below, too_few_bytes, too_much_memory, within_slack};
+use crate::family::budget::{Budget, reject_below, too_few_bytes, too_much_memory, within_slack};
 use crate::family::{CacheLines, Parameters, Shape, fill};
 
 /// Numbers of full epochs that can be retained: of the 255 tags some are left for sweeps.
 pub const EPOCHS: RangeInclusive<u32> = 1..=200;
+/// Number of epochs by which a sweep may come late.
+pub const SWEEP_LATE: u64 = 8;
 /// Number of lines of the largest page. The loads of smaller ones vary more.
 pub const PAGE: u64 = 2048;
 /// Number of lines of the smallest page: a key has two.
@@ -34,6 +37,11 @@ pub struct LineFormat {
 /// because a plane of bits takes as long as a plane of bytes.
 pub const FORMATS: [LineFormat; 8] =
     [of(10, 28), of(13, 24), of(16, 21), of(20, 18), of(25, 15), of(28, 14), of(32, 12), of(37, 11)];
+
+/// Returns the number of epochs in which all lines are swept.
+pub fn sweeps(epochs: u32) -> u64 {
+    TAGS as u64 - 1 - u64::from(epochs) - SWEEP_LATE
+}
 
 const fn of(fingerprint_bits: u32, slots: u32) -> LineFormat {
     LineFormat { fingerprint_bits, slots }
@@ -199,9 +207,6 @@ impl Shape for AgedCuckooShape {
     }
 
     fn check(&self, window: Window) -> Result<(), Error> {
-        if self.grows && matches!(window, Window::Count { .. }) {
-            return Err(Error::value("chain is for windows of time: one of insertions never has more keys"));
-        }
         check_distinct(window.check()?, self.distinct)
     }
 
@@ -238,9 +243,14 @@ impl Shape for AgedCuckooShape {
         }
     }
 
-    /// Returns 2 S a / 2^f at the fullest moment: an upper bound.
+    /// Returns the shape of a chain for windows of insertions: each filter has room for its own keys only.
+    fn merged(&self, window: Window) -> Option<Arc<dyn Shape>> {
+        matches!(window, Window::Count { .. }).then(|| Arc::new(Self { grows: true, ..*self }) as Arc<dyn Shape>)
+    }
+
+    /// Returns 2 S a / 2^f at the fullest moment: an upper bound. The rates of merged filters of insertions add up.
     fn fpr(&self, window: Window) -> f64 {
-        if self.grows {
+        if self.grows && matches!(window, Window::Time { .. }) {
             return fill::or_same_hash(self.chain_rate().min(1.0), self.keys(window) as u64);
         }
         let load = self.load(window);
@@ -249,17 +259,22 @@ impl Shape for AgedCuckooShape {
         fill::or_same_hash(rate, self.keys(window) as u64)
     }
 
+    /// Returns one epoch, in which a key leaves the window at any moment. The lateness adds nothing: a late key has the
+    /// tag of its own epoch, and a query reports none that is older than its window.
     fn slack(&self, window: Window) -> u64 {
-        window.slack(self.epochs, 1)
+        match window {
+            Window::Time { lateness: 1.., .. } => window.generation(self.epochs),
+            _ => window.slack(self.epochs, 1),
+        }
     }
 
     fn npws(&self, window: Window) -> f64 {
-        window.npws(self.epochs, 1.0)
+        self.slack(window) as f64 / window.length() as f64
     }
 
     /// Returns the two lines of a key; for an insertion also its share of the lines that are swept.
     fn cache_lines(&self, window: Window) -> CacheLines {
-        let swept = self.all_lines() as f64 / f64::from(254 - self.epochs);
+        let swept = self.all_lines() as f64 / sweeps(self.epochs) as f64;
         CacheLines { insert: 2.0 + swept / window.keys_per_generation(self.epochs) as f64, hit: 2.0, miss: 2.0 }
     }
 }
@@ -267,8 +282,8 @@ impl Shape for AgedCuckooShape {
 /// Returns the shape for a window and a budget. A window of insertions may be planned for fewer `distinct` keys than
 /// insertions, because a repeat takes no space.
 ///
-/// Takes the fewest epochs whose slack is at most `slack`, by default [half the window](allowed_slack), and of the
-/// [formats](FORMATS) the one of the fewest bytes for a rate, or of the least rate for a number of bytes.
+/// Takes the fewest epochs whose slack is at most `slack`, by default a 64th of the window, or as little as the most
+/// epochs have that retain a long lateness, too. Takes of the [formats](FORMATS) the one of the fewest bytes for a rate, or of the least rate for a number of bytes.
 pub fn choose(
     window: Window,
     budget: Budget,
@@ -279,9 +294,12 @@ pub fn choose(
     budget.check()?;
     check_distinct(window, distinct)?;
     let shapes = EPOCHS.map(|epochs| of_epochs(window, epochs, distinct, budget));
-    let within = within_slack(window, slack, shapes, |shape| shape.slack(window))?;
-    let first = within[0];
-    debug_assert!(first.slack(window) <= allowed_slack(window, slack));
+    let least = match window {
+        // One epoch and the open one are the least.
+        Window::Count { insertions } => (insertions / 64).max(u64::from(insertions == 1)),
+        Window::Time { span, lateness, .. } => (span / 64).max((span + lateness).div_ceil((*EPOCHS.end()).into())),
+    };
+    let first = within_slack(window, slack.or(Some(least)), shapes, |shape| shape.slack(window))?[0];
     let of_formats = || FORMATS.into_iter().map(|format| AgedCuckooShape { format, ..first });
     match budget {
         Budget::Rate(fpr) => {

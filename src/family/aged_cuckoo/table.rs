@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::Release;
 use std::sync::atomic::fence;
 
-use super::line::{Format, Line, Now, reject, rejection};
+use super::line::{Format, Line, Now, Tags, reject, rejection};
 use super::pages::{Pages, Place};
 use super::vectors::ByteVectors;
 use crate::instructions::Portable;
@@ -35,15 +35,16 @@ impl<'a, M: ByteVectors> Table<'a, M> {
     #[inline(always)]
     pub fn contains<F: Format>(self, lines: &[Line], place: Place) -> bool {
         let (first, second) = (&lines[place.first as usize], &lines[place.second as usize]);
-        let found = F::look(self.machine, first, place.fingerprint, self.now).1
-            | F::look(self.machine, second, place.fingerprint, self.now).1;
-        (found != 0) | self.rejects(first, second)
+        let found = F::look(self.machine, first, place.fingerprint, self.now.reported).1
+            | F::look(self.machine, second, place.fingerprint, self.now.reported).1;
+        (found != 0) | self.rejects(lines, place)
     }
 
     /// Returns whether both lines have rejected keys.
     #[inline(always)]
-    fn rejects(self, first: &Line, second: &Line) -> bool {
-        self.now.is_live(rejection(first)) & self.now.is_live(rejection(second))
+    pub fn rejects(self, lines: &[Line], place: Place) -> bool {
+        let [first, second] = [place.first, place.second].map(|line| rejection(&lines[line as usize]));
+        first != 0 && second != 0 && both(self.now.reported, first, second)
     }
 
     /// Returns what the lines contain of a key.
@@ -51,7 +52,7 @@ impl<'a, M: ByteVectors> Table<'a, M> {
     pub fn find<F: Format>(self, lines: &[Line], place: Place) -> Found {
         let pair = [place.first, place.second].map(|line| &lines[line as usize]);
         let entry = |line: &Line| {
-            let found = F::look(self.machine, line, place.fingerprint, self.now).1;
+            let found = F::look(self.machine, line, place.fingerprint, self.now.live).1;
             if found == 0 { 0 } else { line[found.trailing_zeros() as usize] }
         };
         let [first, second] = pair.map(entry);
@@ -64,7 +65,7 @@ impl<'a, M: ByteVectors> Table<'a, M> {
         };
         let [a, b] = pair.map(rejection);
         match tag {
-            0 if self.rejects(pair[0], pair[1]) => Found::Rejection(if self.now.younger(a, b) == a { b } else { a }),
+            0 if self.rejects(lines, place) => Found::Rejection(if self.now.younger(a, b) == a { b } else { a }),
             0 => Found::Nothing,
             tag => Found::Entry(tag),
         }
@@ -73,14 +74,14 @@ impl<'a, M: ByteVectors> Table<'a, M> {
     /// Returns whether the lines contain a key, and inserts it; `None` if there is no room for it. `moves` is
     /// whether entries may move to make room.
     ///
-    /// A repeat rewrites its entry with the tag of the open epoch. Both cases are one write, so that no branch depends
-    /// on the answer.
+    /// A repeat rewrites its entry with the tag of its epoch, unless that is older. Both cases are one write, so that no
+    /// branch depends on the answer.
     #[inline(always)]
     pub fn seen<F: Format>(self, lines: &mut [Line], place: Place, moves: bool) -> Option<bool> {
         let (first, second) = (&lines[place.first as usize], &lines[place.second as usize]);
-        let rejected = self.rejects(first, second);
-        let (live1, found1) = F::look(self.machine, first, place.fingerprint, self.now);
-        let (live2, found2) = F::look(self.machine, second, place.fingerprint, self.now);
+        let rejected = self.rejects(lines, place);
+        let (live1, found1) = F::look(self.machine, first, place.fingerprint, self.now.live);
+        let (live2, found2) = F::look(self.machine, second, place.fingerprint, self.now.live);
         let found = found1 | found2 != 0;
         let other = (found & (found1 == 0)) | (!found & (live2.count_ones() < live1.count_ones()));
         // Masks, because compilers make branches of conditions, and half new keys are mispredicted half the time.
@@ -89,14 +90,16 @@ impl<'a, M: ByteVectors> Table<'a, M> {
         let slots = free1 & !in_second | free2 & in_second;
         if slots == 0 {
             // The lines have rejected a key in this epoch, and report this one, too. Another search would be long.
-            if [rejection(first), rejection(second)] == [self.now.tag; 2] {
+            if [rejection(first), rejection(second)] == [self.now.own; 2] {
                 return Some(true);
             }
-            return (moves && self.portable().make_room::<F>(lines, place, self.now.tag)).then_some(rejected);
+            return (moves && self.portable().make_room::<F>(lines, place, self.now.own)).then_some(rejected);
         }
         let line = &mut lines[(place.first & !in_second | place.second & in_second) as usize];
-        F::write(line, slots.trailing_zeros() as usize, place.fingerprint, self.now.tag);
-        Some(found | rejected)
+        let slot = slots.trailing_zeros() as usize;
+        let (tag, reported) = self.now.renew(line[slot], found);
+        F::write(line, slot, place.fingerprint, tag);
+        Some(reported | rejected)
     }
 
     /// Returns whether the lines contain a key, and inserts it. A key without room is rejected.
@@ -104,8 +107,8 @@ impl<'a, M: ByteVectors> Table<'a, M> {
     pub fn seen_or_reject<F: Format>(self, lines: &mut [Line], place: Place) -> bool {
         self.seen::<F>(lines, place, true).unwrap_or_else(|| {
             // Its lines may have rejected keys before: then the key is reported.
-            let seen = self.rejects(&lines[place.first as usize], &lines[place.second as usize]);
-            self.reject(lines, place, self.now.tag);
+            let seen = self.rejects(lines, place);
+            self.reject(lines, place, self.now.own);
             seen
         })
     }
@@ -115,7 +118,7 @@ impl<'a, M: ByteVectors> Table<'a, M> {
     pub fn merge<F: Format>(self, lines: &mut [Line], place: Place, tag: u8) {
         let mut free = None;
         for line in [place.first, place.second] {
-            let (live, found) = F::look(self.machine, &lines[line as usize], place.fingerprint, self.now);
+            let (live, found) = F::look(self.machine, &lines[line as usize], place.fingerprint, self.now.live);
             if found != 0 {
                 let slot = found.trailing_zeros() as usize;
                 lines[line as usize][slot] = self.now.younger(tag, lines[line as usize][slot]);
@@ -146,6 +149,13 @@ impl<'a, M: ByteVectors> Table<'a, M> {
     }
 }
 
+/// Returns whether the tags contain both of these. Kept out of the way of a key, since few lines have rejected any.
+#[cold]
+#[inline(never)]
+fn both(tags: Tags, first: u8, second: u8) -> bool {
+    tags.contain(first) & tags.contain(second)
+}
+
 impl Table<'_, Portable> {
     /// Makes room in one of two full lines and writes the entry there. Returns whether there was room.
     #[cold]
@@ -169,7 +179,7 @@ impl Table<'_, Portable> {
             let from = &lines[line as usize];
             let (fingerprint, tag) = (F::fingerprint(from, slot), from[slot]);
             let to = self.pages.other_line(line, fingerprint);
-            let live = F::live(self.machine, &lines[to as usize], self.now);
+            let live = F::live(self.machine, &lines[to as usize], self.now.live);
             let free = match (live == F::ALL, moves) {
                 (false, _) => (!live).trailing_zeros() as usize,
                 (true, 0) => continue,

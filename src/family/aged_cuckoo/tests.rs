@@ -108,8 +108,8 @@ fn answers_are_those_of_a_map_of_places() {
                 }
             }
             let open = filter.clock.generation();
-            let live = Now::new(open, Some(epochs));
-            let rejects = |line: u32| live.is_live(rejection(&lines(filter.words.as_slice())[line as usize]));
+            let now = Now::new(open, Some(epochs));
+            let rejects = |line: u32| now.live.contain(rejection(&lines(filter.words.as_slice())[line as usize]));
             let fresh = (0..200).map(|_| mix(draws.below(u64::MAX)));
             let queried: Vec<u64> = history.iter().rev().take(20_000).copied().chain(fresh).collect();
             let mut present = vec![false; queried.len()];
@@ -145,11 +145,11 @@ fn every_format_fits_its_line_and_returns_what_was_written() {
             F::write(&mut line, slot, fingerprint, tag);
             written[slot] = (fingerprint, tag);
             let now = Now::new(draws.below(1000) as i64, Some(draws.below(201) as u32));
-            let (live, found) = F::look(crate::instructions::Portable, &line, fingerprint, now);
+            let (live, found) = F::look(crate::instructions::Portable, &line, fingerprint, now.live);
             for (i, &(other, tag)) in written.iter().enumerate() {
                 assert_eq!((F::fingerprint(&line, i), line[i]), (other, tag));
-                assert_eq!(live >> i & 1 == 1, now.is_live(tag));
-                assert_eq!(found >> i & 1 == 1, now.is_live(tag) && other == fingerprint);
+                assert_eq!(live >> i & 1 == 1, now.live.contain(tag));
+                assert_eq!(found >> i & 1 == 1, now.live.contain(tag) && other == fingerprint);
             }
             assert_eq!((live >> F::SLOTS, rejection(&line)), (0, 0));
         }
@@ -165,11 +165,11 @@ fn tags_are_live_for_the_retained_epochs_and_no_longer() {
         for retained in [0, 1, 63, 200] {
             let now = Now::new(generation, Some(retained));
             for age in 0..254 {
-                let tag = Now::new(generation - age, Some(0)).tag;
-                assert_eq!(now.is_live(tag), age <= i64::from(retained), "{generation} {retained} {age}");
+                let tag = Now::new(generation - age, Some(0)).open;
+                assert_eq!(now.live.contain(tag), age <= i64::from(retained), "{generation} {retained} {age}");
                 assert_eq!(i64::from(now.age(tag)), age);
             }
-            assert!(!now.is_live(0) && !Now::new(generation, None).is_live(now.tag));
+            assert!(!now.live.contain(0) && !Now::new(generation, None).live.contain(now.open));
         }
     }
 }
@@ -228,6 +228,65 @@ fn a_chain_keeps_every_key_of_the_window_at_any_rate() {
     assert!(live_keys > 20_000 && tables > 3, "{live_keys} {tables}");
 }
 
+/// Late keys in batches and singly, in one table and in a chain: each is reported for a window from its own time on, and
+/// for one epoch more at most. Fingerprints are so long that no other key has the same.
+#[test]
+fn a_late_key_is_reported_for_a_window_from_its_own_time_on() {
+    let mut draws = Draws(11);
+    let (mut late_keys, mut gone) = (0, 0);
+    for trial in 0..trials(60) {
+        let format = FORMATS[6 + draws.below(2) as usize];
+        let epochs = draws.of([3, 64, 130, 200]) as u32;
+        let span = 1_000 * u64::from(epochs) + draws.below(1_000);
+        let lateness = draws.of([1, span / 50, span / 2, 2 * span]);
+        let window = Window::Time { span, lateness, capacity: 1_000 };
+        let (table, of_chain) = (engine(shape(format, epochs, 1, 700), window), chain(format, epochs, 30, window));
+        let mut filters: [Box<dyn Engine>; 2] = [Box::new(table), Box::new(of_chain)];
+        let filter = &mut filters[draws.below(2) as usize];
+        let epoch = window.generation(epochs) as i64;
+        let (mut newest, mut latest) = (HashMap::<u64, i64>::new(), 0i64);
+        let mut check = |newest: &HashMap<u64, i64>, hash: u64, time: i64, seen: bool| {
+            let age = newest.get(&hash).map(|&last| time - last);
+            assert!(seen || age.is_none_or(|age| age > span as i64), "missed: trial {trial}, {window:?}, {age:?}");
+            assert!(!seen || age.is_some_and(|age| age <= span as i64 + epoch), "stayed: trial {trial}, {age:?}");
+            gone += u64::from(!seen && age.is_some());
+        };
+        for _ in 0..60 {
+            latest += draws.of([0, 0, span / 8, span]) as i64;
+            let keys: Vec<(u64, i64)> = (0..draws.of([1, 30, 300]))
+                .map(|_| {
+                    latest += draws.of([0, 0, span / 300]) as i64;
+                    let late = draws.of([0, 0, lateness, lateness / 3]);
+                    late_keys += u64::from(late > epoch as u64);
+                    (mix(draws.below(2_000)), latest - draws.below(late + 1) as i64)
+                })
+                .collect();
+            let refresh = [Refresh::Always, Refresh::Unseen][draws.below(2) as usize];
+            let (hashes, times): (Vec<u64>, Vec<i64>) = keys.iter().copied().unzip();
+            let mut seen = vec![false; keys.len()];
+            if draws.below(2) == 0 {
+                filter.duplicated(&hashes, Moments::of(&times), refresh, &mut seen).unwrap();
+            } else {
+                seen =
+                    keys.iter().map(|&(key, time)| filter.seen_one(key, Moments::At(time), refresh).unwrap()).collect();
+            }
+            for (&(hash, time), seen) in keys.iter().zip(seen) {
+                check(&newest, hash, time, seen);
+                if refresh == Refresh::Always || !seen {
+                    newest.entry(hash).and_modify(|last| *last = time.max(*last)).or_insert(time);
+                }
+            }
+            let queried: Vec<u64> = newest.keys().copied().collect();
+            let latest = filter.clock().latest().unwrap();
+            let time = latest - draws.below(lateness + 1) as i64 + draws.of([0, 0, span / 2]) as i64;
+            let mut present = vec![false; queried.len()];
+            filter.query(&queried, Moments::At(time), &mut present).unwrap();
+            queried.iter().zip(present).for_each(|(&hash, present)| check(&newest, hash, time, present));
+        }
+    }
+    assert!(late_keys > 20_000 && gone > 20_000, "{late_keys} {gone}");
+}
+
 /// Bursts of new keys, ramps, ticks and lulls: in no tenth of a window are more new keys reported than planned, and
 /// memory follows the live keys.
 #[test]
@@ -267,17 +326,85 @@ fn a_chain_keeps_its_rate_and_its_bytes_at_any_rate() {
     }
 }
 
-/// Keys that fall on one pair of lines, as an attacker may choose them, take no memory.
+#[test]
+fn a_chain_answers_for_a_window_of_insertions_as_one_table_does() {
+    let mut draws = Draws(3);
+    for _ in 0..trials(30) {
+        let (format, epochs) = (FORMATS[7], draws.of([1, 7, 64]) as u32);
+        let window = 1 + draws.of([1, 100, 3_000]);
+        let window = Window::Count { insertions: draws.below(window) + 1 };
+        let mut table = engine(shape(format, epochs, 1, 700), window);
+        let mut of_chain = chain(format, epochs, 700, window);
+        for _ in 0..30 {
+            let refresh = [Refresh::Always, Refresh::Unseen, Refresh::Delivered][draws.below(3) as usize];
+            let keys = 1 + draws.of([1, 2]) * window.length();
+            let hashes: Vec<u64> = (0..1 + draws.below(1_000)).map(|_| mix(draws.below(keys))).collect();
+            let mut seen = [vec![false; hashes.len()], vec![false; hashes.len()]];
+            table.duplicated(&hashes, Moments::Untimed, refresh, &mut seen[0]).unwrap();
+            of_chain.duplicated(&hashes, Moments::Untimed, refresh, &mut seen[1]).unwrap();
+            assert_eq!(seen[0], seen[1], "{window:?}, {refresh:?}");
+            assert_eq!(table.clock(), of_chain.clock());
+        }
+        assert_eq!(table.words.as_slice(), of_chain.words().as_slice());
+    }
+}
+
+/// Each thread fills a filter of the last W insertions. Merged, a key that is k insertions old stays for W - k more.
+#[test]
+fn merged_windows_of_insertions_keep_the_last_of_each() {
+    let mut draws = Draws(5);
+    for trial in 0..trials(40) {
+        let (epochs, insertions) = (draws.of([1, 7, 64]) as u32, 1 + draws.below(2_000));
+        let window = Window::Count { insertions };
+        let mut ages = HashMap::<u64, u64>::new();
+        let mut filled = |thread: u64, draws: &mut Draws| {
+            let mut filter = chain(FORMATS[7], epochs, 2 * insertions.div_ceil(11) as u32 + 2, window);
+            let count = draws.either(3 * insertions, 30) + 1;
+            let hashes: Vec<u64> = (0..count).map(|i| mix(thread << 32 | i)).collect();
+            filter.insert(&hashes, Moments::Untimed).unwrap();
+            ages.extend(hashes.iter().rev().zip(1..).map(|(&hash, age)| (hash, age)));
+            filter
+        };
+        let mut merged = filled(1, &mut draws);
+        for thread in 2..2 + draws.below(3) {
+            merged.merge(&filled(thread, &mut draws)).unwrap();
+        }
+        let (mut later, mut present) = (0, vec![false; ages.len()]);
+        let hashes: Vec<u64> = ages.keys().copied().collect();
+        let gone = (u64::from(epochs) + 2) * window.generation(epochs);
+        while later < 3 * insertions + 10 {
+            merged.query(&hashes, Moments::Untimed, &mut present).unwrap();
+            for (hash, &present) in hashes.iter().zip(&present) {
+                let age = ages[hash] + later;
+                assert!(present || age > insertions, "missed: trial {trial}, {age} of {insertions}");
+                assert!(!present || age <= gone, "stayed: trial {trial}, {age} of {insertions}");
+            }
+            let more = 1 + draws.below(1 + insertions / 3);
+            let new: Vec<u64> = (0..more).map(|i| mix(1 << 60 | later + i)).collect();
+            merged.insert(&new, Moments::Untimed).unwrap();
+            later += more;
+        }
+        assert_eq!(merged.tables(), 1);
+    }
+}
+
+/// Keys that fall on one pair of lines, as an attacker may choose them, take no memory, and are inserted once.
 #[test]
 fn keys_that_crowd_into_two_lines_open_no_tables() {
     let window = Window::Time { span: 64_000, lateness: 0, capacity: 10 };
     let mut filter = chain(FORMATS[2], 64, 512, window);
     let place = |hash: u64| filter.layout().pages.place(hash);
     let pair = |hash: u64| [place(hash).first, place(hash).second];
-    let crowd: Vec<u64> = (0..1u64 << 16).map(|i| i << 36).filter(|&hash| pair(hash) == pair(1 << 36)).collect();
+    let crowd: Vec<u64> = (0..1u64 << 16).map(|i| i << 39).filter(|&hash| pair(hash) == pair(0)).collect();
     assert!(crowd.len() > 60, "{}", crowd.len());
-    let mut seen = vec![false; crowd.len()];
+    let (mut seen, mut alone) = (vec![false; crowd.len()], filter.clone());
     filter.duplicated(&crowd, Moments::At(0), Refresh::Always, &mut seen).unwrap();
+    // The first key without room is new. The lines that it marks report the others.
+    let room = 2 * FORMATS[2].slots as usize;
+    assert_eq!(seen, (0..crowd.len()).map(|i| i > room).collect::<Vec<bool>>());
+    let one = |&hash: &u64| alone.seen_one(hash, Moments::At(0), Refresh::Always).unwrap();
+    assert_eq!(seen, crowd.iter().map(one).collect::<Vec<bool>>());
+    assert_eq!(filter.clock().inserted(), crowd.len() as u64);
     filter.query(&crowd, Moments::At(64_000), &mut seen).unwrap();
     assert!(seen.iter().all(|&seen| seen) && filter.tables() == 1);
 }

@@ -26,8 +26,8 @@ impl PyFilter {
     ///     A batch of n keys; a row of a frame or of a 2-D array is one key. See `lately.hash_keys`.
     /// at : time or n times, optional
     ///     Event times, for a window of time: Unix seconds, or datetimes. The default is now, or `latest` if that is
-    ///     later. Times may step back by at most `lateness`; a late key is inserted as of `latest`. Times may lie ahead
-    ///     of the system's clock by at most `max_ahead`.
+    ///     later. Times may step back by at most `lateness`. An `AgedCuckooFilter` inserts a late key as of its own
+    ///     time, other filters as of `latest`. Times may lie ahead of the system's clock by at most `max_ahead`.
     /// threads : int, default 1
     ///     How many threads share the batch. The filter is the same afterwards, bit for bit. All threads hash. In the
     ///     line layout all of them insert, each into its own pages; into other layouts one thread inserts. Keys that

@@ -27,9 +27,11 @@ impl PyFilter {
     /// ----------
     /// other : Filter
     ///     A filter of the same class, window, seed and parameters. Windows of time are moved to the later of both
-    ///     times, so filters of different machines can be merged. Windows of insertions can be merged only in the same
-    ///     generation, because nothing else relates their counts. `inserted` is then the smaller count, and no key
-    ///     leaves its window early.
+    ///     times, so filters of different machines can be merged. Windows of insertions of an `AgedCuckooFilter`, such
+    ///     as of threads that filled a filter each, can be merged at any counts. The merged window then has the last
+    ///     `window` insertions of each, and its bytes are those of both until the other's keys have left it. Those of
+    ///     other classes can be merged only in the same generation, because nothing else relates their counts.
+    ///     `inserted` is then the larger count, less at most one generation, and no key leaves its window early.
     ///
     /// Returns
     /// -------
