@@ -52,13 +52,7 @@ def crashed(made):
 @every_kind
 @pytest.mark.parametrize(
     ("why", "torn", "crash"),
-    [
-        ("full", True, True),
-        ("full", True, False),
-        ("full", False, True),
-        ("read-only", False, False),
-        ("broken", True, False),
-    ],
+    [("full", True, True), ("read-only", False, True), ("broken", True, False)],
 )
 def test_a_batch_that_could_not_be_saved_is_an_error_and_is_new_once_when_it_is_sent_again(
     shape, why, torn, crash, tmp_path, monkeypatch

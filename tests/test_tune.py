@@ -20,6 +20,7 @@ RNG = np.random.default_rng(0)
 # A third of the keys is one of 40, and comes again within 50; the others hardly ever do.
 KEYS = np.where(RNG.random(600) < 1 / 3, RNG.integers(40, size=600), RNG.integers(10**6, size=600))
 COSTS = RNG.uniform(1, 10, (2, len(KEYS)))
+FEW = KEYS[:200]
 FAST = ["age-partitioned", "guarded-epoch-transposed", "timing"]
 
 
@@ -29,7 +30,8 @@ def rehearse(**given):
 
 
 def alone(**given):
-    return rehearse(families="timing", **given)
+    """Rehearse one family on few keys."""
+    return rehearse(**{"families": "timing", "sample": FEW} | given)
 
 
 class Counted:
@@ -101,10 +103,10 @@ def test_in_chunks_the_window_before_the_chunk_counts():
 
 def test_without_a_filter_the_prior_decides():
     # Within 50 insertions a key of p = 0.02 comes with probability 1 - 0.98^50 = 0.636.
-    repeats = sum(key in KEYS[place - 50 : place] for place, key in enumerate(KEYS) if place >= 100)
-    assert alone(prior=0.02, false_positive=1, false_negative=1).prior_penalty == len(KEYS) - 100 - repeats
+    repeats = sum(key in FEW[place - 50 : place] for place, key in enumerate(FEW) if place >= 100)
+    assert alone(prior=0.02, false_positive=1, false_negative=1).prior_penalty == len(FEW) - 100 - repeats
     assert alone(prior=0.02, false_positive=2, false_negative=1).prior_penalty == repeats
-    assert alone(prior=np.full(len(KEYS), 0.02), false_positive=2, false_negative=1).prior_penalty == repeats
+    assert alone(prior=np.full(len(FEW), 0.02), false_positive=2, false_negative=1).prior_penalty == repeats
 
 
 def test_the_least_penalty_is_taken():
@@ -159,15 +161,15 @@ def test_plain_answers_are_recommended_where_the_prior_makes_decisions_cost_more
 def test_any_container_and_one_cost_for_all():
     expected = alone().to_pandas()
     for sample in (
-        KEYS.tolist(),
-        (key for key in KEYS.tolist()),
-        pd.Series(KEYS, index=np.linspace(5, 0, len(KEYS))),
+        FEW.tolist(),
+        (key for key in FEW.tolist()),
+        pd.Series(FEW, index=np.linspace(5, 0, len(FEW))),
     ):
         pd.testing.assert_frame_equal(alone(sample=sample).to_pandas(), expected)
     # A row of a frame is a key, and so is a tuple.
-    rows = alone(sample=pd.DataFrame({"key": KEYS}, index=np.linspace(5, 0, len(KEYS)))).to_pandas()
-    pd.testing.assert_frame_equal(rows, alone(sample=[(key,) for key in KEYS.tolist()]).to_pandas())
-    each = alone(false_positive=np.full(len(KEYS), 5), false_negative=np.ones(len(KEYS)))
+    rows = alone(sample=pd.DataFrame({"key": FEW}, index=np.linspace(5, 0, len(FEW)))).to_pandas()
+    pd.testing.assert_frame_equal(rows, alone(sample=[(key,) for key in FEW.tolist()]).to_pandas())
+    each = alone(false_positive=np.full(len(FEW), 5), false_negative=np.ones(len(FEW)))
     pd.testing.assert_frame_equal(each.to_pandas(), expected)
 
 
@@ -179,7 +181,7 @@ def test_the_default_prior_is_how_often_keys_came_in_the_first_two_windows():
         distinct=lately.DistinctCurve.from_stream(KEYS[:100]),
     )
     pd.testing.assert_frame_equal(alone(prior=None).to_pandas(), alone(prior=chances).to_pandas())
-    costs = {"false_positive": 1, "false_negative": 5}
+    costs = {"sample": KEYS, "false_positive": 1, "false_negative": 5}
     by_default, rare = (alone(prior=prior, **costs).prior_penalty for prior in (None, 1e-9))
     assert by_default == alone(prior=chances, **costs).prior_penalty < rare
 
@@ -262,7 +264,7 @@ class Stream:
     ],
 )
 def test_a_sample_may_be_any_batch(held):
-    keys = list(map(int, KEYS))
+    keys = list(map(int, FEW))
     sample = held(keys)
     rows = pa.table([keys], ["key"]) if isinstance(sample, pa.RecordBatchReader) else keys
     prior = Counted()
