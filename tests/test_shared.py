@@ -136,7 +136,7 @@ def test_calls_that_would_separate_a_shared_filter_are_rejected(path):
 def test_other_families_are_rejected(make, tmp_path):
     make().save(tmp_path / "f.lately")
     before = (tmp_path / "f.lately").read_bytes()
-    with pytest.raises(ValueError, match="processes can share an AgedCuckooFilter, AgePart.*this one is of the"):
+    with pytest.raises(ValueError, match=r"processes can share an AgedCuckooFilter, AgePart.*this one is of the"):
         lately.open(tmp_path / "f.lately", shared=True)
     assert (tmp_path / "f.lately").read_bytes() == before
 
