@@ -76,7 +76,8 @@ def _rows(made: Filter) -> list[tuple[str, str]]:
 
 def _why(made: Filter) -> str:
     if made.family not in _WHY:
-        return "for comparisons: " + _VARIANTS[made.family]["note"]
+        note = _VARIANTS[made.family]["note"]
+        return f"for comparisons: {note}"
     return _WHY[made.family]
 
 

@@ -182,8 +182,6 @@ class Filter(_core.Filter):
     @staticmethod
     def _exact(kind: type[Filter], refused: dict[str, Any], **given: Any) -> Any:
         """Make the exact window; raise if it cannot have one of these limits, or if `kind` is a subclass."""
-        from lately.filters.exact import ExactFilter
-
         if kind is not Filter:
             raise TypeError(f'prefer="exact" makes an ExactFilter, got the class {kind.__name__}: derive it from that')
         for name, limit in refused.items():
@@ -192,7 +190,7 @@ class Filter(_core.Filter):
                     f'prefer="exact" takes no {name}, got {limit!r}: the exact window has no false positives and no '
                     f"slack, and its memory follows the keys; leave out {name} or prefer"
                 )
-        return ExactFilter(**given)
+        return Filter._built("ExactFilter", missing="same", **given)
 
     @classmethod
     def _built(cls, of: str | None, /, **given: Any) -> Self:
