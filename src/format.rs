@@ -35,6 +35,11 @@
 //! | 2 | a number of the start of the machine, or zero |
 //! | 3 | the filter's time less the nanoseconds since that start, or zero |
 //!
+//! In lines with a window of time, 67 words follow if a key has come: the open generation, the keys so far when it
+//! began, the moment until which it may have keys if that is later than the latest, and for each place i the moment at which the last group of generations ended whose number is i modulo 64. A
+//! generation ends by time or by count ([`clock`](crate::clock)); of l retained rounds of the pages half, rounded down,
+//! are as long as the window. A group is of 1/62 of the retained generations, rounded up.
+//!
 //! Versions before these words wrote zeros there, and ignore what they contain.
 //!
 //! The parameters of the age-partitioned filter are k, l, slice bits, blocks, block bits and parts; those of the
@@ -114,15 +119,16 @@
 //! |---|---|
 //! | 8..10 | 4 |
 //! | 40..48 | zero: the cells have no checksum. Their number and the parameters are checked, not their values |
-//! | behind the parameters | 24 words: the clock as it is now. The clock among the parameters is that of the day the file was made, so that their checksum holds |
+//! | behind the parameters | 96 words: the clock as it is now. The clock among the parameters is that of the day the file was made, so that their checksum holds |
 //! | .. | the cells |
 //! | behind the cells | 8 words: the first repeats the number below, the others are zero |
 //! | behind them | the [claims](crate::claims): 16,384 of 4 words, zeros where no key is claimed |
 //!
-//! The first of the 24 words is a number that grows by one with each change. If it is even, words 8 to 15 are the
-//! clock, else words 16 to 23. Word 1 is not zero while an entry moves; the other words are zero or ignored. The number
-//! behind the cells is written last. If it is greater than the first, the file was copied while it was written, or the
-//! machine failed: the clock is older than the cells, and the file is rejected.
+//! The first of these words is a number that grows by one with each change. If it is even, words 8 to 15 are the
+//! clock, else words 16 to 23. Word 1 is not zero while an entry moves. Words 24 to 89 are the table of lines with a
+//! window of time, as above from the keys so far on. The other words are zero or ignored. The number behind the cells is
+//! written last. If it is greater than the first, the file was copied while it was written, or the machine failed: the
+//! clock is older than the cells, and the file is rejected.
 //!
 //! | word of the clock | what |
 //! |---|---|

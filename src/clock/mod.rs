@@ -3,16 +3,19 @@
 mod checks;
 mod moments;
 mod search;
+mod shares;
 pub mod system;
 mod window;
 
 pub use moments::{Moments, TimeRange, TimeSource};
 pub use search::before;
+pub(crate) use shares::Plan;
 pub use window::Window;
 
 use std::ops::Range;
 
 use crate::Error;
+use shares::Shares;
 use system::Stamp;
 
 /// Number of full generations to retain if each generation is a single insertion: the most there can be. It is one less
@@ -32,11 +35,13 @@ const NEVER: u64 = 1 << 63;
 /// The time of a filter: how many keys came, and which generation is open.
 ///
 /// Generations are numbered from 0 on the count clock, and from the Unix epoch on the time clock, so that filters of
-/// equal parameters agree on them wherever they run.
+/// equal parameters agree on them wherever they run. Where generations also [end by count](shares), their number is
+/// greater by those that did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Clock {
     window: Window,
-    /// Length of a generation: insertions, or nanoseconds.
+    /// Length of a generation: insertions, or nanoseconds. Where generations also end by count, that of one that does
+    /// not.
     length: u64,
     /// Number of keys so far: inserted, or looked up by `seen` and not inserted. A window that counts deliveries counts
     /// only the inserted ones.
@@ -51,6 +56,8 @@ pub struct Clock {
     by_system: bool,
     /// Time clock: how far the time of keys without one of their own is ahead of [`system::now`], in nanoseconds.
     offset: i64,
+    /// Time clock: when generations end by count too, if they do.
+    shares: Option<Shares>,
 }
 
 impl Clock {
@@ -58,7 +65,17 @@ impl Clock {
     pub fn new(window: Window, retained: u32) -> Self {
         let length = window.generation(retained);
         let max_ahead = window.default_max_ahead();
-        Self { window, length, inserted: 0, latest: None, generation: 0, max_ahead, by_system: false, offset: 0 }
+        Self {
+            window,
+            length,
+            inserted: 0,
+            latest: None,
+            generation: 0,
+            max_ahead,
+            by_system: false,
+            offset: 0,
+            shares: None,
+        }
     }
 
     /// Returns this clock with another bound on times ahead of the system's clock. `None` is for times that the
@@ -143,6 +160,9 @@ impl Clock {
 
     /// Returns this clock after `inserted` insertions, the latest at `latest`.
     pub fn resumed(self, inserted: u64, latest: Option<i64>) -> Self {
+        if let (Some(_), Some(latest)) = (self.shares, latest) {
+            return Self { inserted, latest: None, ..self }.at(latest);
+        }
         let generation = match self.window {
             Window::Count { .. } => (inserted.saturating_sub(1) / self.length) as i64,
             Window::Time { .. } => latest.map_or(0, |moment| self.generation_at(moment)),
@@ -151,7 +171,11 @@ impl Clock {
     }
 
     /// Returns this clock advanced to a moment, if that is later than the latest one.
-    pub fn at(self, moment: i64) -> Self {
+    pub fn at(mut self, moment: i64) -> Self {
+        if self.shares.is_some() {
+            self.advance(moment);
+            return self;
+        }
         let latest = self.latest.map_or(moment, |latest| latest.max(moment));
         Self { latest: Some(latest), generation: self.generation_at(latest), ..self }
     }
@@ -181,6 +205,9 @@ impl Clock {
                 latest.is_none() && opened >= 0 && (opened * length..=(opened + 1) * length).contains(&inserted)
             }
             (Window::Time { .. }, None) => self.generation == 0,
+            (Window::Time { .. }, Some(_)) if self.shares.is_some() => {
+                u64::try_from(self.ends_by_count()).is_ok_and(|ends| ends <= self.inserted)
+            }
             (Window::Time { .. }, Some(latest)) => self.generation == self.generation_at(latest),
         };
         agrees && self.inserted <= MAX_INSERTED
@@ -243,6 +270,9 @@ impl Clock {
             let room = (self.generation as u64 + 1) * self.length - self.inserted;
             return (0, (len - i).min(usize::try_from(room).unwrap_or(usize::MAX)));
         };
+        if let Some(Shares { plan, .. }) = self.shares {
+            return self.run_by_share(plan, moments, i, len);
+        }
         let not_past =
             |moment| i64::MIN..self.span_of(self.generation_at(self.latest.unwrap_or(moment).max(moment))).end;
         let Some((moment, run)) = moments.run(i, len, not_past) else {
@@ -345,8 +375,11 @@ impl Clock {
                 let by_system = self.by_system || other.by_system;
                 // Keys of either filter may have the later of both times.
                 let offset = self.offset.max(other.offset);
-                let merged = Self { inserted, by_system, offset, max_ahead: self.max_ahead, ..*later };
-                Ok((merged, behind(self), behind(other)))
+                let (clock, ours, theirs) = match (self.shares, self.latest, other.latest) {
+                    (Some(_), Some(_), Some(_)) => self.merged_by_share(other)?,
+                    _ => (*later, behind(self), behind(other)),
+                };
+                Ok((Self { inserted, by_system, offset, max_ahead: self.max_ahead, ..clock }, ours, theirs))
             }
         }
     }
@@ -354,6 +387,9 @@ impl Clock {
     /// Returns how many generations after the open one the query of key `i` belongs, and how many keys from `i` on, up
     /// to `len`, belong to the same one. A query does not advance the clock.
     pub(crate) fn pending(&self, moments: Moments<'_>, i: usize, len: usize) -> (u64, usize) {
+        if let Some(shares) = &self.shares {
+            return self.pending_by_share(shares, moments, i, len);
+        }
         let queried_in = |moment: i64| self.generation_at(moment).max(self.generation);
         let alike = |moment: i64| {
             let Range { start, end } = self.span_of(queried_in(moment));
@@ -390,13 +426,18 @@ impl Clock {
     /// Returns how long ago, as of the latest moment, the generation `back` before the open one began, in insertions or
     /// seconds. Nothing began before the first insertion.
     pub(crate) fn began(&self, back: u64) -> f64 {
+        if let (Some(shares), Some(latest)) = (&self.shares, self.latest)
+            && let Some(began) = self.began_by_share(shares, latest, back)
+        {
+            return began;
+        }
         match (self.window, self.latest) {
             (Window::Count { .. }, _) => {
                 let before = (self.generation as u64).saturating_sub(back) * self.length;
                 (self.inserted - before.min(self.inserted)) as f64
             }
             (Window::Time { .. }, Some(latest)) => {
-                let open = i128::from(latest) - i128::from(self.span_of(self.generation).start);
+                let open = i128::from(latest) - i128::from(self.span_of(self.generation_at(latest)).start);
                 (open as f64 + back as f64 * self.length as f64) / 1e9
             }
             (Window::Time { .. }, None) => 0.0,

@@ -5,8 +5,9 @@ use std::sync::atomic::AtomicU64;
 use super::clock::{Call, SharedClock, TooLate, rotation_in};
 use super::page::{AtomicLine, NEVER, Page, Probe, State, WORDS, lane_bits, slot};
 use crate::Error;
-use crate::family::lines::cells::{Pages, Vectors};
+use crate::family::lines::cells::{LanesInLines, Pages, Vectors};
 use crate::family::lines::shape::{LineShape, MAX_LINES, PAGE_LINES};
+use crate::family::{Layout as _, Occupancy as _};
 use crate::instructions::{Instructions, Portable};
 use crate::memory::{fallible, prefetch::Address};
 
@@ -18,8 +19,10 @@ const PAGE_WORDS: usize = PAGE * WORDS;
 /// The moment of a call for one key.
 #[derive(Clone, Copy)]
 pub(super) struct Moment {
-    /// Time clock: the moment at which the call takes effect.
-    pub now: i64,
+    /// Time clock: the step in which the call takes effect.
+    pub step: i64,
+    /// Time clock: the step up to which a lookup counts lanes as dropped.
+    pub horizon: i64,
     /// Time clock: the caller's time, which may be too late, or [`NEVER_LATE`](super::clock::NEVER_LATE).
     pub given: i64,
 }
@@ -43,6 +46,9 @@ pub(super) trait SharedCells: Send + Sync {
 
     /// Clears the lanes that pages of these rotations would have cleared up to a step.
     fn age(&self, words: &mut [u64], rotations: &[i64], step: i64);
+
+    /// Returns the chance that a key never inserted is reported by pages that count lanes up to this step.
+    fn false_positive_rate(&self, horizon: i64) -> f64;
 
     /// Returns the bytes of the pages and their states.
     fn nbytes(&self) -> usize;
@@ -144,7 +150,7 @@ impl<const LANES: usize, const LINES: usize> SharedLines<LANES, LINES> {
     #[inline(always)]
     fn apply<O: Operation>(&self, clock: &SharedClock, hash: u64, at: Moment) -> Result<O::Answer, TooLate> {
         let (page, probe) = self.probe(hash);
-        let call = Call { clock, page: page as i64, now: at.now, given: at.given };
+        let call = Call { clock, page: page as i64, step: at.step, horizon: at.horizon, given: at.given };
         O::apply(self.page(page), &probe, &call)
     }
 }
@@ -184,6 +190,17 @@ impl<const LANES: usize, const LINES: usize> SharedCells for SharedLines<LANES, 
                 words.chunks_mut(WORDS).for_each(|line| line[word] &= !bits);
             }
         }
+    }
+
+    fn false_positive_rate(&self, horizon: i64) -> f64 {
+        let (pages, layout) = (self.states.len(), LanesInLines::<LANES, LINES>::new(1, self.k));
+        let mut words = [0; PAGE_WORDS];
+        let rate = |page| {
+            let rotation = self.page(page).copy(&mut words);
+            let dropped = rotation_in(horizon, page as i64, pages as i64).saturating_sub(rotation);
+            layout.false_positive_rate(&words, layout.rotation(rotation, u64::try_from(dropped).unwrap_or(0)))
+        };
+        (0..pages).map(rate).sum::<f64>() / pages as f64
     }
 
     fn nbytes(&self) -> usize {

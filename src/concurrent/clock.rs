@@ -15,32 +15,34 @@
 //!
 //! # A window of time
 //!
-//! The clock is the latest *step* of any call, which changes rarely. A call publishes its step before it rotates a
-//! page. It is rejected if, after it loaded the key's words, the latest step began more than the lateness after its own
-//! time. So no page had then rotated further than the promise allows for that time.
+//! [`timed`](super::timed) has the open *step*, which ends by time or by count. A call finds the step before it rotates
+//! a page. It is rejected if, after it loaded the key's words, the latest moment was later than its own time by more
+//! than the lateness. So no page had then rotated further than the promise allows for that time. Insertions are counted
+//! as above, and the capacity is planned larger by A.
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64};
 
 use super::page::Timing;
+use super::timed::TimedClock;
 use crate::Error;
 use crate::clock::{Clock, Moments, Window, system};
+use crate::family::Shape as _;
+use crate::family::lines::shape::LineShape;
 
 /// Number of threads that count insertions by themselves. Further threads take one at a time.
 const STRIPES: usize = u32::BITS as usize;
-/// Greatest number of insertions that a thread takes at a time. A window of time always takes as many.
-pub(super) const MAX_RESERVE: u64 = 64;
+/// Greatest number of insertions that a thread takes at a time.
+const MAX_RESERVE: u64 = 64;
 /// Insertions of the window for each one by which the clock may be ahead. Short windows have small reserves.
 const AHEAD_SHARE: u64 = 256;
 /// The caller's time of a call that is never too late.
 pub(super) const NEVER_LATE: i64 = i64::MAX;
-/// The step before the first moment.
-const NO_STEP: i64 = i64::MIN;
 
 /// Keeps a value on a cache line of its own.
 #[repr(align(64))]
-struct CachePadded<T>(T);
+pub(super) struct CachePadded<T>(pub T);
 
 /// Returns how many insertions a thread takes at a time, for a window of this length.
 pub(super) fn reserve(insertions: u64) -> u64 {
@@ -59,17 +61,19 @@ pub(super) struct SharedClock {
     window: Window,
     /// Full generations that the filter retains: steps of its pages.
     retained: u32,
-    /// Length of a step: insertions, or nanoseconds.
+    /// Insertions of a step. Calls in a window of time have the number of the step itself, so there it is 1.
     length: i64,
     pages: i64,
     max_ahead: Option<u64>,
     reserve: u64,
+    /// The insertions for which the window is planned longer, or the capacity larger, than requested.
+    ahead: u64,
     /// Insertions that threads have taken.
     taken: CachePadded<AtomicU64>,
     /// Insertions taken and not used yet, by threads.
     stripes: Box<[CachePadded<AtomicU64>; STRIPES]>,
-    /// Time clock: the latest step.
-    step: CachePadded<AtomicI64>,
+    /// Time clock: the time.
+    timed: Option<TimedClock>,
     /// Time clock: whether a key has come without a time of its own.
     by_system: AtomicBool,
     /// Time clock: how far the time of such keys is ahead of [`system::now`], in nanoseconds.
@@ -78,13 +82,14 @@ pub(super) struct SharedClock {
 
 impl SharedClock {
     /// Makes the shared form of a filter's clock, which retains `retained` steps of `pages` pages.
-    pub fn new(clock: &Clock, retained: u32, pages: u64, reserve: u64) -> Result<Self, Error> {
-        let window = clock.window();
-        let length = window.generation(retained) as i64;
-        if matches!(window, Window::Time { .. }) && length.saturating_mul(pages as i64) < 2 {
+    pub fn new(clock: &Clock, shape: &LineShape, reserve: u64, ahead: u64) -> Result<Self, Error> {
+        let (window, retained, pages) = (clock.window(), shape.retained(), shape.pages);
+        // The state of a page has room for 2^62 rotations.
+        if pages == 1 && matches!(window, Window::Time { span, .. } if span < 64) {
             return Err(Error::value("window must be longer than some nanoseconds for a ConcurrentFilter"));
         }
-        let step = clock.latest().map_or(NO_STEP, |latest| latest.div_euclid(length));
+        let timed = clock.plan().map(|plan| TimedClock::new(clock, plan));
+        let length = if timed.is_some() { 1 } else { window.generation(retained) as i64 };
         Ok(Self {
             window,
             retained,
@@ -92,9 +97,10 @@ impl SharedClock {
             pages: pages as i64,
             max_ahead: clock.max_ahead(),
             reserve,
+            ahead,
             taken: CachePadded(AtomicU64::new(clock.inserted())),
             stripes: Box::new([const { CachePadded(AtomicU64::new(0)) }; STRIPES]),
-            step: CachePadded(AtomicI64::new(step)),
+            timed,
             by_system: AtomicBool::new(clock.by_system()),
             offset: AtomicI64::new(clock.time_at(0)),
         })
@@ -105,9 +111,25 @@ impl SharedClock {
         self.window
     }
 
-    /// Returns the greatest number of insertions by which the clock may be ahead of those that have returned.
-    pub fn most_ahead(&self) -> u64 {
-        most_ahead(self.reserve)
+    /// Returns the window that the caller requested.
+    pub fn requested(&self) -> Window {
+        match self.window {
+            Window::Count { insertions } => Window::Count { insertions: insertions - self.ahead },
+            Window::Time { span, lateness, capacity } => {
+                Window::Time { span, lateness, capacity: capacity - self.ahead }
+            }
+        }
+    }
+
+    /// Time clock: returns the nanoseconds by which keys may stay longer than by the clock of one thread.
+    pub fn grain(&self) -> u64 {
+        self.timed.as_ref().map_or(0, |timed| timed.grain().unsigned_abs())
+    }
+
+    /// Returns the clock of an empty filter of the same request.
+    pub fn cleared(&self, shape: &LineShape) -> Result<Self, Error> {
+        let clock = shape.clock(self.window).with_max_ahead(self.max_ahead);
+        Self::new(&clock, shape, self.reserve, self.ahead)
     }
 
     /// Returns the insertions that threads have taken: those so far, and those by which the clock is ahead.
@@ -124,59 +146,68 @@ impl SharedClock {
     /// Returns the core's clock as of now. It counts one insertion more if `opened` returns that pages have rotated
     /// for the next one.
     pub fn to_core(&self, opened: impl Fn(&Clock) -> bool) -> Clock {
-        let clock = Clock::new(self.window, self.retained).with_max_ahead(self.max_ahead);
-        let clock = clock.with_system(self.by_system.load(SeqCst), self.offset.load(Relaxed));
-        match self.window {
-            Window::Count { .. } => {
-                let clock = clock.resumed(self.taken(), None);
+        let clock = match &self.timed {
+            Some(timed) => timed.to_core(self.taken()),
+            None => {
+                let clock = Clock::new(self.window, self.retained).resumed(self.taken(), None);
                 if opened(&clock) { clock.resumed(clock.inserted() + 1, None) } else { clock }
             }
-            Window::Time { .. } => clock.resumed(self.taken(), self.latest()),
-        }
+        };
+        let clock = clock.with_max_ahead(self.max_ahead);
+        clock.with_system(self.by_system.load(SeqCst), self.offset.load(Relaxed))
     }
 
-    /// Time clock: returns when the latest step began.
+    /// Time clock: returns the latest moment, rounded down to a grain.
+    #[inline(always)]
     fn latest(&self) -> Option<i64> {
-        let step = self.step.0.load(SeqCst);
-        (step != NO_STEP).then(|| step.saturating_mul(self.length))
+        self.timed.as_ref().and_then(TimedClock::latest)
     }
 
     /// Counts an insertion.
     #[inline(always)]
     pub fn count(&self) {
         let Some(stripe) = self.stripes.get(stripe()) else {
-            self.taken.0.fetch_add(1, AcqRel);
-            return;
+            return self.take(1);
         };
         // A load and a store, since no other thread has this stripe: an atomic operation costs 5 ns.
         match stripe.0.load(Relaxed) {
             0 => {
-                self.taken.0.fetch_add(self.reserve, AcqRel);
+                self.take(self.reserve);
                 stripe.0.store(self.reserve - 1, Relaxed);
             }
             left => stripe.0.store(left - 1, Relaxed),
         }
     }
 
-    /// Advances to the moment of an insertion. Returns when it takes effect: a late one at the moment of the latest
-    /// step.
+    /// Takes insertions from the counter.
     #[inline(always)]
-    pub fn advance(&self, moment: i64, rejecting: bool) -> Result<i64, Error> {
-        let step = self.step.0.load(SeqCst);
-        if step != NO_STEP && moment < self.begin_of(step.saturating_add(1)) {
-            return Ok(moment.max(self.begin_of(step)));
+    fn take(&self, insertions: u64) {
+        let taken = self.taken.0.fetch_add(insertions, AcqRel) + insertions;
+        if let Some(timed) = &self.timed
+            && timed.is_full(taken)
+        {
+            timed.end_full(taken);
         }
-        self.advance_step(moment, rejecting)
+    }
+
+    /// Advances to the moment of an insertion. Returns the open step, in which the insertion takes effect, and the
+    /// horizon of lookups; zeros in a window of insertions.
+    #[inline(always)]
+    pub fn advance(&self, moment: i64, rejecting: bool) -> Result<(i64, i64), Error> {
+        let Some(timed) = &self.timed else { return Ok((0, 0)) };
+        if timed.is_behind(moment) {
+            self.advance_time(timed, moment, rejecting)?;
+        }
+        Ok(timed.step())
     }
 
     #[cold]
-    fn advance_step(&self, moment: i64, rejecting: bool) -> Result<i64, Error> {
+    fn advance_time(&self, timed: &TimedClock, moment: i64, rejecting: bool) -> Result<(), Error> {
         if rejecting {
             self.check(Moments::At(moment))?;
         }
-        let own = moment.div_euclid(self.length);
-        let latest = self.step.0.fetch_max(own, SeqCst).max(own);
-        Ok(moment.max(self.begin_of(latest)))
+        timed.advance(moment, self.taken());
+        Ok(())
     }
 
     /// Rejects times of insertions that are late or too far ahead.
@@ -201,11 +232,10 @@ impl SharedClock {
             self.by_system.store(true, SeqCst);
         }
         let now = self.now();
-        let step = self.step.0.load(Relaxed);
-        if step != NO_STEP && now < self.begin_of(step) { self.continue_at(now) } else { now }
+        if self.latest().is_some_and(|latest| now < latest) { self.continue_at(now) } else { now }
     }
 
-    /// Returns the moment of an insertion whose time lies before the latest step, as [`Clock::continue_at`] does.
+    /// Returns the moment of an insertion whose time lies before the latest one, as [`Clock::continue_at`] does.
     #[cold]
     fn continue_at(&self, now: i64) -> i64 {
         let mut clock = self.to_core(|_| false);
@@ -229,13 +259,14 @@ impl SharedClock {
 
     /// Returns the bytes of memory, beside the pages.
     pub fn nbytes(&self) -> usize {
-        size_of::<Self>() + size_of_val(&*self.stripes)
+        size_of::<Self>() + size_of_val(&*self.stripes) + self.timed.as_ref().map_or(0, TimedClock::nbytes)
     }
 
-    /// Returns the moment at which a lookup takes effect; `None` where nothing has been inserted.
+    /// Returns the horizon of a lookup at a moment; `None` where nothing has been inserted into a window of time.
     #[inline(always)]
-    pub fn moment_to_read(&self, moment: i64) -> Option<i64> {
-        self.latest().map(|latest| moment.max(latest))
+    pub fn horizon_at(&self, moment: i64) -> Option<i64> {
+        let timed = self.timed.as_ref()?;
+        Some(timed.horizon_at(moment, timed.latest()?))
     }
 
     /// Returns the error of a time that lies further back than the lateness.
@@ -262,16 +293,18 @@ impl SharedClock {
 
 /// Returns the rotation of a page in a step.
 pub(super) fn rotation_in(step: i64, page: i64, pages: i64) -> i64 {
-    // A step before the first page's is one of times before 1970.
-    (i128::from(step) - i128::from(page)).div_euclid(i128::from(pages)) as i64
+    // A step before the first page's is one of times before 1970. No clock has one of the first 2^27.
+    step.saturating_sub(page).div_euclid(pages)
 }
 
 /// One call for one key of a page, as the page sees the clock.
 pub(super) struct Call<'a> {
     pub clock: &'a SharedClock,
     pub page: i64,
-    /// Time clock: the moment at which the call takes effect.
-    pub now: i64,
+    /// Time clock: the step in which the call takes effect.
+    pub step: i64,
+    /// Time clock: the step up to which a lookup counts lanes as dropped.
+    pub horizon: i64,
     /// Time clock: the caller's time, which may be too late, or [`NEVER_LATE`].
     pub given: i64,
 }
@@ -284,7 +317,7 @@ impl Call<'_> {
     fn now(&self, before: u64) -> i64 {
         match self.clock.window {
             Window::Count { .. } => self.clock.taken().saturating_sub(before) as i64,
-            Window::Time { .. } => self.now,
+            Window::Time { .. } => self.step,
         }
     }
 }
@@ -308,7 +341,13 @@ impl Timing for Call<'_> {
     }
 
     fn rotation_to_read(&self) -> i64 {
-        self.clock.rotation_at(self.page, self.now(1))
+        let now = if self.clock.timed.is_some() { self.horizon } else { self.now(1) };
+        self.clock.rotation_at(self.page, now)
+    }
+
+    #[inline(always)]
+    fn is_behind(&self, end: i64) -> bool {
+        if self.clock.timed.is_some() { self.horizon >= end } else { self.is_due(end) }
     }
 
     #[inline(always)]

@@ -8,6 +8,7 @@
 mod cells;
 mod clock;
 mod page;
+mod timed;
 
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};
@@ -28,7 +29,8 @@ pub struct SharedFilter {
 impl SharedFilter {
     /// Makes an empty filter for a window and a rate or a number of bytes.
     ///
-    /// A window of insertions is planned longer by the insertions that its clock may be ahead, at most 1 / 256 of it.
+    /// A window of insertions is planned longer, and the capacity of a window of time larger, by the insertions that the
+    /// clock may be ahead, at most 1 / 256.
     pub fn plan(
         window: Window,
         budget: Budget,
@@ -36,16 +38,15 @@ impl SharedFilter {
         max_ahead: Option<u64>,
         seed: Seed,
     ) -> Result<Self, Error> {
-        let (reserve, planned) = match window.check()? {
-            Window::Count { insertions } => {
-                let reserve = clock::reserve(insertions);
-                (reserve, Window::Count { insertions: insertions + clock::most_ahead(reserve) })
-            }
-            timed => (clock::MAX_RESERVE, timed),
+        let reserve = clock::reserve(window.check()?.capacity());
+        let ahead = clock::most_ahead(reserve);
+        let planned = match window {
+            Window::Count { insertions } => Window::Count { insertions: insertions + ahead },
+            Window::Time { span, lateness, capacity } => Window::Time { span, lateness, capacity: capacity + ahead },
         };
         let shape = lines::shape::choose_for_threads(planned, budget, slack)?;
-        let clock = Clock::new(planned, shape.retained()).with_max_ahead(max_ahead);
-        let clock = SharedClock::new(&clock, shape.retained(), shape.pages, reserve)?;
+        let clock = shape.clock(planned).with_max_ahead(max_ahead);
+        let clock = SharedClock::new(&clock, &shape, reserve, ahead)?;
         Ok(Self { shape, seed, clock, cells: cells_of(&shape, None)? })
     }
 
@@ -67,8 +68,11 @@ impl SharedFilter {
         };
         let words = filter.engine().words().as_slice();
         let cells = cells_of(&shape, step.map(|step| (words, step)))?;
-        let reserve = if let Window::Count { .. } = clock.window() { 1 } else { clock::MAX_RESERVE };
-        let clock = SharedClock::new(&clock, shape.retained(), shape.pages, reserve)?;
+        let reserve = match clock.window() {
+            Window::Count { .. } => 1,
+            Window::Time { capacity, .. } => clock::reserve(capacity),
+        };
+        let clock = SharedClock::new(&clock, &shape, reserve, 0)?;
         Ok(Self { shape, seed: filter.seed(), clock, cells })
     }
 
@@ -115,8 +119,13 @@ impl SharedFilter {
 
     /// Writes which keys were there, in order, and inserts those that were not.
     pub fn duplicated(&self, hashes: &[u64], seen: &mut [bool]) -> Result<(), Error> {
-        let moment = self.moment_to_write(At::Now)?;
+        // The time is read once, but keys of the batch may end a step by count.
+        let Window::Time { .. } = self.clock.window() else {
+            return self.each(hashes, seen, |_, hash| self.seen(hash, At::Now));
+        };
+        let now = self.clock.now_to_write();
         self.each(hashes, seen, |_, hash| {
+            let moment = self.moment_at(now, NEVER_LATE)?;
             self.cells.seen(&self.clock, hash, moment).map_err(|late| self.clock.too_late(late, moment.given))
         })
     }
@@ -159,11 +168,16 @@ impl SharedFilter {
         match (self.clock.window(), at) {
             (Window::Count { .. }, At::Now) => Ok(UNTIMED),
             (Window::Count { .. }, At::Moment(_)) => Err(self.clock.no_times()),
-            (Window::Time { .. }, At::Now) => {
-                Ok(Moment { now: self.clock.advance(self.clock.now_to_write(), false)?, given: NEVER_LATE })
-            }
-            (Window::Time { .. }, At::Moment(given)) => Ok(Moment { now: self.clock.advance(given, true)?, given }),
+            (Window::Time { .. }, At::Now) => self.moment_at(self.clock.now_to_write(), NEVER_LATE),
+            (Window::Time { .. }, At::Moment(given)) => self.moment_at(given, given),
         }
+    }
+
+    /// Returns the moment of an insertion into a window of time. `given` is the caller's time, which may be too late.
+    #[inline(always)]
+    fn moment_at(&self, moment: i64, given: i64) -> Result<Moment, Error> {
+        let (step, horizon) = self.clock.advance(moment, given != NEVER_LATE)?;
+        Ok(Moment { step, horizon, given })
     }
 
     /// Returns none where nothing has been inserted into a window of time.
@@ -175,7 +189,7 @@ impl SharedFilter {
             (Window::Time { .. }, At::Now) => (self.clock.now_to_read(), NEVER_LATE),
             (Window::Time { .. }, At::Moment(given)) => (given, given),
         };
-        Ok(self.clock.moment_to_read(moment).map(|now| Moment { now, given }))
+        Ok(self.clock.horizon_at(moment).map(|horizon| Moment { step: i64::MIN, horizon, given }))
     }
 
     /// Returns the formulas for what the filter promises and costs.
@@ -190,10 +204,7 @@ impl SharedFilter {
 
     /// Returns the window that the caller requested.
     pub fn window(&self) -> Window {
-        match self.clock.window() {
-            Window::Count { insertions } => Window::Count { insertions: insertions - self.clock.most_ahead() },
-            timed => timed,
-        }
+        self.clock.requested()
     }
 
     /// Returns the chance that a key never inserted is reported, at the worst phase.
@@ -204,7 +215,25 @@ impl SharedFilter {
     /// Returns how long after leaving the window a key may still be reported, in insertions or nanoseconds.
     pub fn slack(&self) -> u64 {
         let planned = self.shape.slack(self.clock.window());
-        planned + (self.clock.window().length() - self.window().length())
+        planned + (self.clock.window().length() - self.window().length()) + self.clock.grain()
+    }
+
+    /// Returns the chance that a key never inserted is reported now, computed from the actual bits.
+    pub fn false_positive_rate(&self) -> f64 {
+        let horizon = match self.clock.window() {
+            Window::Count { .. } => self.clock.to_core(|_| false).generation(),
+            Window::Time { .. } => match self.clock.horizon_at(self.clock.now_to_read()) {
+                Some(horizon) => horizon,
+                None => return 0.0,
+            },
+        };
+        self.cells.false_positive_rate(horizon)
+    }
+
+    /// Returns an empty filter of the same request.
+    pub fn cleared(&self) -> Result<Self, Error> {
+        let (shape, clock) = (self.shape, self.clock.cleared(&self.shape)?);
+        Ok(Self { shape, seed: self.seed, clock, cells: cells_of(&shape, None)? })
     }
 
     /// Returns the number of insertions so far. It is exact while no thread inserts.
@@ -228,7 +257,7 @@ pub enum At {
 }
 
 /// The moment of a call in a window of insertions.
-const UNTIMED: Moment = Moment { now: 0, given: NEVER_LATE };
+const UNTIMED: Moment = Moment { step: 0, horizon: 0, given: NEVER_LATE };
 
 /// Number of keys whose lines are prefetched together.
 const AHEAD: usize = 16;

@@ -8,7 +8,9 @@
 //! that rotation r - LANES + 1 wrote first. A key is held if k lanes in a row, by age, have all of its bits.
 //!
 //! **Lookups only load**: the state, then the words of the key's lines. A page whose rotation is due is read as if it
-//! had rotated: its oldest lanes do not count. A lookup never waits.
+//! had rotated: its oldest lanes do not count. In a window of time a lookup drops lanes that only keys of before the
+//! window have written, too. So a thread may find a key that another misses: it took effect earlier. A lookup never
+//! waits.
 //!
 //! **No key of the window is missed.** A call that inserts loads the state again after its writes. It returns only if
 //! the state is still the one by which it wrote, and no rotation is due. Until then no lane was cleared for a later
@@ -80,10 +82,16 @@ pub trait Timing {
     /// Returns whether a page must rotate before an insertion, if its rotation has this end. A lookup may come before.
     fn is_due(&self, end: i64) -> bool;
 
+    /// Returns whether a lookup counts fewer lanes than all, of a page whose rotation has this end.
+    #[inline(always)]
+    fn is_behind(&self, end: i64) -> bool {
+        self.is_due(end)
+    }
+
     /// Returns the rotation into which an insertion writes.
     fn rotation_to_write(&self) -> i64;
 
-    /// Returns the rotation by which a lookup counts ages, at most that of an insertion.
+    /// Returns the rotation by which a lookup counts ages: lanes that it would have cleared do not count.
     fn rotation_to_read(&self) -> i64;
 
     /// Rejects a call that came too late, because what it loaded may lack keys of the window.
@@ -114,8 +122,8 @@ impl<const LANES: usize> Page<'_, LANES> {
     ) -> Result<bool, T::Rejection> {
         let rotation = self.rotation();
         let complete = Self::complete(probe, &self.load(probe), rotation);
-        let due = timing.is_due(timing.end_of(rotation));
-        let held = self.holds(if due { Self::counted(complete, rotation, timing) } else { complete });
+        let behind = timing.is_behind(timing.end_of(rotation));
+        let held = self.holds(if behind { Self::counted(complete, rotation, timing) } else { complete });
         timing.admit()?;
         Ok(held)
     }
@@ -127,13 +135,15 @@ impl<const LANES: usize> Page<'_, LANES> {
         let loaded = self.load(probe);
         let complete = Self::complete(probe, &loaded, rotation);
         let end = timing.end_of(rotation);
-        let due = timing.is_due(end);
-        let held = self.holds(if due { Self::counted(complete, rotation, timing) } else { complete });
+        let held = self.holds(match timing.is_behind(end) {
+            true => Self::counted(complete, rotation, timing),
+            false => complete,
+        });
         timing.admit()?;
         if held {
             return Ok(true);
         }
-        if due {
+        if timing.is_due(end) {
             return Ok(!self.is_first_after_rotation(probe, timing, NEVER));
         }
         let first = self.write(probe, &loaded, rotation, self.k);
@@ -246,7 +256,6 @@ impl<const LANES: usize> Page<'_, LANES> {
     }
 
     /// Returns the complete lanes that a lookup counts, where the page is behind the clock.
-    #[cold]
     fn counted(complete: u32, rotation: i64, timing: &impl Timing) -> u32 {
         let behind = timing.rotation_to_read().saturating_sub(rotation).max(0);
         complete & Self::ALL.unbounded_shr(u32::try_from(behind).unwrap_or(u32::MAX))

@@ -9,7 +9,7 @@ use crate::clock::{Clock, Moments};
 use crate::family::Occupancy;
 use crate::inference::{Code, Evidence, EvidenceSource, Likelihood, Question};
 use crate::memory::Words;
-use crate::memory::mapped::{Live, RECORD};
+use crate::memory::mapped::{Live, RECORD, TABLE};
 
 /// Cells that age by generations: a layout, its words, and the clock that opens the generations.
 #[derive(Clone)]
@@ -52,8 +52,8 @@ impl<L: Occupancy> Aged<L> {
     fn catch_up_with_others(&mut self) -> Result<(), Error> {
         let Some(live) = self.words.live() else { return Ok(()) };
         live.end_move();
-        let record = live.read();
-        self.restore(record)?;
+        let (record, table) = (live.read(), live.table());
+        self.restore(record, &table)?;
         let (_, pending_rotations) = of_clock(record);
         if pending_rotations > 0 {
             let (words, live) = self.words.to_mut_live()?;
@@ -101,7 +101,8 @@ impl<L: Occupancy> Aged<L> {
 
     /// Returns the rotation of the open generation.
     fn rotation(&self) -> L::Rotation {
-        self.layout.rotation(self.clock().generation(), 0)
+        let clock = self.clock();
+        self.layout.rotation(clock.generation(), clock.expired())
     }
 }
 
@@ -264,9 +265,10 @@ impl<L: Occupancy> Engine for Aged<L> {
         if self.words.live().is_some() { self.catch_up_with_others() } else { Ok(()) }
     }
 
-    fn restore(&mut self, record: [u64; RECORD]) -> Result<(), Error> {
+    fn restore(&mut self, record: [u64; RECORD], table: &[u64; TABLE]) -> Result<(), Error> {
         let (record, pending_rotations) = of_clock(record);
         let clock = self.clock.with_record(record);
+        let clock = clock.with_table(clock.generation(), table);
         if !clock.is_sound() {
             return Err(Error::format("the clock is damaged"));
         }
@@ -313,7 +315,8 @@ impl<L: Occupancy> EvidenceSource for Aged<L> {
             None => self.clock,
             Some(live) => {
                 let (record, _) = of_clock(live.read());
-                self.clock.with_record(record)
+                let clock = self.clock.with_record(record);
+                if clock.has_shares() { clock.with_table(clock.generation(), &live.table()) } else { clock }
             }
         }
     }

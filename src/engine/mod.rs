@@ -27,7 +27,7 @@ use crate::Error;
 use crate::clock::{Clock, Moments, Window};
 use crate::inference::EvidenceSource;
 use crate::memory::Words;
-use crate::memory::mapped::RECORD;
+use crate::memory::mapped::{RECORD, TABLE};
 use threads::Chunk;
 
 /// Which keys [`duplicated`](Engine::duplicated) inserts, and which keys advance the window.
@@ -150,11 +150,11 @@ pub trait Engine: EvidenceSource + Any + Send + Sync {
         Ok(())
     }
 
-    /// Sets the clock to a record from a file that processes share. Words in memory of their own then open the
+    /// Sets the clock to a record and a table from a file that processes share. Words in memory of their own then open the
     /// generations that the record leaves unopened; words in the file wait for [`catch_up`](Self::catch_up), since only
     /// a process that has the lock may write to them.
-    fn restore(&mut self, record: [u64; RECORD]) -> Result<(), Error> {
-        let _ = record;
+    fn restore(&mut self, record: [u64; RECORD], table: &[u64; TABLE]) -> Result<(), Error> {
+        let _ = (record, table);
         Err(Error::format("filters of this family cannot be shared by processes"))
     }
 

@@ -112,10 +112,12 @@ impl<L: Layout> AgedMut<'_, L> {
             return self.process_late(keys, at, Some(refresh), seen);
         }
         let (mut start, mut rotation, mut i) = (0, self.rotation(), 0);
+        let mut horizon = self.clock.horizon().0;
         while i < keys.len {
             let (opened, run) = self.clock.run(at, i, keys.len);
             let full = run == 0 && self.layout.rotates(self.clock.generation() + 1);
-            if full || self.changes(opened) {
+            let expires = horizon != self.clock.horizon().0;
+            if full || expires || self.changes(opened) {
                 self.duplicated_run(rotation, keys.hashes, keys.within(start..i), always, seen);
                 if opened > 0 {
                     self.age(opened);
@@ -124,6 +126,7 @@ impl<L: Layout> AgedMut<'_, L> {
             }
             if start == i {
                 rotation = self.rotation();
+                horizon = self.clock.horizon().0;
             }
             if full {
                 self.duplicated_at_end(keys, i, refresh, seen);
@@ -239,7 +242,7 @@ impl<L: Layout> AgedMut<'_, L> {
     }
 
     fn rotation(&self) -> L::Rotation {
-        self.layout.rotation(self.clock.generation(), 0)
+        self.layout.rotation(self.clock.generation(), self.clock.expired())
     }
 
     /// Ages the cells by the last `opened` generations, and publishes the clock before and after.
@@ -315,6 +318,9 @@ pub(super) fn for_query_runs<L: Layout>(
 #[inline(always)]
 pub(super) fn publish(live: Option<Live<'_>>, clock: &Clock, pending_rotations: u64) {
     if let Some(live) = live {
+        if let Some(table) = clock.to_table() {
+            live.write_table(&table);
+        }
         let [inserted, timed, latest, by_system, generation, boot, offset] = clock.to_record();
         live.write([inserted, timed, latest, by_system, generation, pending_rotations, boot, offset]);
     }

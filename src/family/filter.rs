@@ -42,7 +42,7 @@ impl AnyFilter {
         shape.check(window)?;
         let bytes = if shape.grows() { 0 } else { shape.bytes(window) };
         let words = Words::zeroed(usize::try_from(bytes / 8).map_err(|_| Error::Memory { bytes })?)?;
-        let engine = Family::of(&*shape).engine(&*shape, Clock::new(window, shape.retained()), seed, words)?;
+        let engine = Family::of(&*shape).engine(&*shape, shape.clock(window), seed, words)?;
         Ok(Self { shape, seed, window, engine })
     }
 
@@ -67,7 +67,7 @@ impl AnyFilter {
         if len == 0 || !shape.grows() && len != shape.bytes(window) / 8 {
             return Err(Error::format("the number of cells is not that of the parameters"));
         }
-        let clock = resume(Clock::new(window, shape.retained()));
+        let clock = resume(shape.clock(window));
         let engine = family.engine(&*shape, clock, seed, words)?;
         Ok(Self { shape, seed, window, engine })
     }
@@ -83,13 +83,13 @@ impl AnyFilter {
     pub fn snapshot(&self) -> Result<Option<Self>, Error> {
         let Some(live) = self.engine.words().live() else { return Ok(Some(self.clone())) };
         let (number, record) = live.read_numbered();
-        let moving = live.is_moving();
+        let (moving, table) = (live.is_moving(), live.table());
         let words = self.engine.words().own()?;
         if moving || !live.is_unchanged(number) {
             return Ok(None);
         }
         let mut engine = self.family().engine(&*self.shape, self.engine.clock(), self.seed, words)?;
-        engine.restore(record)?;
+        engine.restore(record, &table)?;
         Ok(Some(Self { shape: self.shape.clone(), seed: self.seed, window: self.window, engine }))
     }
 

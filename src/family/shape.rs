@@ -14,7 +14,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use crate::Error;
-use crate::clock::{BY_INSERTION, Window};
+use crate::clock::{BY_INSERTION, Clock, Window};
 use crate::family::Accesses;
 
 /// The shape of a filter: what it promises and costs for any window, before a bit is allocated.
@@ -31,6 +31,11 @@ pub trait Shape: Any + Debug + Send + Sync {
 
     /// Returns the number of full generations that the clock retains.
     fn retained(&self) -> u32;
+
+    /// Returns a clock that no key has reached yet.
+    fn clock(&self, window: Window) -> Clock {
+        Clock::new(window, self.retained())
+    }
 
     /// Returns the bytes of the cells of an empty filter.
     fn bytes(&self, window: Window) -> u64;

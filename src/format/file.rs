@@ -16,7 +16,7 @@ use crate::family::AnyFilter;
 use crate::key::Seed;
 use crate::lock::{TIMEOUT, lock};
 use crate::memory::Words;
-use crate::memory::mapped::{LIVE, MOVING, Mapped, RECORD, TAIL, is_torn, place_of_record};
+use crate::memory::mapped::{LIVE, MOVING, Mapped, RECORD, TABLE, TAIL, is_torn, place_of_record, table_of};
 
 /// Number of bytes written between two checks for signals: a third of a second.
 const CHECK_INTERVAL: usize = 64 << 20;
@@ -122,21 +122,24 @@ pub fn open_within(
     }
     // On Windows a file that another process has locked cannot be read.
     for _ in 0..if cfg!(windows) { 0 } else { ATTEMPTS } {
-        let (number, moving, record) = clock_in(&file, &preamble)?;
+        let (number, moving, record, table) = clock_in(&file, &preamble)?;
         let words = cells_in(&file, &preamble)?;
         if !moving && clock_in(&file, &preamble)?.0 == number {
-            return Ok(preamble.filter(words, Some(record))?);
+            return Ok(preamble.filter(words, Some((record, table)))?);
         }
     }
     // Closing the file releases the lock.
     lock(&file, timeout, check)?;
-    let (.., record) = clock_in(&file, &preamble)?;
+    let (.., record, table) = clock_in(&file, &preamble)?;
     let words = cells_in(&file, &preamble)?;
-    Ok(preamble.filter(words, Some(record))?)
+    Ok(preamble.filter(words, Some((record, table)))?)
 }
 
-/// Reads the number, whether something moves, and the record of the clock in a file that processes share.
-fn clock_in(mut file: &File, preamble: &Preamble) -> Result<(u64, bool, [u64; RECORD]), SaveError> {
+/// The number of a clock, whether something moves, the record and the table.
+type ClockInFile = (u64, bool, [u64; RECORD], [u64; TABLE]);
+
+/// Reads the clock in a file that processes share.
+fn clock_in(mut file: &File, preamble: &Preamble) -> Result<ClockInFile, SaveError> {
     let mut read = |at: usize, words: &mut [u64]| {
         file.seek(SeekFrom::Start(at as u64))?;
         fill(&mut file, bytemuck::cast_slice_mut(words))
@@ -153,7 +156,7 @@ fn clock_in(mut file: &File, preamble: &Preamble) -> Result<(u64, bool, [u64; RE
         if before == after {
             reject_torn(is_torn(before[0], end[0]))?;
             let record = std::array::from_fn(|word| live[place_of_record(before[0])][word]);
-            return Ok((before[0], live[MOVING] != 0, record));
+            return Ok((before[0], live[MOVING] != 0, record, table_of(&live)));
         }
     }
 }
@@ -183,6 +186,6 @@ pub(crate) fn open_shared(file: &File) -> Result<Option<AnyFilter>, SaveError> {
     }
     let mapped = Mapped::new(file, preamble.len)?;
     reject_torn(mapped.live().is_torn())?;
-    let record = mapped.live().read();
-    Ok(Some(preamble.filter(Words::in_file(mapped), Some(record))?))
+    let (record, table) = (mapped.live().read(), mapped.live().table());
+    Ok(Some(preamble.filter(Words::in_file(mapped), Some((record, table)))?))
 }

@@ -10,7 +10,7 @@ use crate::clock::{Clock, MAX_INSERTED, Window};
 use crate::family::{AnyFilter, Family};
 use crate::key::Seed;
 use crate::memory::Words;
-use crate::memory::mapped::{LIVE, RECORD, TAIL};
+use crate::memory::mapped::{LIVE, RECORD, TABLE, TAIL};
 
 const MAGIC: [u8; 8] = *b"\x89LAT\r\n\x1a\n";
 const VERSION: u16 = 1;
@@ -35,6 +35,9 @@ pub(super) fn shared_preamble(filter: &AnyFilter) -> Vec<u8> {
     let [clock @ .., boot, offset] = filter.engine().clock().to_record();
     live[8..13].copy_from_slice(&clock);
     live[14..16].copy_from_slice(&[boot, offset]);
+    if let Some(table) = filter.engine().clock().to_table() {
+        live[24..24 + TABLE].copy_from_slice(&table);
+    }
     bytes.extend(live.into_iter().flat_map(u64::to_le_bytes));
     bytes
 }
@@ -51,9 +54,11 @@ fn preamble_of(filter: &AnyFilter, version: u16, cells: usize, cells_sum: u64) -
     let [by_system, boot, offset] = clock.stamp();
     let later = [clock.window().write_max_ahead(clock.max_ahead()), by_system, boot, offset];
     // Zeros are left out, so that such a filter is saved as by versions that lacked these words.
-    let later = if later == [0; 4] { &[][..] } else { &later };
-    let mut parameters: Vec<u8> =
-        window.into_iter().chain(seen).chain(own).chain(later.iter().copied()).flat_map(u64::to_le_bytes).collect();
+    let table = clock.to_table().filter(|_| clock.latest().is_some());
+    let later = if later == [0; 4] && table.is_none() { &[][..] } else { &later };
+    let table = table.into_iter().flat_map(|table| [clock.generation() as u64].into_iter().chain(table));
+    let words = window.into_iter().chain(seen).chain(own).chain(later.iter().copied()).chain(table);
+    let mut parameters: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
     parameters.resize(parameters.len().next_multiple_of(64), 0);
 
     let mut bytes = Vec::with_capacity(HEADER + parameters.len());
@@ -145,8 +150,12 @@ impl Preamble {
         Ok(words)
     }
 
-    /// Returns the filter with these cells; of a file that processes share with this record of its clock.
-    pub(super) fn filter(self, words: Words, record: Option<[u64; RECORD]>) -> Result<AnyFilter, Error> {
+    /// Returns the filter with these cells; of a file that processes share with this record and table of its clock.
+    pub(super) fn filter(
+        self,
+        words: Words,
+        record: Option<([u64; RECORD], [u64; TABLE])>,
+    ) -> Result<AnyFilter, Error> {
         if self.shared != record.is_some() {
             return Err(Error::format("processes share this file: open it by its path and without `mmap`"));
         }
@@ -171,14 +180,22 @@ impl Preamble {
         let ahead = window.read_max_ahead(behind(0));
         let resume = |clock: Clock| {
             let seen = clock.resumed(inserted, (timed == 1).then_some(latest as i64));
-            seen.with_max_ahead(ahead).with_stamp([behind(1), behind(2), behind(3)])
+            let seen = seen.with_max_ahead(ahead).with_stamp([behind(1), behind(2), behind(3)]);
+            if !seen.has_shares() {
+                return seen;
+            }
+            seen.with_table(behind(4) as i64, &std::array::from_fn(|word| behind(5 + word)))
         };
         let mut filter = AnyFilter::from_saved(self.kind, own, window, resume, self.seed, words)?;
+        let clock = filter.engine().clock();
+        if clock.has_shares() && !clock.is_sound() {
+            return Err(damaged());
+        }
         if self.cells_sum.is_some() {
             filter.engine().verify()?;
         }
-        if let Some(record) = record {
-            filter.engine_mut().restore(record)?;
+        if let Some((record, table)) = record {
+            filter.engine_mut().restore(record, &table)?;
         }
         Ok(filter)
     }

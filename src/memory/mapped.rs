@@ -7,6 +7,10 @@
 //! A writer that moves what a reader may look for marks the move beside the number, and raises the number before the
 //! move and after it: [`Live::moving`].
 //!
+//! Behind the records lies the table of a clock whose generations [end by count](crate::clock), once. It is written
+//! before the record that needs it. A reader that meets it with an older record finds groups that ended later than they
+//! did, so that it counts more generations than it would.
+//!
 //! The last line of the file repeats the number, after the first one was raised. A program that copies the file from
 //! front to back while it is written reads a greater number at the end than at the front: [`is_torn`]. Behind it lie
 //! the [claims](crate::claims).
@@ -27,8 +31,14 @@ use memmap2::{MmapOptions, MmapRaw};
 /// Words of a record of the clock.
 pub const RECORD: usize = 8;
 
-/// Words of the number and of both records, each in a cache line of its own.
-pub const LIVE: usize = 24;
+/// Words of the table of a clock whose generations [end by count](crate::clock).
+pub const TABLE: usize = 66;
+
+/// Words of the number and of both records, each in a cache line of its own, and behind them the table of the clock.
+pub const LIVE: usize = (RECORDS + TABLE).next_multiple_of(8);
+
+/// Words of the number and of both records.
+const RECORDS: usize = 24;
 
 /// A claim of a key in the file.
 pub type Place = [AtomicU64; 4];
@@ -47,6 +57,11 @@ pub fn place_of_record(number: u64) -> std::ops::Range<usize> {
 
 /// The word that is not zero while something moves, in the line of the number.
 pub const MOVING: usize = 1;
+
+/// Returns the table of the clock among the [`LIVE`] words.
+pub fn table_of(live: &[u64; LIVE]) -> [u64; TABLE] {
+    std::array::from_fn(|i| live[RECORDS + i])
+}
 
 /// Returns whether a file with these numbers at its front and its end was copied while it was written.
 ///
@@ -212,6 +227,20 @@ impl Live<'_> {
                 return found;
             }
             std::hint::spin_loop();
+        }
+    }
+
+    /// Returns the table of the clock.
+    pub fn table(self) -> [u64; TABLE] {
+        std::array::from_fn(|i| self.words[RECORDS + i].load(Acquire))
+    }
+
+    /// Writes the table of the clock, under the lock of the file, before the record that needs it.
+    pub fn write_table(self, table: &[u64; TABLE]) {
+        for (word, &value) in self.words[RECORDS..].iter().zip(table) {
+            if word.load(Relaxed) != value {
+                word.store(value, Release);
+            }
         }
     }
 

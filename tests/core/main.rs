@@ -5,6 +5,7 @@ mod support;
 mod age_partitioned;
 mod batches;
 mod bloom;
+mod bursts;
 mod choose;
 #[cfg(target_os = "linux")]
 mod clocks;

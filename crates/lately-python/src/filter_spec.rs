@@ -59,7 +59,7 @@ impl FilterSpec {
         let given = Given::of(py, given);
         let ((shape, window), seed, ahead) = (given.shape(Some(of))?, given.seed()?, given.max_ahead()?);
         shape.check(window).map_err(raise)?;
-        let clock = Clock::new(window, shape.retained());
+        let clock = shape.clock(window);
         let clock = ahead.map_or(clock, |ahead| clock.with_max_ahead(ahead));
         Ok(Self { shape, clock, seed })
     }

@@ -74,7 +74,7 @@ fn one_line_is_what_enumeration_gives() {
             assert!((value - exact).abs() < 1e-5 * exact + same_mask, "{k} {from} {to}: {value} is not {exact}");
         }
         let exact = by_enumeration(shape, current, full, &has_run);
-        let value = shape.run_rate(&of_current, &of_full);
+        let value = shape.run_rate(&of_current, &of_full, shape.l());
         // Runs apart share no generation for k = 1 and 2.
         let tolerance = if k <= 2 { 1e-3 } else { 0.02 };
         assert!((value / exact - 1.0).abs() < tolerance, "{k}: {value} is not {exact}");

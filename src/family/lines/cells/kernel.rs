@@ -267,12 +267,16 @@ impl<M: Vectors, const LANES: usize, const LINES: usize> Work<M> for DuplicatedM
         let mut coming = run.in_flight(words);
         coming.begin(machine, &run.run);
         let (lines, mut inserted) = (words.as_chunks_mut().0, 0);
+        let masked = LanesInLines::<LANES, LINES>::is_masked(rotation);
         for (start, seen) in run.run.clone().step_by(GROUP).zip(seen[run.run.clone()].chunks_mut(GROUP)) {
             for (key, seen) in seen.iter_mut().enumerate() {
                 let location = coming.group(start).at(key);
                 let probe = cells.probe(machine, &location);
                 let read = cells.read(machine, lines, &location, &probe);
-                *seen = cells.reports_now(rotation, location.page, read);
+                *seen = match masked {
+                    false => cells.reports_now(rotation, location.page, read),
+                    true => cells.reports(rotation, location.page, read),
+                };
                 if refresh || !*seen {
                     cells.write(machine, lines, rotation, &location, &probe);
                     inserted += 1;
@@ -300,7 +304,7 @@ impl<M: Vectors, const LANES: usize, const LINES: usize> Work<M> for DuplicatedO
     fn run(self, machine: M) -> u64 {
         let Self { run: Run { cells, rotation, run, .. }, location, words, refresh, seen } = self;
         let (lines, probe) = (words.as_chunks_mut().0, cells.probe(machine, &location));
-        let present = cells.reports_now(rotation, location.page, cells.read(machine, lines, &location, &probe));
+        let present = cells.reports(rotation, location.page, cells.read(machine, lines, &location, &probe));
         seen[run.start] = present;
         let inserted = refresh || !present;
         if inserted {

@@ -153,7 +153,13 @@ impl<const LANES: usize, const LINES: usize> Occupancy for LanesInLines<LANES, L
 
     /// Returns the mean over the lines: given the bits of a line, its lanes match independently.
     fn false_positive_rate(&self, words: &[u64], rotation: LaneRotation) -> f64 {
-        let rates = self.chances(words, rotation).map(|r| runs::false_positive_rate(self.k, &r));
+        let rates = (0..self.pages.count).flat_map(|page| {
+            let retained = self.retained(rotation, page as u32);
+            self.chances_of(words, rotation, page).map(move |chances| {
+                let counted = |age: usize| if retained >> age & 1 == 1 { chances[age] } else { 0.0 };
+                runs::false_positive_rate(self.k, &std::array::from_fn::<_, LANES, _>(counted))
+            })
+        });
         rates.sum::<f64>() / (self.pages.count * Pages::<LINES>::RANGE) as f64
     }
 }

@@ -25,6 +25,10 @@
 //! page after s clears the oldest of these lanes. A page rotates once in P steps, so that rotation comes with step s +
 //! l P + 1 at the earliest, and the k lanes last through the l P steps after s. This is the promise of every filter
 //! that retains l P generations.
+//!
+//! In a window of time a step also ends by count, and a query counts only the lanes of live steps:
+//! [`clock`](crate::clock) has the proof. The mask of these lanes is that of a query as many steps later as the cells
+//! retain more than is live.
 
 mod evidence;
 mod kernel;
@@ -166,6 +170,12 @@ impl<const LANES: usize, const LINES: usize> LanesInLines<LANES, LINES> {
         let before = page.wrapping_sub(rotation.rotated + 1);
         let before = if page > rotation.rotated { before } else { before.wrapping_add(self.pages.count as u32) };
         if before < rotation.more { rotated_again } else { retained }
+    }
+
+    /// Returns whether a query in this rotation counts fewer lanes than all.
+    #[inline(always)]
+    fn is_masked(rotation: LaneRotation) -> bool {
+        rotation.more > 0 || rotation.retained[0] != Self::ALL
     }
 
     /// Returns each line of the words, with the newest lane of its page.

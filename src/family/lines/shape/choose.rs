@@ -5,6 +5,7 @@ use std::iter::successors;
 use super::{LineShape, MAX_K, MAX_LINES, MAX_PAGES, PAGE_BYTES};
 use crate::Error;
 use crate::clock::Window;
+use crate::family::Shape as _;
 use crate::family::budget::{
     Budget, allowed_slack, reject_below, too_few_bytes, too_little_slack, too_much_memory, within_slack,
 };
@@ -21,7 +22,7 @@ use crate::family::slices::shape::Paper;
 /// - [`Budget::Bytes`]: each gets as many pages as fit. Of those with at most four times the least rate, the one with
 ///   the fewest lines is chosen, then the one with the least rate.
 ///
-/// For a window of a million keys at 1 % and 0.1 % that gives one line with k = 2, l = 6 at 21.1 bits per key and two
+/// For a window of a million insertions at 1 % and 0.1 % that gives one line with k = 2, l = 6 at 21.1 bits per key and two
 /// at 27.3; for guarded epochs two lines with r = 7 at 18.0 and 27.9. It takes some 10 ms.
 pub fn choose(window: Window, budget: Budget, slack: Option<u64>, paper: Paper) -> Result<LineShape, Error> {
     choose_by(window, budget, slack, paper, |shape| shape.lines)
@@ -30,7 +31,7 @@ pub fn choose(window: Window, budget: Budget, slack: Option<u64>, paper: Paper) 
 /// Returns the shape for threads that share a filter: as [`choose`], and of those with the fewest lines the one with
 /// the smallest k, since every lane that an insertion writes costs an atomic operation.
 ///
-/// For a window of a million keys at 0.1 % that gives two lines with k = 1, l = 7 at 27.9 bits per key.
+/// For a window of a million insertions at 0.1 % that gives two lines with k = 1, l = 7 at 27.9 bits per key.
 pub fn choose_for_threads(window: Window, budget: Budget, slack: Option<u64>) -> Result<LineShape, Error> {
     choose_by(window, budget, slack, Paper::AgePartitioned, |shape| shape.lines * (MAX_K + 1) + shape.k)
 }
@@ -118,7 +119,7 @@ impl Candidate for LineCandidate {
     }
 
     fn rate_at_most(&self, shape: &LineShape, limit: f64) -> Option<f64> {
-        Some(shape.false_positive_rate(shape.keys_per_generation(self.window))).filter(|&rate| rate <= limit)
+        Some(shape.fpr(self.window)).filter(|&rate| rate <= limit)
     }
 
     /// Steps are whole insertions, and a few pages more may make a difference to the slack.

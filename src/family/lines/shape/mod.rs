@@ -14,13 +14,20 @@
 //! b is the sub-lanes of a lane and L the load of the k generations that wrote it. Neighbouring lanes share k - 1 of
 //! them, so means are taken over all lanes of a run at once. Multiplied out, (15/16) appears to the power of a sum over
 //! generations, whose mean is a product: the rate of a line is exact, and no load is ever enumerated.
+//!
+//! # A window of time
+//!
+//! Generations also end by count ([`clock`](crate::clock)), so that a burst takes several. Of the l retained ones, t =
+//! l / 2 are as long as the window. A step takes a share of the capacity, and P steps are a full generation. When all
+//! keys of a window come at once, l - t generations are full and the others empty. No arrival within the capacity gives
+//! a greater rate, because more full generations would take more keys.
 
 mod choose;
 
 pub use choose::{choose, choose_for_threads};
 
 use crate::Error;
-use crate::clock::Window;
+use crate::clock::{Clock, Plan, Window};
 use crate::family::slices::shape::Paper;
 use crate::family::{CacheLines, Parameters, fill};
 
@@ -120,28 +127,50 @@ impl LineShape {
         self.l() * self.pages as u32
     }
 
+    /// Returns the number of generations of a page that are as long as a window of time: the others end by count.
+    fn timed(&self) -> u32 {
+        self.l() / 2
+    }
+
+    /// Returns the number of full generations beside the open one that count at the worst phase.
+    fn full(&self, window: Window) -> u32 {
+        if let Window::Time { .. } = window { self.l() - self.timed() } else { self.l() }
+    }
+
     /// Returns how long after leaving the window a key may still be remembered: insertions, or nanoseconds.
     pub fn slack(&self, window: Window) -> u64 {
-        window.slack(self.retained(), self.k * self.pages as u32)
+        let pages = self.pages as u32;
+        match window {
+            Window::Count { .. } => window.slack(self.retained(), self.k * pages),
+            Window::Time { .. } => window.slack(self.timed() * pages, self.k * pages + Plan::group(self.retained())),
+        }
     }
 
-    /// Returns the number of keys between two rotations of a page.
+    /// Returns the greatest number of keys between two rotations of a page, within the capacity.
     pub fn keys_per_generation(&self, window: Window) -> u64 {
-        window.keys_in(self.retained(), self.pages as u32)
+        match Plan::new(window, self.timed() * self.pages as u32, self.retained()) {
+            Some(plan) => plan.share.saturating_mul(self.pages),
+            None => window.keys_in(self.retained(), self.pages as u32),
+        }
     }
 
-    /// Returns the probability that a key never inserted is reported. Pages rotate in a stagger, so it is constant over
+    /// Returns the probability that a key never inserted is reported in a window of insertions. Pages rotate in a stagger, so it is constant over
     /// time, except for the last step, which counts as full.
     ///
     /// The runs of a line are counted as in [`runs`](crate::family::runs::false_positive_rate): a run is the first if
     /// the lane before it does not match and none lies further ahead. The latter is taken as independent of the run;
     /// lanes so far apart share no more than k - 2 generations. Simulations agree within 1 %.
     pub fn false_positive_rate(&self, keys_per_generation: u64) -> f64 {
+        self.rate_of(keys_per_generation, self.l())
+    }
+
+    /// Returns the probability that a key never inserted is reported, with so many full generations.
+    fn rate_of(&self, keys_per_generation: u64, full: u32) -> f64 {
         let rate = self.mean_over_phases(|phase| {
-            let [current, full] = [phase, 1.0].map(|share| self.generation(share * keys_per_generation as f64));
-            self.run_rate(&current, &full)
+            let [current, each] = [phase, 1.0].map(|share| self.generation(share * keys_per_generation as f64));
+            self.run_rate(&current, &each, full)
         });
-        fill::or_same_hash(rate, keys_per_generation.saturating_mul(self.lanes.into()))
+        fill::or_same_hash(rate, keys_per_generation.saturating_mul((self.k + full).into()))
     }
 
     /// Returns the keys beyond the window that are still reported, as a share of l generations: see
@@ -150,7 +179,7 @@ impl LineShape {
     pub fn npws(&self, keys_per_generation: u64) -> f64 {
         let (k, l) = (self.k, self.l());
         let full = self.generation(keys_per_generation as f64);
-        let rate = self.run_rate(&full, &full);
+        let rate = self.run_rate(&full, &full, l);
         // Generation l has its k lanes. Later ones have fewer, and are reported when the younger lanes next to them
         // match.
         let younger = (l + 1..l + k).map(|j| 1.0 - (1.0 - self.all_match(l, j, &full, &full)) * (1.0 - rate));
@@ -188,23 +217,23 @@ impl LineShape {
         64 * 8 / self.lanes / SUBLANE_BITS
     }
 
-    /// Returns the chance that a fresh key finds k lanes in a row.
-    pub fn run_rate(&self, current: &Generation, full: &Generation) -> f64 {
+    /// Returns the chance that a fresh key finds k lanes in a row, with so many full generations behind the current.
+    pub fn run_rate(&self, current: &Generation, full: &Generation, generations: u32) -> f64 {
         let k = self.k;
         // The chance that a run starts at a lane is equal for all lanes that the current generation is not in.
-        let starts: Vec<f64> = (0..=self.l().min(k + 1))
+        let starts: Vec<f64> = (0..=generations.min(k + 1))
             .map(|lane| {
                 let longer = if lane == 0 { 0.0 } else { self.all_match(lane - 1, lane + k, current, full) };
                 (self.all_match(lane, lane + k, current, full) - longer).max(0.0)
             })
             .collect();
-        let mut found_within = vec![0.0; self.lanes as usize + 1];
-        for lane in 0..=self.l() as usize {
+        let mut found_within = vec![0.0; (k + generations) as usize + 1];
+        for lane in 0..=generations as usize {
             let none_before = if lane == 0 { 1.0 } else { 1.0 - found_within[lane - 1] };
             let end = lane + k as usize;
             found_within[end] = found_within[end - 1] + none_before * starts[lane.min(starts.len() - 1)];
         }
-        found_within[self.lanes as usize].min(1.0)
+        found_within[(k + generations) as usize].min(1.0)
     }
 
     /// Returns the chance that a fresh key matches all of the lanes `from..to`, by age, in all of its lines.
@@ -273,12 +302,16 @@ impl crate::family::Shape for LineShape {
         self.retained()
     }
 
+    fn clock(&self, window: Window) -> Clock {
+        Clock::with_shares(window, self.timed() * self.pages as u32, self.retained())
+    }
+
     fn bytes(&self, _: Window) -> u64 {
         self.nbytes()
     }
 
     fn fpr(&self, window: Window) -> f64 {
-        self.false_positive_rate(self.keys_per_generation(window))
+        self.rate_of(self.keys_per_generation(window), self.full(window))
     }
 
     fn slack(&self, window: Window) -> u64 {
@@ -286,8 +319,14 @@ impl crate::family::Shape for LineShape {
     }
 
     fn npws(&self, window: Window) -> f64 {
-        let fading = f64::from(self.retained()) * self.npws(self.keys_per_generation(window));
-        window.npws(self.retained(), fading)
+        let npws = self.npws(self.keys_per_generation(window));
+        match window {
+            Window::Count { .. } => window.npws(self.retained(), f64::from(self.retained()) * npws),
+            Window::Time { .. } => {
+                let (timed, group) = (self.timed() * self.pages as u32, Plan::group(self.retained()));
+                window.npws(timed, f64::from(self.retained()) * npws + f64::from(group))
+            }
+        }
     }
 
     fn cache_lines(&self, _: Window) -> CacheLines {

@@ -1,0 +1,255 @@
+//! Lines in a window of time keep their promise whenever keys come: in twenty patterns of arrival, none with more keys
+//! in any window than the capacity, no key of the window is missed and the rate is kept at its worst moment.
+
+use std::collections::VecDeque;
+
+use crate::support::key;
+use lately::clock::{Moments, Window};
+use lately::concurrent::{At, SharedFilter};
+use lately::engine::Refresh;
+use lately::family::lines::shape::{LineShape, choose};
+use lately::family::slices::shape::Paper;
+use lately::family::{AnyFilter, Budget, Shape as _};
+use lately::format;
+use lately::key::Seed;
+
+/// Moments of a window, of which both ends belong to it.
+const SPAN: usize = 100;
+/// Nanoseconds between two moments.
+const TICK: i64 = 1_000_003;
+const PATTERNS: usize = 20;
+
+fn window(capacity: usize) -> Window {
+    Window::Time { span: SPAN as u64 * TICK as u64, lateness: 0, capacity: capacity as u64 }
+}
+
+/// Returns how many keys a pattern brings at a moment, if the capacity has room for them.
+fn offered(pattern: usize, t: usize, k: usize) -> usize {
+    let each = |period: usize, keys: usize| if t.is_multiple_of(period) { keys } else { 0 };
+    let drawn = key(pattern as u64, t as u64) as usize >> 8;
+    match pattern {
+        0 => k,
+        1 => each(150, k),
+        2 => each(100, k / 2),
+        3 => k / 101,
+        4 => t % 200 * k / 10_000,
+        5 => ((1.0 + (t as f64 / 20.0).sin()) * k as f64 / 100.0) as usize,
+        6 => each(10, k / 11),
+        7 => each(33, k / 4),
+        8 => if t % 126 < 25 { k / 25 } else { 0 },
+        9 => each(3, 1),
+        10 => if t % 401 < 300 { 1 } else { k },
+        11 => if t % 114 == 113 { k } else { each(7, 1) },
+        12 => k >> (t % 101 + 1).min(60),
+        13 => if (t % 101).is_multiple_of(10) { k >> (10 - t % 101 / 10) } else { 0 },
+        14 => if drawn.is_multiple_of(10) { (drawn >> 8) % k } else { 0 },
+        15 => drawn % (k / 40),
+        16 => each(350, k),
+        17 => each(101, k / 2) + k / 202,
+        18 => each(14, k / 8),
+        _ => each(2, k / 50),
+    }
+}
+
+/// The keys of a stream, as a map has them: none comes twice.
+struct Live {
+    keys: VecDeque<(usize, u64)>,
+    gone: Vec<u64>,
+    next: u64,
+    capacity: usize,
+}
+
+impl Live {
+    fn new(capacity: usize) -> Self {
+        Self { keys: VecDeque::new(), gone: Vec::new(), next: 0, capacity }
+    }
+
+    /// Returns the keys that come at a moment, and forgets those that leave the window and then `slack`.
+    fn arrive(&mut self, pattern: usize, t: usize, slack: usize) -> Vec<u64> {
+        while let Some(&(at, key)) = self.keys.front().filter(|&&(at, _)| at + SPAN + slack < t) {
+            self.keys.pop_front();
+            if at % 7 == 0 && self.gone.len() < 500 {
+                self.gone.push(key);
+            }
+        }
+        let live = self.keys.len() - self.keys.partition_point(|&(at, _)| at + SPAN < t);
+        let new = offered(pattern, t, self.capacity).min(self.capacity - live);
+        let new: Vec<u64> = (self.next..self.next + new as u64).map(|i| key(77, i)).collect();
+        self.next += new.len() as u64;
+        self.keys.extend(new.iter().map(|&key| (t, key)));
+        new
+    }
+
+    /// Returns the oldest keys of the window and some others, all of which must be reported.
+    fn checked(&self, t: usize) -> Vec<u64> {
+        let live = self.keys.partition_point(|&(at, _)| at + SPAN < t);
+        let live = self.keys.range(live..).map(|&(_, key)| key);
+        let every = live.len() / 300 + 1;
+        live.clone().take(50).chain(live.skip(t % every).step_by(every)).collect()
+    }
+}
+
+/// Returns the rate that 64 lines or more have by chance where the mean of filters is this.
+fn most(fpr: f64, shape: &LineShape) -> f64 {
+    1.1 * fpr * (1.0 + 3.0 / (shape.pages as f64 * 64.0).sqrt())
+}
+
+fn shapes(capacity: usize) -> Vec<LineShape> {
+    let plan = |paper, fpr| choose(window(capacity), Budget::Rate(fpr), None, paper).unwrap();
+    let mut shapes: Vec<LineShape> = [1e-1, 1e-2, 1e-3].map(|fpr| plan(Paper::AgePartitioned, fpr)).into();
+    shapes.push(plan(Paper::GuardedEpoch, 1e-3));
+    shapes.push(LineShape::age_partitioned(4, 4, 90, 2).unwrap());
+    shapes.push(LineShape::age_partitioned(2, 30, 70, 1).unwrap());
+    shapes
+}
+
+#[test]
+fn every_arrival_within_the_capacity_keeps_window_slack_and_rate() {
+    let capacity = 20_000;
+    for (shape, pattern) in shapes(capacity).into_iter().flat_map(|shape| (0..PATTERNS).map(move |p| (shape, p))) {
+        let window = window(capacity);
+        let mut filter = AnyFilter::new(shape, window, 0).unwrap().with_max_ahead(None);
+        let slack = shape.slack(window).div_ceil(TICK as u64) as usize;
+        let (mut live, mut highest, mut false_positives) = (Live::new(capacity), 0.0_f64, 0);
+        for t in 0..6 * SPAN {
+            let (at, new) = (Moments::At(t as i64 * TICK), live.arrive(pattern, t, slack));
+            let (mut seen, checked) = (vec![false; new.len()], live.checked(t));
+            filter.engine_mut().duplicated(&new, at, Refresh::Always, &mut seen).unwrap();
+            false_positives += seen.iter().filter(|&&seen| seen).count();
+            let mut present = vec![false; checked.len()];
+            filter.engine().query(&checked, at, &mut present).unwrap();
+            assert!(!present.contains(&false), "missed in pattern {pattern} at {t}: {shape:?}");
+            if new.len() > capacity / 20 || t % 20 == 0 {
+                highest = highest.max(filter.false_positive_rate());
+                let gone = std::mem::take(&mut live.gone);
+                let mut present = vec![false; gone.len()];
+                filter.engine().query(&gone, at, &mut present).unwrap();
+                let kept = present.iter().filter(|&&present| present).count() as f64;
+                let chance = gone.len() as f64 * filter.fpr();
+                assert!(kept <= chance + 6.0 * chance.sqrt() + 2.0, "{kept} of {} kept after the slack", gone.len());
+            }
+            if t % 97 == 50 {
+                filter = saved_and_read(&filter);
+            }
+        }
+        let (fpr, keys) = (filter.fpr(), live.next as f64);
+        println!("{pattern:2} {shape:?}: {highest:.2e} of {fpr:.2e}");
+        assert!(highest <= most(fpr, &shape), "pattern {pattern}: {highest} instead of {fpr}, {shape:?}");
+        let expected = keys * most(fpr, &shape);
+        assert!(false_positives as f64 <= expected + 6.0 * expected.sqrt() + 2.0, "{false_positives} of {keys}");
+    }
+}
+
+fn saved_and_read(filter: &AnyFilter) -> AnyFilter {
+    let mut bytes = Vec::new();
+    format::write(filter, &mut bytes).unwrap();
+    let read = format::from_bytes(Box::new(bytes)).unwrap();
+    assert!(read == *filter);
+    read
+}
+
+#[test]
+fn single_keys_and_batches_end_generations_alike() {
+    let capacity = 400;
+    let window = window(capacity);
+    for (pattern, shape) in (0..PATTERNS).zip(shapes(capacity).into_iter().cycle()) {
+        let build = || AnyFilter::new(shape, window, 0).unwrap().with_max_ahead(None);
+        let (mut single, mut batch, mut live) = (build(), build(), Live::new(capacity));
+        let (mut hashes, mut times) = (Vec::new(), Vec::new());
+        for t in 0..6 * SPAN {
+            // Some keys come again.
+            let new = live.arrive(pattern, t, 0);
+            let again = live.keys.get(t % 50).map(|&(_, key)| key);
+            hashes.extend(new.into_iter().chain(again));
+            times.resize(hashes.len(), t as i64 * TICK);
+        }
+        let mut seen = [vec![false; hashes.len()], vec![false; hashes.len()]];
+        batch.engine_mut().duplicated(&hashes, Moments::of(&times), Refresh::Always, &mut seen[0]).unwrap();
+        for (i, &hash) in hashes.iter().enumerate() {
+            let at = Moments::At(times[i]);
+            seen[1][i] = single.engine_mut().seen_one(hash, at, Refresh::Always).unwrap();
+        }
+        assert_eq!(seen[0], seen[1], "{pattern} {shape:?}");
+        assert!(single == batch, "{pattern} {shape:?}");
+    }
+}
+
+#[test]
+fn threads_keep_window_and_rate_in_every_arrival() {
+    let (capacity, threads) = (20_000, 4);
+    for (pattern, fpr) in (0..PATTERNS).zip([1e-2, 1e-3].into_iter().cycle()) {
+        let filter = SharedFilter::plan(window(capacity), Budget::Rate(fpr), None, None, Seed::Public(0)).unwrap();
+        let slack = filter.slack().div_ceil(TICK as u64) as usize;
+        let (mut live, mut highest, mut false_positives) = (Live::new(capacity), 0.0_f64, 0);
+        for t in 0..4 * SPAN {
+            let (at, new) = (At::Moment(t as i64 * TICK), live.arrive(pattern, t, slack));
+            let insert = |keys: &[u64]| keys.iter().filter(|&&key| filter.seen(key, at).unwrap()).count();
+            if new.len() < 1000 {
+                false_positives += insert(&new);
+            } else {
+                std::thread::scope(|scope| {
+                    let parts = new.chunks(new.len() / threads + 1);
+                    let running: Vec<_> = parts.map(|part| scope.spawn(|| insert(part))).collect();
+                    false_positives += running.into_iter().map(|thread| thread.join().unwrap()).sum::<usize>();
+                });
+                highest = highest.max(filter.false_positive_rate());
+            }
+            // A key that is reported by chance is not inserted, so all must be reported all the same.
+            let missed = live.checked(t).iter().filter(|&&key| !filter.contains(key, at).unwrap()).count();
+            assert_eq!(missed, 0, "pattern {pattern} at {t}");
+            live.gone.clear();
+        }
+        let expected = live.next as f64 * most(fpr, filter.shape());
+        assert!(highest <= most(fpr, filter.shape()), "pattern {pattern}: {highest} instead of {fpr}");
+        assert!(false_positives as f64 <= expected + 6.0 * expected.sqrt(), "{false_positives} of {}", live.next);
+    }
+}
+
+#[test]
+fn beyond_the_capacity_no_key_is_missed() {
+    let capacity = 1000;
+    for (pattern, shape) in (0..PATTERNS).zip(shapes(capacity).into_iter().cycle()) {
+        // Planned for a tenth.
+        let mut filter = AnyFilter::new(shape, window(capacity / 10), 0).unwrap().with_max_ahead(None);
+        let mut live = Live::new(capacity);
+        for t in 0..6 * SPAN {
+            let (at, new) = (Moments::At(t as i64 * TICK), live.arrive(pattern, t, 0));
+            filter.engine_mut().insert(&new, at).unwrap();
+            let checked = live.checked(t);
+            let mut present = vec![false; checked.len()];
+            filter.engine().query(&checked, at, &mut present).unwrap();
+            assert!(!present.contains(&false), "missed in pattern {pattern} at {t}: {shape:?}");
+        }
+    }
+}
+
+#[test]
+fn filters_merge_in_a_lull_and_refuse_where_keys_would_be_missed() {
+    let shape = choose(window(1000), Budget::Rate(1e-2), None, Paper::AgePartitioned).unwrap();
+    let build = |burst: usize, stream: u64, at: i64| {
+        let mut filter = AnyFilter::new(shape, window(1000), 0).unwrap().with_max_ahead(None);
+        let keys: Vec<u64> = (0..burst as u64).map(|i| key(stream, i)).collect();
+        filter.engine_mut().insert(&keys, Moments::At(at * TICK)).unwrap();
+        filter
+    };
+    let present = |filter: &AnyFilter, stream: u64, keys: u64, at: i64| {
+        let hashes: Vec<u64> = (0..keys).map(|i| key(stream, i)).collect();
+        let mut present = vec![false; hashes.len()];
+        filter.engine().query(&hashes, Moments::At(at * TICK), &mut present).unwrap();
+        present.iter().filter(|&&present| present).count() as u64
+    };
+    for (burst, later) in [(300, 10), (1000, 40), (1000, 100), (10, 90)] {
+        let mut merged = build(burst, 1, 0);
+        let other = build(200, 2, later);
+        match merged.merge(&other) {
+            Ok(()) => {
+                assert_eq!(present(&merged, 1, burst as u64, 100), burst as u64, "{burst} {later}");
+                assert_eq!(present(&merged, 2, 200, later + 100), 200, "{burst} {later}");
+            }
+            Err(error) => {
+                assert!(burst == 1000 && error.to_string().contains("a burst has ended generations"), "{error}");
+                assert!(merged == build(burst, 1, 0), "a merge that fails changes nothing");
+            }
+        }
+    }
+}
