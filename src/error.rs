@@ -1,6 +1,7 @@
 //! The error of a rejected call. Every message names the parameter, its value, and what was expected.
 
 use std::fmt;
+use std::sync::Arc;
 
 /// The reason why a call was rejected. A rejected call has changed nothing, unless its documentation states otherwise.
 ///
@@ -13,7 +14,7 @@ use std::fmt;
 /// assert!(matches!(error, Error::Value(_)));
 /// assert_eq!(error.to_string(), "window must be at least 1 insertion, got 0");
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Error {
     /// A parameter is out of its range, or two contradict each other.
@@ -32,6 +33,8 @@ pub enum Error {
         kind: std::io::ErrorKind,
         /// The path, and the system's message.
         message: String,
+        /// The system's error, with its code: the `source` of this one.
+        error: Arc<std::io::Error>,
     },
 }
 
@@ -40,6 +43,12 @@ impl Error {
     #[doc(hidden)]
     pub fn value(message: impl Into<String>) -> Self {
         Self::Value(message.into())
+    }
+
+    /// Returns an [`Error::Io`] of a message and the system's error.
+    #[doc(hidden)]
+    pub fn of_system(message: String, error: std::io::Error) -> Self {
+        Self::Io { kind: error.kind(), message, error: Arc::new(error) }
     }
 
     /// Returns an [`Error::Format`] of a message.
@@ -58,4 +67,17 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        if let Self::Io { error, .. } = self { Some(&**error) } else { None }
+    }
+}
+
+/// Two errors are equal if their variants and messages are.
+impl PartialEq for Error {
+    fn eq(&self, other: &Self) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other) && self.to_string() == other.to_string()
+    }
+}
+
+impl Eq for Error {}

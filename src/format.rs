@@ -195,7 +195,7 @@ impl std::error::Error for SaveError {
 impl From<SaveError> for Error {
     fn from(error: SaveError) -> Self {
         match error {
-            SaveError::Io(error) => Self::Io { kind: error.kind(), message: error.to_string() },
+            SaveError::Io(error) => Self::of_system(error.to_string(), error),
             SaveError::Filter(error) => error,
         }
     }

@@ -26,10 +26,14 @@ use crate::key::{Key, KeyHasher};
 ///
 /// A call takes effect at one moment between its beginning and its end. Of a window of W insertions a key is reported
 /// as long as at most W - 1 other insertions overlap or follow its own. A thread waits for another only while that
-/// clears 64 cache lines of a page, once per page and generation.
+/// clears 64 cache lines of a page, once per page and generation, or turns the clock of a window of time, as often.
 ///
-/// Memory is allocated once. A [`snapshot`](Self::snapshot) is merged, cleared and measured as a [`Filter`]; `try_into`
-/// turns it into a filter for all threads again. If you need `Filter`'s answers, put a [`Filter`] into a `Mutex`.
+/// Memory is allocated once. A window of time keeps the rate for any arrival of at most its capacity of keys; more keys
+/// make false positives more frequent, as [`false_positive_rate`](Self::false_positive_rate) computes, and none is
+/// missed.
+///
+/// A [`snapshot`](Self::snapshot) is merged as a [`Filter`]; `try_into` turns it into a filter for all threads again. If
+/// you need `Filter`'s answers, put a [`Filter`] into a `Mutex`.
 ///
 /// ```
 /// use lately::{ConcurrentFilter, Window};
@@ -268,6 +272,36 @@ impl ConcurrentFilter {
         self.core.fpr()
     }
 
+    /// Returns the chance that a key never inserted is reported now. Reads all cells, while other threads go on.
+    ///
+    /// ```
+    /// # use lately::{ConcurrentFilter, Window};
+    /// let window = Window::time(std::time::Duration::from_secs(60));
+    /// let mut filter = ConcurrentFilter::builder(window).fpr(0.01).capacity(1000).build()?;
+    /// filter.extend(0..1000);
+    /// assert!(filter.false_positive_rate() < 0.015, "a burst of the capacity");
+    /// filter.extend(1000..10_000);
+    /// assert!(filter.false_positive_rate() > 0.1, "nine times as many more");
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn false_positive_rate(&self) -> f64 {
+        self.core.false_positive_rate()
+    }
+
+    /// Forgets all keys.
+    ///
+    /// ```
+    /// # use lately::{ConcurrentFilter, Window};
+    /// # let mut filter = ConcurrentFilter::builder(Window::last(1000)).fpr(0.01).build()?;
+    /// filter.insert("a");
+    /// filter.clear();
+    /// assert!(!filter.contains("a") && filter.inserted() == 0);
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn clear(&mut self) {
+        self.core = infallible(self.core.cleared());
+    }
+
     /// Returns how long after leaving the window a key may still be reported.
     ///
     /// ```
@@ -331,6 +365,28 @@ impl TryFrom<Filter> for ConcurrentFilter {
 // A key or an iterator of a caller can panic, but only before a call changes the cells.
 impl UnwindSafe for ConcurrentFilter {}
 impl RefUnwindSafe for ConcurrentFilter {}
+
+/// Inserts keys in order. A reference to the filter can be extended too, by each thread its own.
+///
+/// ```
+/// # use lately::{ConcurrentFilter, Window};
+/// # let filter = ConcurrentFilter::builder(Window::last(1000)).fpr(0.01).build()?;
+/// (&filter).extend(["a", "b"]);
+/// assert!(filter.contains("a") && filter.contains("b"));
+/// # Ok::<(), lately::Error>(())
+/// ```
+impl<K: Key> Extend<K> for &ConcurrentFilter {
+    fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
+        keys.into_iter().for_each(|key| self.insert(key));
+    }
+}
+
+/// Inserts keys in order.
+impl<K: Key> Extend<K> for ConcurrentFilter {
+    fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
+        (&*self).extend(keys);
+    }
+}
 
 impl fmt::Debug for ConcurrentFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

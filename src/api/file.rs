@@ -30,7 +30,12 @@ impl Filter {
     ///
     /// ```
     /// # use lately::{Error, Filter};
-    /// assert!(matches!(Filter::open("no such file"), Err(Error::Io { .. })));
+    /// use std::error::Error as _;
+    ///
+    /// let error = Filter::open("no such file").unwrap_err();
+    /// assert!(matches!(error, Error::Io { .. }));
+    /// let system: &std::io::Error = error.source().unwrap().downcast_ref().unwrap();
+    /// assert!(system.raw_os_error().is_some());
     /// ```
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
@@ -96,6 +101,6 @@ fn error_of(path: &Path, error: SaveError) -> Error {
     match error {
         SaveError::Filter(Error::Format(message)) => Error::format(format!("{}: {message}", path.display())),
         SaveError::Filter(error) => error,
-        SaveError::Io(error) => Error::Io { kind: error.kind(), message: format!("{}: {error}", path.display()) },
+        SaveError::Io(error) => Error::of_system(format!("{}: {error}", path.display()), error),
     }
 }

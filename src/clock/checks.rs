@@ -51,6 +51,10 @@ impl Clock {
     fn check_as_of(&self, moments: Moments<'_>, in_order: bool, now: Option<i64>) -> Result<(), Error> {
         let Window::Time { lateness, .. } = self.window else { return self.check_untimed(moments) };
         let until = now.map_or(i64::MAX, |now| self.until(now));
+        let place = |position: usize| match moments {
+            Moments::At(_) => "at".to_owned(),
+            _ => format!("at[{position}]"),
+        };
         // Each key takes one comparison, because the bound is stored and not the latest moment.
         let behind = |moment: i64| moment.saturating_sub_unsigned(lateness);
         let mut earliest = self.latest.map_or(i64::MIN, behind);
@@ -65,8 +69,9 @@ impl Clock {
                 furthest.max(latest - i128::from(moment))
             });
             Err(Error::value(format!(
-                "at[{position}] lies {} s before the latest time seen, but lateness is {} s: \
+                "{} lies {} s before the latest time seen, but lateness is {} s: \
                  sort by time, or construct the filter with a larger lateness, of {} s for these times",
+                place(position),
                 late as f64 / 1e9,
                 lateness as f64 / 1e9,
                 furthest as f64 / 1e9
@@ -79,9 +84,9 @@ impl Clock {
             let ahead = self.max_ahead.unwrap_or(0);
             let by = i128::from(moment) - i128::from(now.unwrap_or(0));
             Err(Error::value(format!(
-                "at[{position}] lies {} s ahead of the system's clock, but max_ahead is {} s: correct the time, or \
-                 construct the filter with a larger max_ahead, or with max_ahead=None if its times are not those of \
-                 the clock",
+                "{} lies {} s ahead of the system's clock, but max_ahead is {} s: correct the time, or construct the \
+                 filter with a larger max_ahead, or without one (None) if its times are not those of the clock",
+                place(position),
                 by as f64 / 1e9,
                 ahead as f64 / 1e9
             )))

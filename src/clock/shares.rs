@@ -70,10 +70,11 @@ impl Plan {
     /// Returns the oldest group that is live at a moment, if any, from `first` on, and the moments at which it is the
     /// oldest. `end` returns the end of a group up to the `open` one, or the latest moment so far.
     pub fn oldest(&self, first: i64, open: i64, moment: i64, end: impl Fn(i64) -> i64) -> (Option<i64>, Range<i64>) {
-        let mut start = i64::MIN;
+        let (earliest, mut start) = (moment.saturating_sub_unsigned(self.retention), i64::MIN);
         for group in first.max(open.saturating_sub(GROUPS as i64 - 1))..=open {
-            let until = end(group).saturating_add_unsigned(self.retention).saturating_add(1);
-            if moment < until {
+            let end = end(group);
+            let until = end.saturating_add_unsigned(self.retention).saturating_add(1);
+            if end >= earliest {
                 return (Some(group), start..until);
             }
             start = until;
@@ -127,6 +128,15 @@ impl Clock {
         match (&self.shares, self.latest) {
             (Some(_), Some(latest)) => self.generation_at(latest),
             _ => self.generation,
+        }
+    }
+
+    /// Returns the number of periods of time that are as long as the window, of a filter that retains `retained` full
+    /// generations.
+    pub fn periods(&self, retained: u32) -> u32 {
+        match &self.shares {
+            Some(shares) => shares.plan.retention.div_ceil(self.length).try_into().unwrap_or(u32::MAX),
+            None => retained,
         }
     }
 

@@ -73,7 +73,7 @@ pub(super) struct SharedClock {
     /// Insertions taken and not used yet, by threads.
     stripes: Box<[CachePadded<AtomicU64>; STRIPES]>,
     /// Time clock: the time.
-    timed: Option<TimedClock>,
+    timed: Option<Box<TimedClock>>,
     /// Time clock: whether a key has come without a time of its own.
     by_system: AtomicBool,
     /// Time clock: how far the time of such keys is ahead of [`system::now`], in nanoseconds.
@@ -88,7 +88,7 @@ impl SharedClock {
         if pages == 1 && matches!(window, Window::Time { span, .. } if span < 64) {
             return Err(Error::value("window must be longer than some nanoseconds for a ConcurrentFilter"));
         }
-        let timed = clock.plan().map(|plan| TimedClock::new(clock, plan));
+        let timed = clock.plan().map(|plan| Box::new(TimedClock::new(clock, plan)));
         let length = if timed.is_some() { 1 } else { window.generation(retained) as i64 };
         Ok(Self {
             window,
@@ -160,7 +160,7 @@ impl SharedClock {
     /// Time clock: returns the latest moment, rounded down to a grain.
     #[inline(always)]
     fn latest(&self) -> Option<i64> {
-        self.timed.as_ref().and_then(TimedClock::latest)
+        self.timed.as_ref().and_then(|timed| timed.latest())
     }
 
     /// Counts an insertion.
@@ -259,7 +259,7 @@ impl SharedClock {
 
     /// Returns the bytes of memory, beside the pages.
     pub fn nbytes(&self) -> usize {
-        size_of::<Self>() + size_of_val(&*self.stripes) + self.timed.as_ref().map_or(0, TimedClock::nbytes)
+        size_of::<Self>() + size_of_val(&*self.stripes) + self.timed.as_ref().map_or(0, |timed| timed.nbytes())
     }
 
     /// Returns the horizon of a lookup at a moment; `None` where nothing has been inserted into a window of time.

@@ -56,8 +56,8 @@ impl SharedFilter {
     pub fn from_filter(filter: &AnyFilter) -> Result<Self, Error> {
         let Some(&shape) = filter.shape_as::<lines::shape::LineShape>() else {
             return Err(Error::value(format!(
-                "a ConcurrentFilter needs a filter in lines (age-partitioned-line or guarded-epoch-line), got {}: \
-                 open it as a Filter",
+                "a ConcurrentFilter continues a filter that a ConcurrentFilter or Prefer::Speed has made, got one of \
+                 the family {}: open it as a Filter",
                 filter.name()
             )));
         };

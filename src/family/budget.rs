@@ -106,7 +106,8 @@ pub(crate) fn too_little_slack(window: Window, fpr: f64, enough: u64, slack: u64
     Error::value(format!("fpr={fpr} for this window takes a slack of {enough}, got {slack}"))
 }
 
-fn in_units(window: Window, slack: u64) -> String {
+/// Returns a slack with its unit.
+pub(crate) fn in_units(window: Window, slack: u64) -> String {
     match window {
         Window::Count { .. } => format!("{slack} insertions"),
         Window::Time { .. } => format!("{} s", slack as f64 / 1e9),

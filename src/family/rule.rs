@@ -6,14 +6,17 @@
 //!    that a variant can keep in 16 bytes a key or fewer, or at a rate of 5 % or less. Of those that can, the one of
 //!    the fewest bytes is taken. Otherwise, and by [`Prefer::Speed`], the age-partitioned filter is taken, in lines or
 //!    else in blocks. Its slack may be half the window.
-//! 4. [`Prefer::Memory`] takes the variant of the fewest bytes; for a rate in a window of time the default, because no
-//!    other filter keeps its rate in a burst. Where a slack is set, the variant is taken that moves
-//!    the fewest cache lines among those at most half as large again as the smallest.
+//! 4. [`Prefer::Memory`] takes the variant of the fewest bytes; for a window of time the default. Where a slack is set,
+//!    the variant is taken that moves the fewest cache lines among those at most half as large again as the smallest.
+//!
+//! In a window of time keys may come in a burst, which slices, blocks and transposed epochs would crowd into one
+//! generation. So none of these is taken there, whatever the request; they can be made by name.
 //!
 //! With [`Budget::Bytes`] the least rate of false positives stands for the fewest bytes.
 
 use std::sync::Arc;
 
+use super::request::Layout;
 use super::variants::{VARIANTS, Variant};
 use super::{Budget, Request, Shape, Windows};
 use crate::Error;
@@ -85,8 +88,7 @@ pub fn choose(window: Window, request: &Request, prefer: Option<Prefer>) -> Resu
     let least = sizes.map(|choice| choice.shape.bytes(window)).filter(enough).min();
     let least = least.map_or_else(|| "larger".to_owned(), |bytes| format!("at least {bytes}"));
     Err(Error::value(format!(
-        "nbytes must be {least} for a rate of false positives of {MAX_RATE}, got {bytes}, where the rate is {fpr:.3}; \
-         a family by its own name takes less"
+        "nbytes must be {least} for a rate of false positives of {MAX_RATE}, got {bytes}, where the rate is {fpr:.3}"
     )))
 }
 
@@ -137,12 +139,14 @@ fn check(window: Window, request: &Request) -> Result<(), Error> {
 }
 
 fn take(window: Window, request: &Request, prefer: Option<Prefer>) -> Result<Choice, Error> {
-    let suited = |variant: &&'static Variant| variant.options.listed && variant.rejection(window, request).is_none();
+    let timed = matches!(window, Window::Time { .. });
+    let suited = |variant: &&'static Variant| {
+        let crowds = matches!(variant.options.layout, Some(Layout::Sliced | Layout::Transposed));
+        variant.options.listed && !(timed && crowds) && variant.rejection(window, request).is_none()
+    };
     let suited: Vec<&'static Variant> = VARIANTS.iter().filter(suited).collect();
     let by_default = prefer.is_none() && request.slack.is_none();
-    // Others would break their rate in a burst, which a window of time may bring.
-    let bursts = matches!(window, Window::Time { .. }) && !request.budget.is_bytes();
-    if (prefer != Some(Prefer::Memory) || bursts)
+    if (prefer != Some(Prefer::Memory) || timed)
         && let Some(choice) = first(&suited, window, request, prefer)
     {
         return Ok(choice);
@@ -180,7 +184,7 @@ fn take(window: Window, request: &Request, prefer: Option<Prefer>) -> Result<Cho
 
 /// Takes the default variant if it can meet the request, with the slack requested or its own.
 ///
-/// At rates of [`FAST_LINES`] and more lines are faster. In a window of time they would break their rate in a burst.
+/// At rates of [`FAST_LINES`] and more lines are faster. In a window of time they take twice the memory.
 fn first(suited: &[&'static Variant], window: Window, request: &Request, prefer: Option<Prefer>) -> Option<Choice> {
     let variant = suited.iter().find(|variant| variant.options.first)?;
     let choice = plan(variant, window, request).ok()?;

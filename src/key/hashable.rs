@@ -1,11 +1,23 @@
 //! Keys of Rust's types, by hashes that equal those of Python's keys.
 
 use std::borrow::Cow;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::num::*;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::KeyHasher;
+use super::time::{Duration as Span, Time};
 
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a key",
+    label = "this type has no hash that a filter could use",
+    note = "pass the fields that make it unique as a tuple: `filter.seen((event.source, &event.id))`",
+    note = "or implement `lately::Key` for a type of your own, by such a tuple",
+    note = "or pass `lately::Hashed(hash)`, for example of `std::hash::BuildHasher::hash_one`"
+)]
 /// A value that can be a key of a filter.
 ///
 /// Keys that are equal in Python have one hash, in either language and in every container: `5u8`, `5i64` and `5.0` are
@@ -14,10 +26,17 @@ use super::KeyHasher;
 ///
 /// | in Rust | in Python |
 /// |---|---|
-/// | integers of every width, `bool` | `int`, `bool` |
+/// | integers of every width, `NonZero`, `bool` | `int`, `bool` |
 /// | `f32`, `f64` | `float`; NaN is `None` |
 /// | `str`, `String`, `char` | `str` |
-/// | `[u8]`, `[u8; N]`, `Vec<u8>` | `bytes` |
+/// | `[u8]`, `[u8; N]`, `Vec<u8>`, `Bytes` with the feature `bytes` | `bytes` |
+/// | `[K]`, `[K; N]`, `Vec<K>` of other keys | `list` |
+/// | `Path`, `PathBuf` | `str`, as the path is written |
+/// | `IpAddr` | `bytes`: its `packed` |
+/// | `SocketAddr` | `tuple` of address and port, and of flow and scope unless both are 0 |
+/// | `Duration` | `timedelta` |
+/// | `SystemTime` | `datetime` with a time zone |
+/// | `Uuid` with the feature `uuid` | `uuid.UUID` |
 /// | tuples of up to eight keys, `()` | `tuple` |
 /// | `Option` | the key, or `None` |
 /// | [`Hashed`] | a hash of `lately.hash_keys` |
@@ -44,12 +63,40 @@ use super::KeyHasher;
 pub trait Key {
     /// Returns the hash of the key.
     fn to_hash(&self, hasher: &KeyHasher) -> u64;
+
+    /// Returns the hash of several keys in order, as one key: by default that of a list.
+    #[doc(hidden)]
+    #[inline]
+    fn slice_to_hash(keys: &[Self], hasher: &KeyHasher) -> u64
+    where
+        Self: Sized,
+    {
+        let start = hasher.list_start(keys.len());
+        keys.iter().fold(start, |chain, key| hasher.list_next(chain, key.to_hash(hasher)))
+    }
 }
 
 /// A key that is hashed already: 64 bits, uniform for different keys.
 ///
 /// A filter uses such hashes as they are. With the hashes of a [`KeyHasher`] of the filter's seed, the key is the one
 /// that was hashed. Hashes of another function are keys of their own, and must be as good as random.
+///
+/// So a type that is only `std::hash::Hash` is a key by a hasher of your choice. With the state of the process its keys
+/// are for this process alone: a saved filter needs a hasher with a fixed state.
+///
+/// ```
+/// use std::hash::{BuildHasher, RandomState};
+/// use lately::{Filter, Hashed, Window};
+///
+/// #[derive(Hash)]
+/// enum Route { Home, Page(u32) }
+///
+/// let (state, mut filter) = (RandomState::new(), Filter::builder(Window::last(1000)).fpr(0.01).build()?);
+/// assert!(!filter.seen(Hashed(state.hash_one(Route::Page(7)))));
+/// assert!(filter.seen(Hashed(state.hash_one(Route::Page(7)))));
+/// assert!(!filter.contains(Hashed(state.hash_one(Route::Home))));
+/// # Ok::<(), lately::Error>(())
+/// ```
 ///
 /// ```
 /// use lately::{Filter, Hashed, Key, Window};
@@ -86,7 +133,13 @@ keys!(i64 => |hasher, key| hasher.integer(*key));
 keys!(u64 => |hasher, key| hasher.unsigned(*key));
 keys!(isize => |hasher, key| hasher.integer(*key as i64));
 keys!(usize => |hasher, key| hasher.unsigned(*key as u64));
-keys!(u8, u16, u32 => |hasher, key| hasher.unsigned((*key).into()));
+keys!(u16, u32 => |hasher, key| hasher.unsigned((*key).into()));
+keys!(NonZeroU8, NonZeroU16, NonZeroU32, NonZeroU64, NonZeroU128, NonZeroUsize => |hasher, key| {
+    key.get().to_hash(hasher)
+});
+keys!(NonZeroI8, NonZeroI16, NonZeroI32, NonZeroI64, NonZeroI128, NonZeroIsize => |hasher, key| {
+    key.get().to_hash(hasher)
+});
 keys!(i8, i16, i32, bool => |hasher, key| hasher.integer((*key).into()));
 keys!(i128 => |hasher, key| hasher.big_integer(&key.to_le_bytes()));
 keys!(u128 => |hasher, key| {
@@ -98,12 +151,76 @@ keys!(f32 => |hasher, key| hasher.float((*key).into()));
 keys!(f64 => |hasher, key| hasher.float(*key));
 keys!(str, String => |hasher, key| hasher.text(key));
 keys!(char => |hasher, key| hasher.text(key.encode_utf8(&mut [0; 4])));
-keys!([u8], Vec<u8> => |hasher, key| hasher.bytes(key));
+keys!(Path, PathBuf => |hasher, key| hasher.text(key.as_os_str().as_encoded_bytes()));
+keys!(Ipv4Addr, Ipv6Addr => |hasher, key| hasher.bytes(&key.octets()));
+keys!(IpAddr => |hasher, key| match key {
+    IpAddr::V4(address) => address.to_hash(hasher),
+    IpAddr::V6(address) => address.to_hash(hasher),
+});
+keys!(SocketAddrV4 => |hasher, key| (key.ip(), key.port()).to_hash(hasher));
+keys!(SocketAddrV6 => |hasher, key| match (key.flowinfo(), key.scope_id()) {
+    (0, 0) => (key.ip(), key.port()).to_hash(hasher),
+    (flow, scope) => (key.ip(), key.port(), flow, scope).to_hash(hasher),
+});
+keys!(SocketAddr => |hasher, key| match key {
+    SocketAddr::V4(address) => address.to_hash(hasher),
+    SocketAddr::V6(address) => address.to_hash(hasher),
+});
+keys!(Duration => |hasher, key| hasher.duration(Span::Exact(time(*key))));
+keys!(SystemTime => |hasher, key| hasher.aware(match key.duration_since(UNIX_EPOCH) {
+    Ok(since) => time(since),
+    Err(before) => before_1970(time(before.duration())),
+}));
+#[cfg(feature = "uuid")]
+keys!(uuid::Uuid => |hasher, key| hasher.uuid(key.into_bytes()));
+#[cfg(feature = "bytes")]
+keys!(bytes::Bytes => |hasher, key| hasher.bytes(key));
 
-impl<const N: usize> Key for [u8; N] {
+/// Returns a span of time as the hasher takes it.
+fn time(span: Duration) -> Time {
+    Time { seconds: span.as_secs().into(), attoseconds: u64::from(span.subsec_nanos()) * 1_000_000_000 }
+}
+
+/// Returns the moment this long before 1970.
+fn before_1970(Time { seconds, attoseconds }: Time) -> Time {
+    const SECOND: u64 = 1_000_000_000_000_000_000;
+    match attoseconds {
+        0 => Time { seconds: -seconds, attoseconds },
+        _ => Time { seconds: -seconds - 1, attoseconds: SECOND - attoseconds },
+    }
+}
+
+impl Key for u8 {
     #[inline]
     fn to_hash(&self, hasher: &KeyHasher) -> u64 {
-        hasher.bytes(self)
+        hasher.unsigned((*self).into())
+    }
+
+    /// Several bytes are a byte string.
+    #[inline]
+    fn slice_to_hash(keys: &[Self], hasher: &KeyHasher) -> u64 {
+        hasher.bytes(keys)
+    }
+}
+
+impl<K: Key> Key for [K] {
+    #[inline]
+    fn to_hash(&self, hasher: &KeyHasher) -> u64 {
+        K::slice_to_hash(self, hasher)
+    }
+}
+
+impl<K: Key> Key for Vec<K> {
+    #[inline]
+    fn to_hash(&self, hasher: &KeyHasher) -> u64 {
+        K::slice_to_hash(self, hasher)
+    }
+}
+
+impl<K: Key, const N: usize> Key for [K; N] {
+    #[inline]
+    fn to_hash(&self, hasher: &KeyHasher) -> u64 {
+        K::slice_to_hash(self, hasher)
     }
 }
 

@@ -1,7 +1,14 @@
 //! Keys of Rust's types, against hashes of the same keys that the Python package made.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::num::{NonZeroI16, NonZeroU128};
+use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
+
+use bytes::Bytes;
 use lately::key::Seed;
 use lately::{Filter, Hashed, Key, KeyHasher, Window};
+use uuid::Uuid;
 
 const KEYS: u64 = 1_000_000;
 
@@ -106,6 +113,32 @@ fn a_key_has_one_hash_in_every_container_and_width() {
     assert_eq!(f64::NAN.to_hash(&hasher), None::<u8>.to_hash(&hasher));
     assert_eq!(Hashed(77).to_hash(&hasher), 77);
     assert_eq!((u64::MAX as f64 * 2.0).to_hash(&hasher), (1u128 << 65).to_hash(&hasher));
+}
+
+#[test]
+fn keys_of_the_standard_library_and_other_crates_are_those_of_python() {
+    let hasher = KeyHasher::new(0);
+    let hash = |key: &dyn Key| key.to_hash(&hasher);
+    assert_eq!(hash(&NonZeroI16::new(-5).unwrap()), hash(&-5));
+    assert_eq!(hash(&NonZeroU128::MAX), hash(&u128::MAX));
+    assert_eq!(hash(&Path::new("a/b")), hash(&"a/b"));
+    let (v4, v6) = (Ipv4Addr::new(10, 0, 0, 1), Ipv6Addr::LOCALHOST);
+    assert_eq!(hash(&IpAddr::from(v4)), hash(&[10u8, 0, 0, 1]));
+    assert_eq!(hash(&SocketAddr::from((v6, 443))), hash(&(v6, 443)));
+    assert_ne!(hash(&SocketAddrV6::new(v6, 443, 0, 2)), hash(&(v6, 443)));
+    assert_eq!(hash(&vec![1, 2]), hash(&[1u16, 2]));
+    assert_ne!(hash(&[1, 2]), hash(&(1, 2)));
+    assert_eq!(hash(&Bytes::from_static(b"a")), hash(b"a"));
+    let seconds = Duration::from_millis(1500);
+    // By `lately.hash_keys` of these values in Python.
+    let golden = [
+        (hash(&seconds), 3_548_855_524_743_714_231),
+        (hash(&(UNIX_EPOCH + seconds)), 6_645_659_540_138_246_375),
+        (hash(&(UNIX_EPOCH - seconds)), 16_666_918_361_199_057_474),
+        (hash(&Uuid::from_u128(5)), 9_990_971_591_184_285_507),
+        (hash(&["a", "b"]), 11_352_232_184_271_896_740),
+    ];
+    golden.into_iter().for_each(|(hash, expected)| assert_eq!(hash, expected));
 }
 
 #[test]

@@ -24,6 +24,7 @@ mod inference;
 mod inference_line;
 mod keys;
 mod line;
+mod outside;
 mod paper1_tables;
 mod promise;
 mod public_api;

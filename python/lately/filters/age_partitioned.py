@@ -16,10 +16,11 @@ class AgePartitionedBloomFilter(Filter):
         Longest time for which a key may still be reported after it has left the window, in the unit of `window`. The
         default is half the window, and at least 64 insertions.
     capacity : int, optional
-        Needed for a window of time: the keys expected within it at the highest rate, which counts over one generation:
-        a part 1 / `l` of the window. More keys raise the rate of false positives, and the window stays whole. An
-        `OverfullWarning` is issued then, also for a burst within `capacity`: a tenth of it at once can make most new
-        keys false positives.
+        Needed for a window of time: the most keys within it, with `lateness` in window and lateness. Lines keep `fpr`
+        however these come, also all at once, because a generation ends when it has taken its share of them. More keys
+        raise the rate of false positives, and the window stays whole; an `OverfullWarning` is issued then. Blocks and
+        slices are planned for keys that come evenly, and warn in a burst within `capacity` too: a tenth of it at once
+        can make most new keys false positives.
 
     Notes
     -----
@@ -27,7 +28,8 @@ class AgePartitionedBloomFilter(Filter):
     fills: `fpr` holds just before a shift, and the window just after it. The printed formulas promise more than holds.
 
     A request makes lines: all bits of a key lie side by side in one cache line, or in up to four lines of one page of
-    4 KiB, which is the fastest. Where lines cannot meet it (below an fpr of about 1e-5, or in less than a page), the
+    4 KiB, which is the fastest. In a window of time lines take about twice the memory of a window of as many
+    insertions, for bursts. Where lines cannot meet it (below an fpr of about 1e-5, or in less than a page), the
     bits that a key has in one slice lie in one block of 512 bits. `from_parameters` also makes the slices of the paper,
     in which each bit of a key lies anywhere in its slice, and blocks of 64 bits.
 

@@ -19,7 +19,8 @@ class GuardedEpochBloomFilter(Filter):
         Longest time for which a key may still be reported after it has left the window, in the unit of `window`. The
         default is half the window, and at least 64 insertions. A shorter slack takes more segments.
     capacity : int, optional
-        As in `AgePartitionedBloomFilter`, with a part 1 / `r` of the window.
+        As in `AgePartitionedBloomFilter`: lines keep `fpr` in a burst. A transposed filter is planned for keys that
+        come evenly, a part 1 / `r` of them in each epoch, and warns in a burst.
 
     Notes
     -----

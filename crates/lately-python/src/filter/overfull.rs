@@ -18,6 +18,7 @@ use pyo3::prelude::*;
 use lately::clock::{Clock, Window};
 use lately::family::AnyFilter;
 use lately::family::aged_cuckoo::shape::AgedCuckooShape;
+use lately::family::lines::shape::LineShape;
 
 create_exception!(
     lately,
@@ -97,7 +98,7 @@ impl LoadMonitor {
             period: KeysSince::new(),
             newest: KeysSince::new(),
             planned: planned(filter),
-            retained: filter.shape().retained(),
+            retained: filter.engine().clock().periods(filter.shape().retained()),
             evenly: evenly(filter),
             next_burst: AtomicU64::new(0),
             deferred: AtomicBool::new(false),
@@ -110,7 +111,7 @@ impl LoadMonitor {
     /// Counts from the clock's present on.
     pub fn restart(&self, clock: &Clock) {
         self.next.store(self.planned.map_or(NEVER, |_| clock.inserted().saturating_add(self.step())), Relaxed);
-        self.period.start(clock.latest().map_or(NONE, |_| clock.generation()), clock.inserted());
+        self.period.start(clock.latest().map_or(NONE, |_| clock.period()), clock.inserted());
         self.newest.start(NONE, clock.inserted());
         self.next_burst.store(0, Relaxed);
     }
@@ -118,7 +119,7 @@ impl LoadMonitor {
     /// Counts from the first moment of a batch on, if the period is longer than a window.
     pub fn restart_if_expired(&self, clock: &Clock, first: Option<i64>) {
         let (Some(first), Some(_)) = (first, self.planned) else { return };
-        let (start, next) = (self.period.generation(), clock.at(first).generation());
+        let (start, next) = (self.period.generation(), clock.at(first).period());
         self.keys_of_generation(next, clock.inserted());
         if start == NONE || next.saturating_sub(start) >= self.retained.into() {
             self.period.start(next, clock.inserted());
@@ -165,7 +166,7 @@ impl LoadMonitor {
             window @ Window::Time { .. } => window.keys_in(self.retained, self.retained),
             Window::Count { .. } => planned,
         };
-        let burst = self.keys_of_generation(clock.generation(), clock.inserted());
+        let burst = self.keys_of_generation(clock.period(), clock.inserted());
         let exceeds = |evenly: u64| burst > evenly + evenly / 2 + MIN_KEYS_BETWEEN_CHECKS;
         let is_burst = self.evenly.is_some_and(exceeds);
         if keys <= expected && !(is_burst && clock.inserted() >= self.next_burst.load(Relaxed)) {
@@ -211,11 +212,11 @@ impl LoadMonitor {
         if clock.endless() {
             return clock.inserted();
         }
-        let passed = clock.generation().saturating_sub(start).max(0) as u64;
+        let passed = clock.period().saturating_sub(start).max(0) as u64;
         if start != NONE && passed < self.retained.into() {
             return keys;
         }
-        self.period.start(clock.generation(), clock.inserted());
+        self.period.start(clock.period(), clock.inserted());
         if start == NONE { 0 } else { (u128::from(keys) * u128::from(self.retained) / u128::from(passed)) as u64 }
     }
 
@@ -250,11 +251,12 @@ fn planned(filter: &AnyFilter) -> Option<u64> {
     }
 }
 
-/// Returns the keys of a generation if they come evenly. None for a window of insertions, where they always do, and for
-/// an aged cuckoo filter, where generations share their cells.
+/// Returns the keys of a generation if they come evenly. None for a window of insertions, where they always do, for an
+/// aged cuckoo filter, where generations share their cells, and in lines, where they end by count too.
 fn evenly(filter: &AnyFilter) -> Option<u64> {
     let window = filter.window();
-    let differ = matches!(window, Window::Time { .. }) && filter.shape_as::<AgedCuckooShape>().is_none();
+    let copes = filter.shape_as::<AgedCuckooShape>().is_some() || filter.shape_as::<LineShape>().is_some();
+    let differ = matches!(window, Window::Time { .. }) && !copes;
     differ.then(|| window.keys_in(filter.shape().retained(), 1))
 }
 

@@ -7,7 +7,7 @@ use crate::Error;
 use crate::clock::Window;
 use crate::family::Shape as _;
 use crate::family::budget::{
-    Budget, allowed_slack, reject_below, too_few_bytes, too_little_slack, too_much_memory, within_slack,
+    Budget, allowed_slack, in_units, reject_below, too_few_bytes, too_little_slack, too_much_memory, within_slack,
 };
 use crate::family::search::{self, Candidate, bisection};
 use crate::family::slices::shape::Paper;
@@ -48,7 +48,9 @@ fn choose_by(
     if let Budget::Bytes(bytes @ ..PAGE_BYTES) = budget {
         return Err(too_few_bytes(PAGE_BYTES, " in the line layout", bytes));
     }
-    let mut shapes = within_slack(window, slack, shapes(paper), |shape| shape.slack(window))?;
+    // In a window of time groups of steps add to the slack, the less the more pages there are.
+    let pages = if let Window::Time { .. } = window { 62 } else { 1 };
+    let mut shapes = within_slack(window, slack, shapes(paper), |&shape| LineShape { pages, ..shape }.slack(window))?;
     shapes.sort_by_key(rank);
     let slack = allowed_slack(window, slack);
     let candidates = |slack| -> Vec<LineCandidate> {
@@ -66,7 +68,11 @@ fn choose_by(
         }
         Budget::Bytes(bytes) => {
             let shape = search::for_memory(&candidates(slack), bytes / PAGE_BYTES, |least| 4.0 * least);
-            Ok(shape.expect("each has the slack with one page"))
+            shape.ok_or_else(|| {
+                let least = shapes.iter().map(|shape| shape.slack(window)).min().unwrap_or(0);
+                let least = in_units(window, least);
+                Error::value(format!("slack must be at least {least} for this window in {bytes} bytes"))
+            })
         }
     }
 }
@@ -129,7 +135,8 @@ impl Candidate for LineCandidate {
             return None;
         }
         let enough = bisection(0, most, holds);
-        (enough..=most.min(enough + enough / 64 + 1)).find(|&pages| self.slack_holds(pages) && holds(pages))
+        let more = if let Window::Time { .. } = self.window { 8 } else { 1 };
+        (enough..=most.min(enough + enough / 64 + more)).find(|&pages| self.slack_holds(pages) && holds(pages))
     }
 
     /// Returns the most pages whose slack is allowed, to 1 / 256 of them: steps of less than an insertion would keep
