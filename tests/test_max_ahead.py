@@ -39,7 +39,7 @@ def test_one_time_of_a_wrong_clock_does_not_blind_the_filter(name):
         lambda: f.add("x", at=wrong),
     ):
         with pytest.raises(
-            ValueError, match=r"at\[0\] lies 3153\d+.* s ahead of the system's clock, but max_ahead is 3600 s"
+            ValueError, match=r"at(\[0\])? lies 3153\d+.* s ahead of the system's clock, but max_ahead is 3600 s"
         ):
             call()
     for at, place in (([now(), now() + 5, wrong, wrong + 1], 2), ([now() + 9, wrong, now() + 5], 1)):

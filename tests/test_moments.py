@@ -79,7 +79,7 @@ NAT = np.array(["2026-01-01", "NaT"], "M8[ns]")
         ([[1000, 1001]], ValueError, "at must have one dimension"),
         (["yesterday", "today"], ValueError, r"at\[0\] is 'yesterday'"),
         ([1000, 992.5], ValueError, r"at\[1\] lies 7.5 s before the latest time seen, but lateness is 7 s"),
-        (992.0, ValueError, r"at\[0\] lies 8 s before"),
+        (992.0, ValueError, "at lies 8 s before"),
         (True, TypeError, "at is of type bool"),
     ],
 )
