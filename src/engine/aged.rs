@@ -71,10 +71,15 @@ impl<L: Occupancy> Aged<L> {
 
     /// Answers queries as of the clock as it is.
     fn answer(&self, hashes: &[u64], at: Moments<'_>, window: Option<u64>, present: &mut [bool]) -> Result<(), Error> {
-        for_query_runs(&self.layout, &self.clock(), hashes.len(), at, window, |rotation, run| match rotation {
+        let answer = |rotation: Option<L::Rotation>, run: std::ops::Range<usize>| match rotation {
             Some(rotation) => self.layout.query_run(self.words.as_slice(), rotation, hashes, run, present),
             None => present[run].fill(false),
-        })
+        };
+        // A clock of this process alone is not copied.
+        match self.words.live() {
+            None => for_query_runs(&self.layout, &self.clock, hashes.len(), at, window, answer),
+            Some(_) => for_query_runs(&self.layout, &self.clock(), hashes.len(), at, window, answer),
+        }
     }
 
     /// Returns how many partitions to divide the cells into for the keys of a chunk: one if other processes use the

@@ -164,7 +164,7 @@ impl LineShape {
         self.rate_of(keys_per_generation, self.l())
     }
 
-    /// Returns the probability that a key never inserted is reported, with so many full generations.
+    /// Returns the probability that a key never inserted is reported, with `full` full generations.
     fn rate_of(&self, keys_per_generation: u64, full: u32) -> f64 {
         let rate = self.mean_over_phases(|phase| {
             let [current, each] = [phase, 1.0].map(|share| self.generation(share * keys_per_generation as f64));
@@ -217,7 +217,8 @@ impl LineShape {
         64 * 8 / self.lanes / SUBLANE_BITS
     }
 
-    /// Returns the chance that a fresh key finds k lanes in a row, with so many full generations behind the current.
+    /// Returns the chance that a fresh key finds k lanes in a row, with `generations` full ones behind the
+    /// current.
     pub fn run_rate(&self, current: &Generation, full: &Generation, generations: u32) -> f64 {
         let k = self.k;
         // The chance that a run starts at a lane is equal for all lanes that the current generation is not in.
