@@ -116,7 +116,7 @@ fn golden_files_are_read() {
     for name in GOLDEN {
         let bytes = golden(name);
         assert_eq!(bytes_of(&reread(&bytes)), bytes);
-        assert!(bytes.len() <= 192 + 4096 && try_all(&bytes));
+        assert!(bytes.len() <= 768 + 4096 && try_all(&bytes));
     }
 }
 
