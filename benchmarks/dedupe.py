@@ -1,4 +1,4 @@
-"""How fast is `lately dedupe` on a file, beside polars' `unique` and awk, and in how much memory?
+"""How fast is `lately dedupe` on a file, beside polars' `unique`, Python's readers and awk, and in how much memory?
 
     uv run --group bench benchmarks/dedupe.py [--rows N] [--rounds N] [--folder FOLDER]
 
@@ -35,6 +35,29 @@ import polars
 made = polars.{read}({source!r}).unique(subset=["ip", "url"], keep="first", maintain_order=True)
 made.{write}({target!r})
 """
+PYTHON = {
+    "csv": """
+import csv
+seen = set()
+with open({source!r}, newline="") as file, open({target!r}, "w", newline="") as out:
+    rows, write = csv.reader(file), csv.writer(out, lineterminator="\\n").writerow
+    write(next(rows))
+    for row in rows:
+        if (key := (row[1], row[2])) not in seen:
+            seen.add(key)
+            write(row)
+""",
+    "jsonl": """
+import json
+seen = set()
+with open({source!r}, "rb") as file, open({target!r}, "wb") as out:
+    for line in file:
+        record = json.loads(line)
+        if (key := (record["ip"], record["url"])) not in seen:
+            seen.add(key)
+            out.write(line)
+""",
+}
 
 
 def make(folder: Path, rows: int) -> None:
@@ -68,6 +91,10 @@ def commands(folder: Path, rows: int) -> dict[tuple[str, str], tuple[list[str], 
             target = folder / f"polars.{extension}"
             code = POLARS.format(read=READERS[extension], write=WRITERS[extension], source=source, target=str(target))
             found[extension, "polars"] = [sys.executable, "-c", code], target
+            if extension in PYTHON:
+                target = folder / f"python.{extension}"
+                code = PYTHON[extension].format(source=source, target=str(target))
+                found[extension, "Python"] = [sys.executable, "-c", code], target
         elif awk := shutil.which("awk"):
             target = folder / "awk.txt"
             found[extension, "awk"] = ["sh", "-c", f"exec {awk} '!seen[$0]++' {source} > {target}"], target

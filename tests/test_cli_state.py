@@ -1,6 +1,10 @@
 import json
 import os
 import random
+import subprocess
+import sys
+
+import pytest
 
 import lately
 from support.command import finish, some_lines, start
@@ -177,6 +181,22 @@ def test_a_state_needs_a_regular_file_of_its_own(tmp_path, dedupe):
     ended = dedupe(tmp_path / "a.txt", "--window", 9, "--state", tmp_path / "s", "-o", tmp_path / "a.txt")
     assert (ended.status, "is an input too" in ended.err) == (2, True)
     assert list(tmp_path.iterdir()) == [tmp_path / "a.txt"]
+
+
+def test_a_file_that_is_mounted_alone_is_refused_before_any_output(tmp_path):
+    """As in a container whose file is mounted without its folder."""
+    (tmp_path / "a b.lately").touch()
+    command = f"{sys.executable} -m lately dedupe --window 9 --state 'a b.lately' && true || echo status $?"
+    script = f"mount --bind 'a b.lately' 'a b.lately' || echo unable; echo a | {command}"
+    unshared = ["unshare", "--map-root-user", "--mount", "sh", "-c", script]
+    try:
+        done = subprocess.run(unshared, cwd=tmp_path, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("needs unshare")
+    if "unable" in done.stdout or not done.stdout:
+        pytest.skip("mounts are not allowed")
+    assert done.stdout == "status 1\n"
+    assert "cannot write --state a b.lately: the file is mounted alone, so it cannot be replaced: mount" in done.stderr
 
 
 def test_a_new_state_is_a_secret(tmp_path, dedupe):

@@ -88,14 +88,16 @@ def test_late_records(tmp_path, dedupe, fraction):
     # Half as many records again as are in a batch, and a late one among the last.
     rows = [f"{1_700_000_000 + i // 100}{fraction},{i}\n" for i in range(100_000)]
     rows[90_000] = f"{1_700_000_000 + 899 - 10}{fraction},late\n"
+    rows[95_000] = f"{1_700_000_000 + 949 - 25}{fraction},later\n"
     (tmp_path / "a.csv").write_text("t,k\n" + "".join(rows))
     options = ("--key", "k", "--time", "t", "--window", "1min", "--capacity", 6000, *SURE)
     ended = dedupe(tmp_path / "a.csv", *options, "--lateness", "9.99s", "--output", tmp_path / "o", "--skip-bad")
     assert ended.status == 1
     assert f"{tmp_path}/a.csv, line 90002: the time 2023-11-14T22:28:09.{fraction[1:] or '0'}" in ended.err
     assert "steps back by 10 s from the latest before it, more than the --lateness of 9.99 s" in ended.err
+    assert "raise --lateness to the furthest step back, 25s\n" in ended.err
     assert not (tmp_path / "o").exists()
-    ended = dedupe(tmp_path / "a.csv", *options, "--lateness", "10s")
+    ended = dedupe(tmp_path / "a.csv", *options, "--lateness", "25s")
     assert ended.out.decode() == "t,k\n" + "".join(rows)
 
 

@@ -19,16 +19,16 @@ WINDOW = "5min"
 GONE = 600
 
 
-def filters():
+def filters(capacity=1000, fpr=1e-6):
     """A filter of each family and of each kind of window of time."""
-    given = {"fpr": 1e-6, "capacity": 1000}
+    given = {"fpr": fpr, "capacity": capacity}
     for name, family in EVERY.items():
         if family.promise and family.windows != "insertions":
-            made = given if family.windows != "unknown rate" else {"fpr": 1e-6}
+            made = given if family.windows != "unknown rate" else {"fpr": fpr}
             yield name, partial(family.make, WINDOW, **made)
             yield f"{name}, late", partial(family.make, WINDOW, lateness="30s", **made)
-    yield "chosen", partial(lately.Filter, WINDOW, 1e-6, capacity=1000)
-    yield "growing", partial(lately.Filter, WINDOW, 1e-6)
+    yield "chosen", partial(lately.Filter, WINDOW, fpr, capacity=capacity)
+    yield "growing", partial(lately.Filter, WINDOW, fpr)
     yield "exact", partial(lately.ExactFilter, WINDOW)
 
 
@@ -126,6 +126,30 @@ def test_a_file_of_a_clock_that_began_in_2030_continues(tmp_path):
     path = tmp_path / "seen.lately"
     run_with_clocks("test_clocks", "write", tmp_path, str(path), str(4 * 365 * DAY))
     assert run_with_clocks("test_clocks", "read", tmp_path, str(path)) == "right\n"
+
+
+def kept(path):
+    for name, f in (("exact", lately.ExactFilter(WINDOW)), ("chosen", lately.Filter(WINDOW, 1e-6))):
+        f.add("a")
+        f.save(f"{path}/{name}")
+
+
+def opened_twice(path):
+    clocks = Clocks()
+    for name in ("exact", "chosen"):
+        one, other = lately.open(f"{path}/{name}"), lately.open(f"{path}/{name}")
+        clocks.pass_time(3)
+        assert one == other == lately.open(f"{path}/{name}"), name
+        assert "a" in one
+        other.add("b")
+        assert one != other, name
+    print("right")
+
+
+def test_filters_of_one_file_are_equal_after_another_start_of_the_machine(tmp_path):
+    run_with_clocks("test_clocks", "kept", tmp_path, str(tmp_path))
+    (tmp_path / "boot").write_text("second")
+    assert run_with_clocks("test_clocks", "opened_twice", tmp_path, str(tmp_path)) == "right\n"
 
 
 def test_max_ahead_is_one_window_and_at_least_a_minute():

@@ -171,6 +171,23 @@ def sliced(request, ray_cluster, tmp_path_factory):
         yield opened
 
 
+def test_sites_and_orderer_start_again_when_their_driver_has_ended(ray_cluster, tmp_path):
+    driver = f"""
+import lately, ray
+ray.init(address={ray_cluster.get_runtime_context().gcs_address!r}, log_to_driver=False)
+f = lately.distributed.SlicedFilter("vertical", 2, lately.BloomFilter(100_000, 1e-9), sites="ray", name="left",
+                                    checkpoint={str(tmp_path)!r}, interval=0, deadline=60)
+f.insert(range(100))
+"""
+    subprocess.run([sys.executable, "-c", driver], check=True, timeout=120)
+    with SlicedFilter.connect("left", deadline=60) as f:
+        for actor in (f.sites._orderer, f.sites._handles[0]):
+            ray_cluster.kill(actor, no_restart=False)
+            assert f.duplicated(range(100)).all()
+        assert not f.duplicated(range(100, 200)).any()
+        f.sites.close()
+
+
 def test_a_second_driver_is_refused_while_actors_hold_the_checkpoints(ray_cluster, tmp_path, monkeypatch):
     made = {"filter": lately.BloomFilter(1000, 1e-9), "checkpoint": tmp_path, "interval": 0}
     monkeypatch.setattr(start, "ENDING", 0.1)

@@ -230,6 +230,33 @@ def test_a_curve_of_distinct_keys_is_used_or_unknown_or_broken():
         filled.posterior(KEYS, Broken())
 
 
+def test_growing_timers_after_a_burst_of_other_keys():
+    f = lately.TimingBloomFilter("1h", fpr=0.01, capacity=1000, grow="cardinality", max_ahead=None)
+    f.insert(KEYS[:2000], at=np.linspace(0, 7200, 2000))
+    f.insert(10**6 + np.arange(20_000), at=np.linspace(7200, 7201, 20_000))
+    f.insert(KEYS[2000:], at=np.linspace(7202, 9000, 1000))
+    # Of the keys that came within the window, and as many that did not, half are there.
+    live = KEYS[1500:]
+    keys = np.concatenate([live, -1 - live])
+    posteriors = f.posterior(keys, np.log(2) / 3600, at=9000)
+    undecided = (posteriors > 0.02) & (posteriors < 0.98)
+    assert undecided.sum() > 100
+    assert abs((posteriors - (keys >= 0))[undecided].mean()) < 0.06
+
+
+def test_live_keys_are_probable_in_more_slices_than_evidence_has_bits():
+    f = lately.TimeLimitedBloomFilter("60s", 1e-8, max_ahead=None)
+    for second in range(90):
+        f.insert(100 * second + np.arange(100), at=second)
+    assert len(f.fill) > 256
+    for later in (0, 20):
+        live = np.arange(100 * (30 + later), 9000)
+        assert (f.posterior(live, 1e-3, at=89 + later) > 0.9).all()
+        assert f.decide(live, 1e-3, at=89 + later).all()
+        assert (f.posterior(-1 - live, 1e-3, at=89 + later) < 0.1).all()
+        assert (f.age(live, 1e-3, at=89 + later) < 62).all()
+
+
 def test_an_empty_batch_and_an_empty_filter(filled):
     assert filled.posterior([], 0.1).shape == (0,)
     assert filled.age_probability([], 0.1, [0, 1, 2]).shape == (0, 2)

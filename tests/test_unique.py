@@ -90,11 +90,19 @@ def test_times():
 
 
 def test_a_step_back_is_named_and_loses_nothing():
-    fresh = lately.unique([("a", 100), ("b", 60), ("c", 130)], "1min", key=0, at=1)
-    assert next(fresh) == ("a", 100)
-    words = "^at lies 40 s before the latest time seen, but lateness is 0 s: sort by time, or pass a larger lateness$"
-    with pytest.raises(ValueError, match=words):
-        next(fresh)
+    events = [("a", 100), ("b", 60), ("c", 130), ("d", 50), ("e", 51)]
+    words = "^at lies 40 s before the latest time seen, but lateness is 0 s: sort by time, or pass a larger lateness"
+    for given, more, counts in (
+        (events, ", of 80 s for these events$", False),
+        (events, ", of 80 s for these events$", True),
+        (iter(events), "$", False),
+    ):
+        fresh = lately.unique(given, "1min", key=0, at=1, counts=counts)
+        if not counts:
+            assert next(fresh) == ("a", 100)
+        with pytest.raises(ValueError, match=words + more):
+            next(fresh)
+    assert len(list(lately.unique(events, "1min", key=0, at=1, lateness="80s"))) == 5
     assert len(list(lately.unique([("a", 100), ("b", 60), ("a", 70)], "1min", key=0, at=1, lateness="40s"))) == 2
 
 

@@ -139,16 +139,40 @@ def unique(
         raise ValueError("capacity is for filters: pass fpr or filter too")
     key_of, time_of = _reader(key), None if at is None else _reader(at)
     if counts:
-        return _Counting(window, lateness, **options).run(iter(events), key_of, time_of)
+        return _Counting(window, lateness, **options).run(_Events(events, time_of), key_of, time_of)
     made, marks = remembering(window, filter, fpr, {"capacity": capacity, "lateness": lateness}, **options)
     seen = partial(made.seen, refresh=refresh) if exactly or missing == "same" else None
-    return _fresh(iter(events), key_of, time_of, seen, marks)
+    return _fresh(_Events(events, time_of), key_of, time_of, made, seen, marks)
+
+
+class _Events(Generic[Event]):
+    """The events, one after the other, and after a late one the furthest step back, unless they may be endless."""
+
+    def __init__(self, events: Iterable[Event], time_of: Callable[[Event], Any] | None) -> None:
+        self._events, self._time_of, self._sized = iter(events), time_of, hasattr(events, "__len__")
+
+    def __iter__(self) -> Iterator[Event]:
+        return self._events
+
+    def late(self, error: ValueError, made: ExactFilter | Filter, at: Any) -> ValueError:
+        """Return the error of a call for many keys as one of `unique`, where `at` is of one event."""
+        what, late, _ = str(error).partition(": sort by time")
+        needed = ""
+        if late and self._sized and self._time_of is not None and made.latest is not None:
+            latest, moment = int(made.latest.astype("M8[ns]").astype(np.int64)), moment_of(at)
+            furthest = latest - moment
+            for moment in map(moment_of, map(self._time_of, self._events)):
+                latest = max(latest, moment)
+                furthest = max(furthest, latest - moment)
+            needed = f", of {furthest / 1e9:.12g} s for these events"
+        return ValueError(what.replace("at[0]", "at") + (late and f"{late}, or pass a larger lateness{needed}"))
 
 
 def _fresh(
-    events: Iterator[Event],
+    events: _Events[Event],
     key_of: Callable[[Event], Any],
     time_of: Callable[[Event], Any] | None,
+    made: ExactFilter | Filter,
     seen: Callable[..., bool] | None,
     marks: Callable[..., NDArray[np.bool_]],
 ) -> Iterator[Event]:
@@ -162,7 +186,7 @@ def _fresh(
             # Here a list is one key, such as a row of `csv.reader`. A filter would read it as several keys.
             repeat = marks([key], at=at)[0] if seen is None or isinstance(key, list) else seen(key, at=at)
         except ValueError as error:
-            raise _of_one(error) from None
+            raise events.late(error, made, at) from None
         if not repeat:
             yield event
 
@@ -201,24 +225,24 @@ class _Counting:
         self._by_stamp: list[tuple[int, int, int, _Open]] = []
 
     def run(
-        self, events: Iterator[Event], key_of: Callable[[Event], Any], time_of: Callable[[Event], Any] | None
+        self, events: _Events[Event], key_of: Callable[[Event], Any], time_of: Callable[[Event], Any] | None
     ) -> Iterator[Counted[Event]]:
         for place, event in enumerate(events):
             at = place if time_of is None else time_of(event)
             if self._timed:
                 if time_of is None:
                     at = max(time.time(), self._latest / 1e9)
-                yield from self._take(event, key_of(event), at, moment_of(at))
+                yield from self._take(events, event, key_of(event), at, moment_of(at))
             else:
-                yield from self._take(event, key_of(event), at, place)
+                yield from self._take(events, event, key_of(event), at, place)
         yield from [event.closed() for event in self._open.values()]
 
-    def _take(self, event: Any, key: Any, at: Any, order: int) -> Iterator[Counted[Any]]:
+    def _take(self, events: _Events[Any], event: Any, key: Any, at: Any, order: int) -> Iterator[Counted[Any]]:
         name = int(hash_keys([key], seed=self._seed, missing=self._missing)[0])
         try:
             repeat = bool(self._marks([key], at=at if self._timed else None)[0])
         except ValueError as error:
-            raise _of_one(error) from None
+            raise events.late(error, self._exact, at) from None
         if not (repeat and self._refresh == "delivered" and not self._timed):
             self._latest = max(self._latest, order) if self._timed else self._latest + 1
         stamp = order if self._timed else self._latest
@@ -245,12 +269,6 @@ class _Counting:
                 heapq.heappush(self._by_stamp, (opened.stamp, place, name, opened))
             elif self._open.get(name) is opened:
                 yield self._open.pop(name).closed()
-
-
-def _of_one(error: ValueError) -> ValueError:
-    """Return the error of a call for many keys as one of `unique`, where `at` is of one event and makes no filter."""
-    what, late, _ = str(error).partition(": sort by time")
-    return ValueError(what.replace("at[0]", "at") + (late and f"{late}, or pass a larger lateness"))
 
 
 def _reader(what: Any) -> Callable[[Any], Any]:
@@ -283,13 +301,9 @@ def remembering(
     if not counts:
         request["max_ahead"] = None  # the answer does not depend on the system's clock, nor does the exact one
     seed = token_bytes(16) if seed == "random" else seed
-    try:
-        made = make(window, fpr=FPR if fpr is None else fpr, seed=seed, **request)
-    except ValueError as error:
-        # The caller has named a filter, not the option that makes it grow.
-        if not str(error).startswith("grow is "):
-            raise
-        raise ValueError("this filter is for windows of time, such as '10min': pass another filter or window") from None
+    if counts and family is not None and family.windows in ("time", "unknown rate"):
+        raise ValueError("this filter is for windows of time, such as '10min': pass another filter or window")
+    made = make(window, fpr=FPR if fpr is None else fpr, seed=seed, **request)
 
     def duplicated(keys: Any, *, at: Any, threads: int = 1) -> NDArray[np.bool_]:
         if missing != "same":

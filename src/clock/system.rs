@@ -126,7 +126,8 @@ impl Stamp {
     pub fn of(offset: i64) -> Self {
         let ahead = wall().saturating_sub(now()).saturating_sub(offset);
         let anchor = START.anchor.saturating_add(START.namespace);
-        let wall_ahead = ahead.saturating_add(SECOND / 2).div_euclid(SECOND);
+        // Rounded up: after another start of the machine, no key leaves its window early.
+        let wall_ahead = ahead.saturating_add(SECOND - 1).div_euclid(SECOND);
         Self { boot: START.boot, offset: offset.saturating_add(anchor), wall_ahead }
     }
 

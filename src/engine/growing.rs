@@ -29,7 +29,7 @@ struct TimerPart {
     /// The word at which the timers begin; 0 while the part has none.
     start: usize,
     len: usize,
-    /// The generation of the last insertion, or the one in which the part was added.
+    /// The moment of the last insertion, or the one at which the part was added.
     last: i64,
 }
 
@@ -96,7 +96,7 @@ impl Growing {
         let [parts, load, ..] = *self.words.as_slice() else {
             return Err(damaged());
         };
-        let (len, mut newer) = (self.layout.timers.words(), self.clock.generation());
+        let (len, mut newer) = (self.layout.timers.words(), self.clock.latest().unwrap_or(0));
         let table = segments::read(self.words.as_slice(), HEAD, parts, |_, row| {
             let older = row[0] as i64 <= newer;
             newer = row[0] as i64;
@@ -107,9 +107,9 @@ impl Growing {
         Ok(self)
     }
 
-    /// Returns a part without timers, added in this generation.
-    fn empty(&self, generation: i64) -> TimerPart {
-        TimerPart { start: 0, len: self.layout.timers.words(), last: generation }
+    /// Returns a part without timers, added at this moment.
+    fn empty(&self, moment: i64) -> TimerPart {
+        TimerPart { start: 0, len: self.layout.timers.words(), last: moment }
     }
 
     /// Replaces the parts; `load` is that of the newest. A call that returns an error has changed nothing.
@@ -119,12 +119,14 @@ impl Growing {
         Ok(())
     }
 
-    /// Opens the last `opened` generations up to `open`: drops parts whose last insertion has expired, and sweeps the
-    /// timers of the others. A call that returns an error has changed nothing.
-    fn age(&mut self, open: i64, opened: u64) -> Result<(), Error> {
-        let live = self.parts.partition_point(|part| open.abs_diff(part.last) < self.layout.generations());
+    /// Opens the last `opened` generations up to that of a clock: drops parts whose last insertion has expired, and
+    /// sweeps the timers of the others. A call that returns an error has changed nothing.
+    fn age(&mut self, clock: &Clock, opened: u64) -> Result<(), Error> {
+        let open = clock.generation();
+        let retained = |part: &TimerPart| open.abs_diff(clock.generation_at(part.last)) < self.layout.generations();
+        let live = self.parts.partition_point(retained);
         if live == 0 {
-            return self.lay_out(vec![self.empty(open)], 0);
+            return self.lay_out(vec![self.empty(clock.latest().unwrap_or(0))], 0);
         }
         if live < self.parts.len() {
             self.lay_out(self.parts[..live].to_vec(), self.load)?;
@@ -189,7 +191,7 @@ impl Growing {
             let mut clock = self.clock;
             let (opened, run) = clock.run(at, i, hashes.len());
             if opened > 0 {
-                self.age(clock.generation(), opened)?;
+                self.age(&clock, opened)?;
             }
             let end = i + run;
             while i < end {
@@ -202,8 +204,13 @@ impl Growing {
                 if room == 0 {
                     self.make_room(hashes[i], refresh || seen.is_none())?;
                 }
-                self.write(&hashes[i..next], refresh, seen.as_deref_mut().map(|seen| &mut seen[i..next]))?;
+                let inserted =
+                    self.write(&hashes[i..next], refresh, seen.as_deref_mut().map(|seen| &mut seen[i..next]))?;
                 self.clock.reach(at, i..next);
+                if inserted && let Some(latest) = self.clock.latest() {
+                    self.parts[0].last = latest;
+                    self.parts[0].write(segments::row::<TimerPart>(self.words.to_mut()?, HEAD, 0));
+                }
                 i = next;
             }
         }
@@ -217,14 +224,15 @@ impl Growing {
         let need = Self::need(&self.layout, self.limit, self.parts[0].of(words), rotation, hash);
         let inserts = always || !Self::contains(&self.layout, &self.parts, words, rotation, hash);
         if inserts && self.load + need > self.limit.most() {
-            let newest = self.empty(self.clock.generation());
+            let newest = self.empty(self.clock.latest().unwrap_or(0));
             self.lay_out([&[newest], &self.parts[..]].concat(), 0)?;
         }
         Ok(())
     }
 
-    /// Inserts keys of one generation, for which the newest part has room, as [`process`](Self::process) does.
-    fn write(&mut self, hashes: &[u64], refresh: bool, mut seen: Option<&mut [bool]>) -> Result<(), Error> {
+    /// Inserts keys of one generation, for which the newest part has room, as [`process`](Self::process) does. Returns
+    /// whether a key was inserted.
+    fn write(&mut self, hashes: &[u64], refresh: bool, mut seen: Option<&mut [bool]>) -> Result<bool, Error> {
         let (generation, words) = (self.clock.generation(), self.words.to_mut()?);
         let (layout, limit, parts) = (&self.layout, self.limit, &self.parts);
         let rotation = layout.rotation(generation, 0);
@@ -247,13 +255,9 @@ impl Growing {
                 inserted = true;
             },
         );
-        if inserted {
-            self.parts[0].last = generation;
-            self.parts[0].write(segments::row::<TimerPart>(words, HEAD, 0));
-            words[1] = self.load;
-        }
+        words[1] = self.load;
         self.clock.count(hashes.len() as u64);
-        Ok(())
+        Ok(inserted)
     }
 
     /// Returns the share of live timers in each slice of each part, the newest part first.
@@ -353,7 +357,11 @@ impl EvidenceSource for Growing {
     }
 
     fn likelihood(&self, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
-        let timers = |part: &TimerPart| self.layout.sampled(part.of(self.words.as_slice()), &self.clock);
+        let latest = self.clock.latest().unwrap_or(0);
+        let timers = |part: &TimerPart| {
+            let since_last = latest.abs_diff(part.last) as f64 / 1e9;
+            (since_last, self.layout.sampled(part.of(self.words.as_slice()), &self.clock))
+        };
         Some(Box::new(timing::likelihood::PartsLikelihood::new(self.parts.iter().map(timers).collect())))
     }
 }

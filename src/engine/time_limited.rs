@@ -7,8 +7,8 @@ use crate::clock::{Clock, Moments};
 use crate::family::arrays::{SliceCells, share_of_ones};
 use crate::family::runs;
 use crate::family::time_limited::cells::{Slice, Slices, slicewise};
-use crate::family::time_limited::likelihood::{SliceRecord, generations};
-use crate::inference::ring::{RingLikelihood, not_ruled_out};
+use crate::family::time_limited::likelihood::{SliceRecord, generations, group_width, grouped};
+use crate::inference::ring::RingLikelihood;
 use crate::inference::{Evidence, EvidenceSource, Likelihood, Question};
 use crate::memory::Words;
 
@@ -146,27 +146,30 @@ impl EvidenceSource for Slices {
     }
 
     fn evidence(&self, hashes: &[u64], evidence: &mut [Evidence]) {
-        let (slices, words, k) = (self.in_evidence(), self.words.as_slice(), self.shape.k);
-        let mut matches = vec![0; hashes.len()];
-        slicewise::matches(slices, words, hashes, &mut matches);
-        for (evidence, matches) in evidence.iter_mut().zip(matches) {
-            *evidence = not_ruled_out(matches, k, slices.len() as u32);
-        }
+        let mut groups = vec![0; hashes.len()];
+        let width = group_width(self.table.len());
+        slicewise::possible(&self.table, self.k(), width, self.words.as_slice(), hashes, &mut groups);
+        evidence.iter_mut().zip(groups).for_each(|(evidence, groups)| *evidence = Evidence::generations(groups));
     }
 
     fn likelihood(&self, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
-        let (slices, words) = (self.in_evidence(), self.words.as_slice());
+        let words = self.words.as_slice();
         let seconds = |nanoseconds: u64| nanoseconds as f64 / 1e9;
         let since = |moment: i64| seconds(self.clock.latest().map_or(0, |latest| latest.abs_diff(moment)));
         let noted = |slice: &Slice| SliceRecord { count: slice.load.count, since_last: since(slice.updated) };
-        let noted: Vec<SliceRecord> = slices.iter().map(noted).collect();
+        let noted: Vec<SliceRecord> = self.table.iter().map(noted).collect();
         let length = seconds(self.clock.window().generation(self.shape.l));
         let rate = |slice: &Slice| slice.bits.sampled_match_rate(&words[slice.start..]);
-        let rates: Vec<f64> = slices.iter().map(rate).collect();
+        let rates: Vec<f64> = self.table.iter().map(rate).collect();
         let generations = generations(self.k(), since(self.opened), length, self.clock.gap(), &noted);
-        let likelihood = RingLikelihood::new(self.shape.k, generations, &rates);
+        let likelihood = match group_width(rates.len()) {
+            1 => RingLikelihood::new(self.shape.k, generations, &rates),
+            width => {
+                let (generations, rates) = grouped(width, self.k(), &generations, &rates);
+                RingLikelihood::new(1, generations, &rates)
+            }
+        };
         // A slice with keys of the window is kept. A time without slices, as before the first key, had no keys.
-        let complete = if slices.len() == self.table.len() { self.clock.window().length() } else { 0 };
-        Some(Box::new(likelihood.complete_to(seconds(complete))))
+        Some(Box::new(likelihood.complete_to(seconds(self.clock.window().length()))))
     }
 }

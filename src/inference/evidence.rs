@@ -5,7 +5,8 @@
 /// | cells | bits | content |
 /// |---|---|---|
 /// | cannot distinguish generations | 0 | the key is there |
-/// | rings, time-limited slices | j | generation j, the newest first, is [not ruled out](super::ring::not_ruled_out) |
+/// | rings | j | generation j, the newest first, is [not ruled out](super::ring::not_ruled_out) |
+/// | time-limited slices | j | the same; of more than 128 slices, for a group of generations |
 /// | lines | j | the same for the key's page: fewer than 64 generations |
 /// | | 96.. | the [page range](crate::family::lines::likelihood) that contains its page |
 /// | aged cuckoo | 0..32 | 1 + the epochs since the key's last occurrence, 0 if it is not there |

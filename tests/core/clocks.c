@@ -1,13 +1,16 @@
 /* Preloaded into a child process of a test: moves the clocks of that process.
 
    LATELY_CLOCKS names a file of two numbers of nanoseconds: what is added to the wall clock, and what is added to the
-   clock that counts from the start of the machine. The child writes to it. */
+   clock that counts from the start of the machine. A process of the test writes to it. LATELY_BOOT, if there is one,
+   names the file that identifies the start of the machine. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 
@@ -31,4 +34,16 @@ int clock_gettime(clockid_t clock, struct timespec *time) {
     time->tv_sec = nanoseconds / 1000000000;
     time->tv_nsec = nanoseconds % 1000000000;
     return 0;
+}
+
+int open64(const char *path, int flags, ...) {
+    static int (*system_open)(const char *, int, ...);
+    if (!system_open)
+        system_open = dlsym(RTLD_NEXT, "open64");
+    va_list more;
+    va_start(more, flags);
+    mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(more, mode_t) : 0;
+    va_end(more);
+    const char *boot = getenv("LATELY_BOOT");
+    return system_open(boot && !strcmp(path, "/proc/sys/kernel/random/boot_id") ? boot : path, flags, mode);
 }

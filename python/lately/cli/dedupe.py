@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import time
-from contextlib import ExitStack, closing, nullcontext
+from contextlib import ExitStack, closing, nullcontext, suppress
 from itertools import chain
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from lately.cli.sinks import Sink, annotator
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from contextlib import AbstractContextManager
     from typing import Any
 
@@ -69,10 +68,10 @@ def dedupe(options: Namespace) -> None:
             sinks = [stack.enter_context(closing(sink)) for sink in _sinks(options, reader)]
             with progress(total, "B", False if options.quiet else None) as advance:
                 for name in options.files:
-                    batches = chain.from_iterable(
-                        _fitting(batch, seen, malformed) for batch in reader.batches(name, advance, filter=seen)
-                    )
-                    for batch in _read_ahead(name, batches):
+                    fitting = (_fitting(batch, seen, malformed) for batch in reader.batches(name, advance, filter=seen))
+                    batches = _read_ahead(name, chain.from_iterable(fitting))
+                    for batch in batches:
+                        _check_order(seen, batch, batches if size(name) else ())
                         if counts:
                             counts.span(batch.times)
                         new = _new(seen, batch, counts, refresh=options.refresh)
@@ -184,6 +183,35 @@ def _fitting(batch: Batch, seen: lately.Filter, malformed: Malformed) -> Iterato
     yield from without(batch, faults, malformed)
 
 
+def _check_order(seen: lately.Filter, batch: Batch, following: Iterable[Batch]) -> None:
+    """Raise `CliError` for a time that steps back by more than the lateness.
+
+    The error states the furthest step back in this batch and those that follow it.
+    """
+    if batch.times is None or not len(batch.times):
+        return
+    import numpy as np
+
+    latest = np.int64(-(2**63)) if seen.latest is None else seen.latest.view(np.int64)
+
+    def steps(times: Any) -> Any:
+        nonlocal latest
+        before = np.maximum.accumulate(np.concatenate([[latest], times]))
+        latest = before[-1]
+        return np.maximum(before[:-1], times) - times
+
+    found, lateness = steps(batch.times), round((seen.lateness or 0) * 1e9)
+    if (late := found > lateness).any():
+        i, furthest = late.argmax(), found.max()
+        with suppress(CliError):
+            furthest = max([furthest, *(steps(more.times).max(initial=0) for more in following)])
+        raise CliError(
+            f"{batch.place(i)}: the time {batch.times[i].view('datetime64[ns]')} steps back by {found[i] / 1e9:.12g} s "
+            f"from the latest before it, more than the --lateness of {lateness / 1e9:g} s: sort the records by time, "
+            f"or raise --lateness to the furthest step back, {furthest / 1e9:.12g}s"
+        )
+
+
 def _new(seen: lately.Filter, batch: Batch, counts: Counts | None, *, refresh: Any) -> Marks:
     """Return which records of a batch are new, and insert their keys."""
     parts = []
@@ -194,14 +222,7 @@ def _new(seen: lately.Filter, batch: Batch, counts: Counts | None, *, refresh: A
         try:
             new = batch.keys[part].new_to(seen, at=at, refresh=refresh)
         except (TypeError, ValueError) as error:
-            late = None if at is None else re.search(r"at\[(\d+)\] lies (.+?) before", str(error))
-            if at is None or late is None:
-                raise CliError(f"{batch.source}: {error}") from None
-            i = int(late[1])
-            raise CliError(
-                f"{batch.place(start + i)}: the time {at[i]} steps back by {late[2]} from the latest before "
-                f"it, more than the --lateness of {seen.lateness:g} s: sort the records by time, or raise --lateness"
-            ) from None
+            raise CliError(f"{batch.source}: {error}") from None
         if counts:
             counts.count(len(new), new.count(1))
         parts.append(new)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -27,6 +28,7 @@ class Replacement:
     """
 
     def __init__(self, path: Path, mode: int = 0o666) -> None:
+        check_replaceable(path)
         self.path = path
         self.temporary = path.with_name(f".lately-{os.urandom(8).hex()}.tmp")
         self.file = os.fdopen(os.open(self.temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb")
@@ -54,6 +56,18 @@ class Replacement:
         with suppress(OSError):  # reported before
             self.file.close()
         self.temporary.unlink(missing_ok=True)
+
+
+def check_replaceable(path: Path) -> None:
+    """Raise `OSError` for a file that is mounted alone, as containers mount files: no other file can take its place."""
+    try:
+        mounts = Path("/proc/self/mountinfo").read_text(errors="surrogateescape").splitlines()
+    except OSError:
+        return  # not Linux
+    escaped = re.sub(r"[ \t\n\\]", lambda character: f"\\{ord(character[0]):03o}", str(path))
+    if escaped in (mount.split(" ")[4] for mount in mounts):
+        reason = "the file is mounted alone, so it cannot be replaced: mount the folder that it is in"
+        raise OSError(errno.EBUSY, reason)
 
 
 class Output:

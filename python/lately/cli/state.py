@@ -17,7 +17,7 @@ from pathlib import Path
 
 from lately.cli.errors import CliError
 from lately.cli.inputs import identity
-from lately.cli.outputs import Replacement
+from lately.cli.outputs import Replacement, check_replaceable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ def open_state(name: str) -> Iterator[State]:
         raise CliError(f"--state {name}: the folder {path.parent} does not exist")
     lock = path.with_name(f"{path.name}.lock")
     try:
+        check_replaceable(path)
+        check_replaceable(note_of(path))
         descriptor = _locked(lock)
     except BlockingIOError:
         raise CliError(f"--state {name} is in use by another run") from None

@@ -1,10 +1,28 @@
 //! The beginnings of the generations of a time-limited filter, computed from its table of slices: how many keys each
 //! slice took, and when it took its last one.
 
+use crate::inference::MAX_SLICES;
 use crate::inference::ring::Generation;
 
-/// Greatest number of slices whose matches are evidence: the bits of a `u128`. Only a burst makes more.
-pub const MAX_SLICES: usize = u128::BITS as usize;
+/// Returns how many generations share a bit of the evidence: more than one only if a burst has made more slices than
+/// evidence has bits.
+pub fn group_width(slices: usize) -> usize {
+    slices.div_ceil(MAX_SLICES as usize)
+}
+
+/// Returns `width` generations at a time as one, with the chance that a fresh key matches all k slices of one of them.
+pub fn grouped(width: usize, k: usize, generations: &[Generation], rates: &[f64]) -> (Vec<Generation>, Vec<f64>) {
+    let rate = |slice: usize| rates.get(slice).copied().unwrap_or(1.0);
+    let run = |first: usize| (first..first + k).map(rate).product::<f64>();
+    let group = |first: usize| {
+        let last = (first + width).min(rates.len()) - 1;
+        let exposure = generations[first..=last].iter().map(|one| one.exposure).sum();
+        // Of runs that overlap, the oldest is counted.
+        let matches = run(last) + (first..last).map(|j| run(j) * (1.0 - rate(j + k))).sum::<f64>();
+        (Generation { ended: generations[first].ended, began: generations[last].began, exposure }, matches.min(1.0))
+    };
+    (0..rates.len()).step_by(width).map(group).unzip()
+}
 
 /// A row of the table of slices.
 #[derive(Debug, Clone, Copy)]
@@ -23,7 +41,7 @@ pub struct SliceRecord {
 /// generation j, but no longer than `length` before the end of j: the time between is a pause, in which no key came. If
 /// that slice is gone, j is taken to have lasted as long as it may. A generation without keys, as the first k - 1
 /// slices and those of a pause have, takes no time. One with keys took at least `gap`, though they may all have come at
-/// one moment.
+/// one moment. Generations that ended at one moment share the time before it by their keys.
 pub fn generations(k: usize, opened: f64, length: f64, gap: f64, slices: &[SliceRecord]) -> Vec<Generation> {
     let mut keys: Vec<u64> = Vec::with_capacity(slices.len());
     let mut generations: Vec<Generation> = Vec::with_capacity(slices.len());
@@ -44,6 +62,13 @@ pub fn generations(k: usize, opened: f64, length: f64, gap: f64, slices: &[Slice
             None => ended + length,
         };
         generations.push(Generation { ended, began, exposure: began - ended + gap });
+    }
+    let with_keys: Vec<usize> = (0..generations.len()).filter(|&j| j == 0 || keys[j] > 0).collect();
+    let ended: Vec<f64> = generations.iter().map(|one| one.ended).collect();
+    for at_once in with_keys.chunk_by(|&newer, &older| ended[newer] == ended[older]) {
+        let exposure: f64 = at_once.iter().map(|&j| generations[j].exposure).sum();
+        let all: u64 = at_once.iter().map(|&j| keys[j].max(1)).sum();
+        at_once.iter().for_each(|&j| generations[j].exposure = exposure * keys[j].max(1) as f64 / all as f64);
     }
     generations
 }
@@ -71,6 +96,6 @@ mod tests {
         assert_eq!(spans(3, &[(8, 0.0); 3]), [(0.0, 1.0, 1.25), (1.0, 1.0, 0.0), (1.0, 1.0, 0.0)]);
         // Two generations at one moment.
         let moment = spans(1, &[(3, 0.0), (5, 1.0), (5, 1.0), (9, 4.0)]);
-        assert_eq!(moment[1..3], [(1.0, 1.0, 0.25), (1.0, 3.75, 3.0)]);
+        assert_eq!(moment[1..3], [(1.0, 1.0, 1.625), (1.0, 3.75, 1.625)]);
     }
 }

@@ -56,7 +56,7 @@ impl TimerLikelihood {
     }
 
     /// Writes the spans for a key whose timers are all live. In a filter whose parts come and go, this part was written
-    /// in a share of its oldest block, and other parts in an earlier share: these are the two `shares`.
+    /// in a share of the time of its oldest block, and other parts in an earlier share: these are the two `shares`.
     fn of_oldest(&self, evidence: Evidence, (own, before): (f64, f64), hazard: Hazard, spans: &mut Vec<Span>) {
         let (from, to) = self.ages_of(evidence.age());
         let exposure = self.clock.exposure(evidence.age());
@@ -83,26 +83,44 @@ impl TimerLikelihood {
 /// loses no key while its block is retained. So a key that newer parts lack was not last inserted into them, and they
 /// carry no further information. The evidence is that of the newest part that contains the key; older ones are not
 /// read.
-pub struct PartsLikelihood(Vec<TimerLikelihood>);
+pub struct PartsLikelihood(Vec<(f64, TimerLikelihood)>);
 
 impl PartsLikelihood {
-    /// Creates the likelihood of parts, the newest first.
-    pub fn new(parts: Vec<TimerLikelihood>) -> Self {
+    /// Creates the likelihood of parts, the newest first, each with the seconds since its last insertion.
+    pub fn new(parts: Vec<(f64, TimerLikelihood)>) -> Self {
         Self(parts)
+    }
+
+    /// Returns for how long each part took keys of the block of this age, from the last key of the part before it on.
+    /// Parts of one moment share the time before it by their timers.
+    fn exposures(&self, age: u64) -> Vec<f64> {
+        let timers = &self.0[0].1;
+        let ((from, to), gap) = (timers.ages_of(age), timers.clock.gap());
+        let mut exposures = vec![0.0; self.0.len()];
+        let mut part = 0;
+        for at_once in self.0.chunk_by(|newer, older| newer.0 == older.0) {
+            let parts = part..part + at_once.len();
+            let began = self.0.get(parts.end).map_or(to, |older| older.0);
+            // At least as long as a key takes at the planned rate.
+            let exposure = (to.min(began) - from.max(at_once[0].0)).max(gap);
+            let of_block = |part: usize| self.0[part].1.shares_at(age).0;
+            let all: f64 = parts.clone().map(of_block).sum();
+            parts.clone().for_each(|part| exposures[part] = exposure * of_block(part) / all);
+            part = parts.end;
+        }
+        exposures
     }
 }
 
 impl Likelihood for PartsLikelihood {
     fn last_inserted(&self, evidence: Evidence, hazard: Hazard, spans: &mut Vec<Span>) {
         if evidence == Evidence::ABSENT {
-            return self.0[0].last_inserted(evidence, hazard, spans);
+            return self.0[0].1.last_inserted(evidence, hazard, spans);
         }
-        let part = evidence.part();
-        // In a burst many parts share a block, each in proportion to its share of the timers.
-        let of_block: Vec<f64> = self.0.iter().map(|timers| timers.shares_at(evidence.age()).0).collect();
-        let all: f64 = of_block.iter().sum();
-        let older: f64 = of_block[part + 1..].iter().sum();
-        self.0[part].of_oldest(evidence, (of_block[part] / all, older / all), hazard, spans);
+        let (part, exposures) = (evidence.part(), self.exposures(evidence.age()));
+        let all: f64 = exposures.iter().sum();
+        let older: f64 = exposures[part + 1..].iter().sum();
+        self.0[part].1.of_oldest(evidence, (exposures[part] / all, older / all), hazard, spans);
     }
 }
 

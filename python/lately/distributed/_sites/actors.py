@@ -1,6 +1,7 @@
 """The actors of a filter on Ray: those that hold its sites, and the one that puts batches in order."""
 
 import os
+import pickle
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -24,10 +25,16 @@ class SiteAnswer:
 
 
 class SiteActor:
-    """An actor that holds some of the sites of a filter. `shares` are the numbers of the sites of each actor."""
+    """An actor that holds some of the sites of a filter.
 
-    def __init__(self, shares: Sequence[Sequence[int]], makers: Mapping[int, Maker]) -> None:
-        self._shares, self._makers, self._sites = shares, makers, dict[int, Site]()
+    Its pickled arguments are the numbers of the sites of each actor, and the makers of its own.
+    """
+
+    _shares: Sequence[Sequence[int]]
+    _makers: Mapping[int, Maker]
+
+    def __init__(self, arguments: bytes) -> None:
+        (self._shares, self._makers), self._sites = pickle.loads(arguments), dict[int, Site]()
         self._restarted = imported().get_runtime_context().was_current_actor_reconstructed
         self._lock = threading.Lock()
         for site in self._makers:
@@ -79,10 +86,15 @@ class SiteActor:
 
 
 class OrdererActor:
-    """An actor that holds the orderer of a filter. Its queue is the order of the batches."""
+    """An actor that holds the orderer of a filter. Its queue is the order of the batches.
 
-    def __init__(self, sites: Any, make: Callable[[Sites], Orderer]) -> None:
-        self._sites, self._orderer = sites, make(sites)
+    Its pickled arguments are the sites, and what makes the orderer.
+    """
+
+    def __init__(self, arguments: bytes) -> None:
+        make: Callable[[Sites], Orderer]
+        self._sites, make = pickle.loads(arguments)
+        self._orderer = make(self._sites)
 
     def do(self, deadline: float, *request: Any) -> tuple[Any, Any, Exception | None]:
         """Call the orderer for a producer whose sites have `deadline` seconds to answer.

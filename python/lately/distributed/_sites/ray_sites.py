@@ -89,7 +89,7 @@ class RaySites:
         deadline: float = 10.0,
         **options: Any,
     ) -> None:
-        ray = imported()
+        imported()
         if not makers:
             raise ValueError("makers is empty: a filter needs at least one site")
         if not deadline > 0:
@@ -101,8 +101,7 @@ class RaySites:
         shares = [[site for site in every if site * number // len(makers) == actor] for actor in range(number)]
         handles = []
         for actor, share in enumerate(shares):
-            started = ray.remote(SiteActor).options(**{**OPTIONS, **options}, **_names(name, actor))
-            handles.append(started.remote(shares, {site: makers[site] for site in share}))
+            handles.append(_started(SiteActor, name, actor, options, shares, {site: makers[site] for site in share}))
         self._setup(shares, handles, deadline)
         self.connected, self._name, self._options = False, name, options
         try:
@@ -182,10 +181,7 @@ class RaySites:
     def put_in_order(self, make: Callable[[Sites], Orderer]) -> None:
         """Start the actor of the orderer, with the options of the others, unless there is one."""
         if self._orderer is None:
-            started = (
-                imported().remote(OrdererActor).options(**{**OPTIONS, **self._options}, **_names(self._name, ORDERER))
-            )
-            self._orderer = started.remote(self, make)
+            self._orderer = _started(OrdererActor, self._name, ORDERER, self._options, self, make)
             imported().get(self._orderer.process.remote(), timeout=START)
 
     def order(self, *request: Any) -> Any:
@@ -289,8 +285,16 @@ def _named(name: str, actor: int | str = 0) -> Any:
         return None
 
 
-def _names(name: str | None, actor: int | str) -> dict[str, Any]:
-    return {} if name is None else {"name": f"{name}/{actor}", "namespace": NAMESPACE, "lifetime": "detached"}
+def _started(kind: type, name: str | None, actor: int | str, options: Mapping[str, Any], *arguments: Any) -> Any:
+    """Start an actor.
+
+    As bytes its arguments travel within the request to start it. Ray keeps others in the memory of the driver, and when
+    the driver has ended, it cannot start the actor again.
+    """
+    ray = imported()
+    names = {} if name is None else {"name": f"{name}/{actor}", "namespace": NAMESPACE, "lifetime": "detached"}
+    started = ray.remote(kind).options(**{**OPTIONS, **options}, **names)
+    return started.remote(ray.cloudpickle.dumps(arguments))
 
 
 def _count(actors: int, sites: int) -> int:

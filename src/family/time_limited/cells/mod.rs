@@ -2,7 +2,6 @@
 
 pub(crate) mod slicewise;
 
-use super::likelihood::MAX_SLICES;
 use super::shape::{Load, MIN_BITS, TimeLimitedShape, bits, capacity, generation, new_capacity, target};
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};
@@ -124,11 +123,6 @@ impl Slices {
         segments::lay_out(&mut self.words, &head, &mut table)?;
         (self.table, self.opened) = (table, opened);
         Ok(())
-    }
-
-    /// Returns the slices whose matches are evidence.
-    pub(crate) fn in_evidence(&self) -> &[Slice] {
-        &self.table[..self.table.len().min(MAX_SLICES)]
     }
 
     /// Returns the number of bits of each slice, the newest first, expired slices included.

@@ -11,6 +11,7 @@ use std::cell::Cell;
 use super::Slice;
 use crate::family::arrays::SliceCells;
 use crate::family::segments::Segment;
+use crate::memory::bits::ones;
 use crate::memory::prefetch::{Address, in_flight};
 
 /// The number of keys that are processed together. Their counts take 16 KiB.
@@ -182,14 +183,22 @@ pub(crate) fn duplicated(
     }
 }
 
-/// Writes for each key which slices have its bit set, the newest in the lowest bit.
-pub(crate) fn matches(slices: &[Slice], words: &[u64], hashes: &[u64], matches: &mut [u128]) {
-    matches.fill(0);
-    let prefetch = exceeds_cache(slices);
+/// Writes for each key which groups of `width` generations, the newest in the lowest bit, have a generation all of whose
+/// slices have its bit set: k of them, or fewer if the oldest are gone.
+pub(crate) fn possible(slices: &[Slice], k: usize, width: usize, words: &[u64], hashes: &[u64], groups: &mut [u128]) {
+    groups.fill(0);
+    let (prefetch, mut runs) = (exceeds_cache(slices), vec![0; hashes.len()]);
     for (age, slice) in slices.iter().enumerate() {
-        let own = slice.of(words);
-        let apply = |i: usize, word: usize, bit: u64| matches[i] |= u128::from(own[word] >> bit & 1) << age;
+        let (own, group) = (slice.of(words), (age + 1).saturating_sub(k) / width);
+        let apply = |i: usize, word: usize, bit: u64| {
+            runs[i] = (runs[i] + 1).min(k as u8) * (own[word] >> bit & 1) as u8;
+            groups[i] |= u128::from(usize::from(runs[i]) == k) << group;
+        };
         slice.for_each(prefetch, Address::of(own), hashes.len(), |i| hashes[i], apply);
+    }
+    let up_to = |generations: usize| ones(generations.div_ceil(width) as u32);
+    for (groups, &run) in groups.iter_mut().zip(&runs).filter(|&(_, &run)| run > 0) {
+        *groups |= up_to(slices.len()) & !up_to((slices.len() - usize::from(run)) / width * width);
     }
 }
 
