@@ -1,5 +1,6 @@
 """MkDocs hooks: pages from outside `docs/`, links and inserted texts.
 
+- The version is at the foot of each page.
 - Pages that lie outside `docs/` are part of the site, and notebooks as they are stored.
 - The pictures of pages are drawn.
 - Links that hold in the repository hold in the site.
@@ -38,6 +39,12 @@ OUTSIDE = [
 FRAME = re.compile(r'(<style scoped>.*?</style>\s*)?<table border="1" class="dataframe">', re.DOTALL)
 INSERTED = re.compile(r"^\{\{ (help|parameters|text) of (\S+) \}\}$", re.MULTILINE)
 LINK = re.compile(r"(\]\()([^)#\s]+)(?=[)#])")
+
+
+def on_config(config: Any) -> Any:
+    """Write the version at the foot of each page."""
+    config.copyright = f"lately {_core.__version__}"
+    return config
 
 
 def on_files(files: Files, *, config: Any) -> Files:

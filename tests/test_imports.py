@@ -87,6 +87,23 @@ except ImportError as error:
     assert lines(code) == ["import of numpy halted; None in sys.modules 0"]
 
 
+def test_a_subinterpreter_is_named():
+    """As under mod_wsgi, which has one for each application."""
+    pytest.importorskip("_xxsubinterpreters")
+    application = f"""{MADE}
+print(f.seen("a"), f.seen("a"))
+try:
+    f.duplicated(["a"])
+except ImportError as error:
+    print(str(error).split(":")[0])
+"""
+    code = f"import _xxsubinterpreters as sub; sub.run_string(sub.create(isolated=False), {application!r})"
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False)
+    named = "lately does not run in a subinterpreter; with mod_wsgi set WSGIApplicationGroup %{GLOBAL}"
+    assert done.stdout == f"False True\n{named}\n", done.stderr
+    assert "panicked" not in done.stderr
+
+
 def test_libraries_and_modules_are_imported_on_first_use():
     code = """
 import sys, lately

@@ -106,7 +106,7 @@ class Worker:
     def __init__(self, folder, environment, names):
         started = command("test_soak", "worker", str(folder), "|".join(names))
         self.process = subprocess.Popen(started, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.limits = self.ask("limits")
+        self.limits = self.result_of("limits")
 
     def send(self, *request):
         pickle.dump(request, self.process.stdin)
@@ -115,13 +115,13 @@ class Worker:
     def answer(self):
         return pickle.load(self.process.stdout)
 
-    def ask(self, *request):
+    def result_of(self, *request):
         self.send(*request)
         return self.answer()
 
     def end(self):
         with self.process:
-            self.ask("end")
+            self.result_of("end")
         assert self.process.returncode == 0
 
     def kill(self):

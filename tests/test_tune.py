@@ -109,6 +109,19 @@ def test_without_a_filter_the_prior_decides():
     assert alone(prior=np.full(len(FEW), 0.02), false_positive=2, false_negative=1).prior_penalty == repeats
 
 
+def test_shapes_that_no_plan_takes_cost_less():
+    """Of a stream with repeats there are fewer keys than in the plan, so that fingerprints may be longer."""
+    keys = np.random.default_rng(1).zipf(1.2, 4000)
+    for bits, name in ((15, "aged-cuckoo"), (10, "age-partitioned"), (10, "timing")):
+        tuned = lately.tune(keys, 1000, 125 * bits, 5, 1, families=name)
+        planned = [
+            FAMILIES[name].make(1000, nbytes=125 * bits, slack=slack).parameters for slack in (125, 250, 500, 1000)
+        ]
+        costs = [trial.cost for trial in tuned.curve if trial.parameters in planned]
+        assert tuned.best.cost < 0.7 * min(costs), name
+        assert tuned.build().parameters == tuned.best.parameters not in planned
+
+
 def test_the_least_penalty_is_taken():
     tuned = rehearse(nbytes=[40, 80])
     assert tuned.best.cost == min(trial.cost for trial in tuned.curve)

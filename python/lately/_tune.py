@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import product
+from itertools import chain, product
 from typing import Any, SupportsIndex
 from warnings import warn
 
@@ -173,9 +173,10 @@ def tune(
 ) -> Tuned:
     """Run the filters on a sample of the stream, and find the one whose mistakes cost least.
 
-    Every family is built in the given bytes, with slacks from none to a window. Each filter runs over the sample: the
-    first two windows only fill it. From there on it decides each key at the least expected penalty; the decision is
-    compared with the exact answer, and the key is inserted.
+    Every family is built in the given bytes, with slacks from none to a window; four also with other parameters, since
+    the shape of the fewest mistakes is not that whose mistakes cost least. Each filter runs over the sample: the first
+    two windows only fill it. From there on it decides each key at the least expected penalty; the decision is compared
+    with the exact answer, and the key is inserted.
 
     Parameters
     ----------
@@ -287,8 +288,15 @@ def _shapes(
     slacks = [{"slack": int(share * window)} for share in _SLACKS] if family.windows != "insertions" else [{}]
     found: dict[tuple[Any, ...], Callable[[], Filter]] = {}
     errors: list[ValueError | MemoryError] = []
-    for nbytes, slack in product(sizes, slacks):
-        make = partial(family.make, window, nbytes=nbytes, seed=seed, **slack)
+    planned = [
+        partial(family.make, window, nbytes=nbytes, seed=seed, **slack) for nbytes, slack in product(sizes, slacks)
+    ]
+    others = (
+        partial(family.kind.from_parameters, window, seed=seed, **shape)
+        for nbytes in sizes
+        for shape in family.kind._shapes(nbytes)
+    )
+    for make in chain(planned, others):
         try:
             made = make()
         except (ValueError, MemoryError) as error:
@@ -297,9 +305,11 @@ def _shapes(
         if not found:
             first = trial_run.chunks[0]
             made.posterior(first.keys, first.prior)
+        if made.family != family.name:  # of another layout
+            continue
         found.setdefault(tuple(made.parameters.items()), make)
     if not found:
-        raise errors[-1]
+        raise errors[0]
     return found.values()
 
 

@@ -65,17 +65,21 @@ fn is_importing_numpy(py: Python<'_>) -> PyResult<bool> {
 /// Loading it runs Python code under a lock. In the main thread, a signal handler could run within that code, use an
 /// array, and wait for the lock for ever.
 fn load_interface(py: Python<'_>) -> PyResult<()> {
-    fn load(py: Python<'_>) {
+    fn load(py: Python<'_>) -> PyResult<()> {
+        // The thread runs in the main interpreter. NumPy can be loaded in one interpreter of a process only.
+        py.import("numpy").map_err(|error| {
+            PyImportError::new_err(format!(
+                "lately does not run in a subinterpreter; with mod_wsgi set WSGIApplicationGroup %{{GLOBAL}}: {error}"
+            ))
+        })?;
         PyArray1::<u8>::from_slice(py, &[]).readonly();
+        Ok(())
     }
     // A new thread gets no access to an interpreter that ends. No handler runs any more then.
     let ending: bool = py.import("sys")?.call_method0("is_finalizing")?.extract()?;
     match if ending { None } else { thread::Builder::new().spawn(|| Python::attach(load)).ok() } {
-        Some(loading) => py.detach(|| loading.join()).map_err(|_| PyImportError::new_err("NumPy has no C interface")),
-        None => {
-            load(py);
-            Ok(())
-        }
+        Some(loading) => py.detach(|| loading.join()).map_err(|_| PyImportError::new_err("NumPy has no C interface"))?,
+        None => load(py),
     }
 }
 

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 from lately.filters.base import Filter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 class AgePartitionedBloomFilter(Filter):
@@ -46,3 +52,8 @@ class AgePartitionedBloomFilter(Filter):
     __module__ = "lately"
     __slots__ = ()
     _family = "AgePartitionedBloomFilter"
+
+    @staticmethod
+    def _shapes(nbytes: int) -> Iterator[dict[str, int]]:
+        for k, ring in product((6, 10, 14), (8, 16, 32, 64, 107)):
+            yield {"k": k, "l": ring, "slice_bits": 8 * nbytes // (k + ring) // 64 * 64}

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 from lately import _core
 from lately.filters.base import Filter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from lately._core import _Span
 
 
@@ -57,6 +61,14 @@ class AgedCuckooFilter(Filter):
     __module__ = "lately"
     __slots__ = ()
     _family = "AgedCuckooFilter"
+
+    @staticmethod
+    def _shapes(nbytes: int) -> Iterator[dict[str, int]]:
+        for bits, epochs in product((10, 13, 16, 20, 25, 28, 32, 37), (16, 64)):
+            # A window of fewer different keys has room for longer fingerprints.
+            lines = nbytes // 64
+            pages = max(-(-lines // 2048), 1)
+            yield {"fingerprint_bits": bits, "epochs": epochs, "pages": pages, "lines": lines // pages // 2 * 2}
 
     def distinct(self, window: int | _Span | None = None) -> float:
         """Estimate how many different keys were inserted within the window.

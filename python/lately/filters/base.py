@@ -6,6 +6,7 @@ import lately._core as _core
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any, ClassVar, Literal, Self
 
     from lately._core import _Missing, _Moments, _Seed, _Span
@@ -191,6 +192,11 @@ class Filter(_core.Filter):
                     f"slack, and its memory follows the keys; leave out {name} or prefer"
                 )
         return Filter._built("ExactFilter", missing="same", **given)
+
+    @staticmethod
+    def _shapes(nbytes: int) -> Iterator[dict[str, int]]:
+        """Yield shapes of these bytes for `tune` to try, beside those that are planned."""
+        return iter(())
 
     @classmethod
     def _built(cls, of: str | None, /, **given: Any) -> Self:

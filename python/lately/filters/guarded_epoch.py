@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 from lately.filters.base import Filter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 class GuardedEpochBloomFilter(Filter):
@@ -52,3 +58,8 @@ class GuardedEpochBloomFilter(Filter):
     __module__ = "lately"
     __slots__ = ()
     _family = "GuardedEpochBloomFilter"
+
+    @staticmethod
+    def _shapes(nbytes: int) -> Iterator[dict[str, int]]:
+        for r, k in product((7, 15, 31, 63), (6, 8, 10, 12, 14)):
+            yield {"r": r, "k": k, "positions": 8 * nbytes // (r + 1) // 64 * 64}

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import lately._core as _core
 from lately.filters.base import Filter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any, Literal, Self
 
     import numpy as np
@@ -95,6 +98,11 @@ class TimingBloomFilter(Filter):
     __module__ = "lately"
     __slots__ = ()
     _family = "TimingBloomFilter"
+
+    @staticmethod
+    def _shapes(nbytes: int) -> Iterator[dict[str, int]]:
+        for k, bpt in product((3, 4, 6, 8, 10), (2, 3, 4, 5)):
+            yield {"k": k, "bpt": bpt, "blocks": 2**bpt - 2, "slice_timers": 8 * nbytes // k // 64 * (64 // bpt)}
 
     def __new__(
         cls,
