@@ -313,7 +313,9 @@ impl Clock {
         };
         let Some((moment, run)) = moments.run(i, len, alike) else { return (0, [0; 2], len - i) };
         let generations = generations(moment);
-        let (opened, run) = self.run(moments, i, i + run);
+        // Keys of earlier generations do not advance the clock.
+        let is_late = self.latest.is_some() && generations[0] < self.generation;
+        let (opened, run) = if is_late { (0, run) } else { self.run(moments, i, i + run) };
         let before = |generation| u64::try_from(self.generation.saturating_sub(generation)).unwrap_or(0);
         (opened, generations.map(before), run)
     }

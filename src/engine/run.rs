@@ -167,7 +167,11 @@ impl<L: Layout> AgedMut<'_, L> {
             let coming = own.end.max(fetched)..keys.hashes.len().min(own.end + AHEAD);
             fetched = fetched.max(coming.end);
             keys.hashes.get(coming).unwrap_or_default().iter().for_each(|&hash| layout.prefetch_query(address, hash));
+            let alone = own.len() == 1 && self.live.is_none();
             match refresh {
+                Some(Refresh::Always) if alone => {
+                    seen[own.start] = layout.seen(self.words, rotation, keys.hashes[own.start]);
+                }
                 None => self.insert_run(rotation, keys.hashes, own),
                 Some(refresh) => {
                     self.duplicated_run(rotation, keys.hashes, own, refresh == Refresh::Always, seen);
