@@ -241,8 +241,9 @@ impl AnyFilter {
         for ((name, ours), (_, theirs)) in of(self).into_iter().zip(of(other)) {
             agree(name, ours.to_string(), theirs.to_string())?;
         }
-        if let Some(shape) = self.shape.merged(self.window).filter(|_| !self.shape.grows()) {
-            if other.engine.clock().inserted() > 0 {
+        let shared = self.engine.words().live().is_some();
+        if let Some(shape) = self.shape.merged(self.window).filter(|_| !shared && !self.shape.grows()) {
+            if other.engine.clock().inserted() > 0 && !self.equals(other)? {
                 let empty = Self::of(shape, self.window, self.seed)?;
                 let mut merged = empty.with_max_ahead(self.engine.clock().max_ahead());
                 merged.engine.merge(&*self.engine)?;

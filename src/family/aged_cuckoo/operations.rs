@@ -107,7 +107,7 @@ pub enum Full {
     Rejects,
     /// Entries move to make room for it; where they cannot, it ends the run.
     Ends,
-    /// It ends the run.
+    /// The key ends the run, and no entry moves.
     EndsStill,
 }
 

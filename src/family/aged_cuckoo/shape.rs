@@ -223,7 +223,7 @@ impl Shape for AgedCuckooShape {
         self.grows
     }
 
-    /// Returns one table for twice the capacity: so many keys may come at both ends of a window and its slack.
+    /// Returns one table for twice the capacity, which may come at both ends of a window and its slack.
     fn of_fixed_size(&self, window: Window) -> Result<Option<(Arc<dyn Shape>, Window)>, Error> {
         match window {
             _ if !self.grows => Ok(None),
