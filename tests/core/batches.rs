@@ -40,7 +40,7 @@ fn all() -> Vec<(String, Window, Arc<dyn Shape>)> {
 fn stream() -> Vec<u64> {
     let mut keys = Vec::new();
     for i in 0..N as u64 {
-        let (again, back) = (key(1, i) % 2 == 0, key(2, i) % [40, 400, 900][(key(3, i) % 3) as usize] + 1);
+        let (again, back) = (key(1, i).is_multiple_of(2), key(2, i) % [40, 400, 900][(key(3, i) % 3) as usize] + 1);
         keys.push(if again && back <= i { keys[(i - back) as usize] } else { key(0, i) });
     }
     keys
