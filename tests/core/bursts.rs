@@ -10,8 +10,8 @@ use lately::engine::Refresh;
 use lately::family::lines::shape::{LineShape, choose};
 use lately::family::slices::shape::Paper;
 use lately::family::{AnyFilter, Budget};
-use lately::format;
 use lately::key::Seed;
+use lately::{format, lock, shared};
 
 /// Moments of a window, of which both ends belong to it.
 const SPAN: usize = 100;
@@ -234,6 +234,34 @@ fn threads_keep_window_and_rate_in_every_arrival() {
         let expected = keys * most(fpr, filter.shape());
         assert!(highest <= most(fpr, filter.shape()), "pattern {pattern}: {highest} instead of {fpr}");
         assert!(reported <= expected + 6.0 * expected.sqrt(), "pattern {pattern}: {reported} of {keys}");
+    }
+}
+
+/// Two processes write in turns to one file, and each answers for the other.
+#[test]
+fn processes_that_share_a_file_agree_when_generations_end() {
+    let (capacity, folder) = (5000, tempfile::tempdir().unwrap());
+    for (pattern, shape) in (0..PATTERNS).zip(shapes(capacity).into_iter().cycle()) {
+        let path = folder.path().join(format!("{pattern}.lately"));
+        let empty = AnyFilter::new(shape, window(capacity), 0).unwrap().with_max_ahead(None);
+        format::save(&empty, &path).unwrap();
+        let mut opened = [(); 2].map(|()| shared::open(&path).unwrap());
+        let mut live = Live::new(capacity);
+        for t in 0..3 * SPAN {
+            let (at, new) = (Moments::At(t as i64 * TICK), live.arrive(pattern, t, 0));
+            let (filter, file) = &mut opened[t % 2];
+            let locked = file.lock(lock::TIMEOUT).unwrap();
+            filter.engine_mut().insert(&new, at).unwrap();
+            drop(locked);
+            let (other, checked) = (&opened[1 - t % 2].0, live.checked(t));
+            let mut present = vec![false; checked.len()];
+            other.engine().query(&checked, at, &mut present).unwrap();
+            assert!(!present.contains(&false), "missed in pattern {pattern} at {t}: {shape:?}");
+            if new.len() > capacity / 10 {
+                let rate = other.false_positive_rate();
+                assert!(rate <= most(empty.fpr(), &shape), "pattern {pattern} at {t}: {rate}, {shape:?}");
+            }
+        }
     }
 }
 
