@@ -132,3 +132,12 @@ def test_a_run_of_its_own_imports_numpy_for_times_alone(tmp_path, dedupe, option
     assert dedupe(*options[1:], tmp_path / "p.pq").status == 0
     assert pq.read_table(tmp_path / "o.pq").equals(pq.read_table(tmp_path / "p.pq"))
     assert len(pq.read_table(tmp_path / "o.pq")) == (6 if "--mark" in options else 4)
+
+
+def test_a_group_that_ends_early_is_an_error(tmp_path, dedupe, monkeypatch):
+    """As for ARROW-GH-41317 of the public corpus of damaged files, of which pyarrow yields 2 rows of 5."""
+    pq.write_table(pa.table({"a": [1, 2, 3]}), tmp_path / "a.parquet")
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", lambda *_, **__: iter(()))
+    ended = dedupe(tmp_path / "a.parquet", "--window", 9, "--output", tmp_path / "o.parquet")
+    assert (ended.status, (tmp_path / "o.parquet").exists()) == (1, False)
+    assert "a.parquet: it is damaged: 3 rows of row group 0 cannot be read" in ended.err

@@ -188,10 +188,15 @@ def _batches(file: Any) -> Iterator[Any]:
     The bytes of a row are those of the first rows of its group: in the file, equal rows take none.
     """
     for group in range(file.num_row_groups):
+        left = file.metadata.row_group(group).num_rows
         first = next(file.iter_batches(batch_size=16, row_groups=[group]), None)
         if first:
             rows = min(max(4 * BLOCK * len(first) // max(first.nbytes, 1), 1), _ROWS)
-            yield from file.iter_batches(batch_size=rows, row_groups=[group])
+            for batch in file.iter_batches(batch_size=rows, row_groups=[group]):
+                left -= len(batch)
+                yield batch
+        if left:  # pyarrow ends a damaged group without an error
+            raise OSError(f"it is damaged: {left} rows of row group {group} cannot be read")
 
 
 def typed(parts: list[str], types: str) -> Any:
