@@ -9,6 +9,7 @@ from lately.filters.base import Filter
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
 
 class AgePartitionedBloomFilter(Filter):
@@ -54,6 +55,6 @@ class AgePartitionedBloomFilter(Filter):
     _family = "AgePartitionedBloomFilter"
 
     @staticmethod
-    def _shapes(nbytes: int) -> Iterator[dict[str, int]]:
+    def _shapes(nbytes: int) -> Iterator[dict[str, Any]]:
         for k, ring in product((6, 10, 14), (8, 16, 32, 64, 107)):
             yield {"k": k, "l": ring, "slice_bits": 8 * nbytes // (k + ring) // 64 * 64}

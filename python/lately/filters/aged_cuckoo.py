@@ -10,6 +10,7 @@ from lately.filters.base import Filter
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
     from lately._core import _Span
 
@@ -63,7 +64,7 @@ class AgedCuckooFilter(Filter):
     _family = "AgedCuckooFilter"
 
     @staticmethod
-    def _shapes(nbytes: int) -> Iterator[dict[str, int]]:
+    def _shapes(nbytes: int) -> Iterator[dict[str, Any]]:
         for bits, epochs in product((10, 13, 16, 20, 25, 28, 32, 37), (16, 64)):
             # A window of fewer different keys has room for longer fingerprints.
             lines = nbytes // 64

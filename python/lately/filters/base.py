@@ -194,7 +194,7 @@ class Filter(_core.Filter):
         return Filter._built("ExactFilter", missing="same", **given)
 
     @staticmethod
-    def _shapes(nbytes: int) -> Iterator[dict[str, int]]:
+    def _shapes(nbytes: int) -> Iterator[dict[str, Any]]:
         """Yield shapes of these bytes for `tune` to try, beside those that are planned."""
         return iter(())
 

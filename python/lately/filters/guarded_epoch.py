@@ -9,6 +9,7 @@ from lately.filters.base import Filter
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
 
 class GuardedEpochBloomFilter(Filter):
@@ -60,6 +61,6 @@ class GuardedEpochBloomFilter(Filter):
     _family = "GuardedEpochBloomFilter"
 
     @staticmethod
-    def _shapes(nbytes: int) -> Iterator[dict[str, int]]:
+    def _shapes(nbytes: int) -> Iterator[dict[str, Any]]:
         for r, k in product((7, 15, 31, 63), (6, 8, 10, 12, 14)):
             yield {"r": r, "k": k, "positions": 8 * nbytes // (r + 1) // 64 * 64}

@@ -100,7 +100,7 @@ class TimingBloomFilter(Filter):
     _family = "TimingBloomFilter"
 
     @staticmethod
-    def _shapes(nbytes: int) -> Iterator[dict[str, int]]:
+    def _shapes(nbytes: int) -> Iterator[dict[str, Any]]:
         for k, bpt in product((3, 4, 6, 8, 10), (2, 3, 4, 5)):
             yield {"k": k, "bpt": bpt, "blocks": 2**bpt - 2, "slice_timers": 8 * nbytes // k // 64 * (64 // bpt)}
 
