@@ -5,9 +5,9 @@ use std::sync::atomic::AtomicU64;
 use super::clock::{Call, SharedClock, TooLate, rotation_in};
 use super::page::{AtomicLine, NEVER, Page, Probe, State, WORDS, lane_bits, slot};
 use crate::Error;
+use crate::family::Layout as _;
 use crate::family::lines::cells::{LanesInLines, Pages, Vectors};
 use crate::family::lines::shape::{LineShape, MAX_LINES, PAGE_LINES};
-use crate::family::{Layout as _, Occupancy as _};
 use crate::instructions::{Instructions, Portable};
 use crate::memory::{fallible, prefetch::Address};
 

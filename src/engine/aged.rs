@@ -6,7 +6,7 @@ use super::threads::{self, Chunk, Task};
 use super::{Engine, Refresh, no_counts, not_mergeable};
 use crate::Error;
 use crate::clock::{Clock, Moments};
-use crate::family::Occupancy;
+use crate::family::Layout;
 use crate::inference::{Code, Evidence, EvidenceSource, Likelihood, Question};
 use crate::memory::Words;
 use crate::memory::mapped::{Live, RECORD, TABLE};
@@ -22,7 +22,7 @@ pub struct Aged<L> {
     pub clock: Clock,
 }
 
-impl<L: Occupancy> Aged<L> {
+impl<L: Layout> Aged<L> {
     /// Returns an engine of any layout, boxed.
     pub fn boxed(layout: L, words: Words, clock: Clock) -> Box<dyn Engine> {
         Box::new(Self { layout, words, clock })
@@ -111,7 +111,7 @@ impl<L: Occupancy> Aged<L> {
     }
 }
 
-impl<L: Occupancy> Engine for Aged<L> {
+impl<L: Layout> Engine for Aged<L> {
     fn insert(&mut self, hashes: &[u64], at: Moments<'_>) -> Result<(), Error> {
         self.catch_up()?;
         let at = self.clock.admit(at)?;
@@ -226,8 +226,9 @@ impl<L: Occupancy> Engine for Aged<L> {
     }
 
     fn count(&self, hashes: &[u64], counts: &mut [u64]) -> Result<(), Error> {
-        let (count, words) = (self.layout.abilities().count.ok_or_else(no_counts)?, self.words.as_slice());
-        counts.iter_mut().zip(hashes).for_each(|(of_key, &hash)| *of_key = count.count(words, hash));
+        for (count, &hash) in counts.iter_mut().zip(hashes) {
+            *count = self.layout.count(self.words.as_slice(), hash).ok_or_else(no_counts)?;
+        }
         Ok(())
     }
 
@@ -257,7 +258,7 @@ impl<L: Occupancy> Engine for Aged<L> {
     }
 
     fn verify(&self) -> Result<(), Error> {
-        self.layout.abilities().verify.map_or(Ok(()), |verify| verify.check(self.words.as_slice(), &self.clock))
+        self.layout.verify(self.words.as_slice(), &self.clock)
     }
 
     fn shareable(&self) -> bool {
@@ -313,7 +314,7 @@ impl<L: Occupancy> Engine for Aged<L> {
     }
 }
 
-impl<L: Occupancy> EvidenceSource for Aged<L> {
+impl<L: Layout> EvidenceSource for Aged<L> {
     #[inline]
     fn clock(&self) -> Clock {
         match self.words.live() {
@@ -343,7 +344,6 @@ impl<L: Occupancy> EvidenceSource for Aged<L> {
     }
 
     fn likelihood(&self, question: &Question<'_>) -> Option<Box<dyn Likelihood>> {
-        let infer = self.layout.abilities().infer?;
-        Some(infer.likelihood(self.words.as_slice(), &self.clock(), question))
+        self.layout.likelihood(self.words.as_slice(), &self.clock(), question)
     }
 }

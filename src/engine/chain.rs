@@ -20,7 +20,7 @@ use crate::clock::{Clock, Moments};
 use crate::family::abilities::{Divide, Partition};
 use crate::family::aged_cuckoo::shape::{AgedCuckooShape, SWEEP_LATE};
 use crate::family::aged_cuckoo::{AgedCuckoo, Full};
-use crate::family::{Abilities, Layout, Occupancy};
+use crate::family::{Abilities, Layout};
 use crate::inference::{Evidence, EvidenceSource, Likelihood, Question};
 use crate::memory::Words;
 
@@ -624,7 +624,7 @@ impl Engine for Chain {
     /// Returns those of all tables. A key that came again in a newer table counts in both.
     fn entries(&self) -> Option<Vec<f64>> {
         let rotation = self.layout().rotation(self.clock.generation(), 0);
-        let entries = |table: &Table| Occupancy::entries(&table.layout, table.words.as_slice(), rotation);
+        let entries = |table: &Table| Layout::entries(&table.layout, table.words.as_slice(), rotation);
         let sum = |a: Vec<f64>, b: Vec<f64>| a.into_iter().zip(b).map(|(a, b)| a + b).collect();
         self.tables.iter().filter_map(entries).reduce(sum)
     }

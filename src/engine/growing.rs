@@ -11,7 +11,7 @@ use crate::clock::{Clock, Moments};
 use crate::family::segments::{self, Segment as _};
 use crate::family::timing::cells::{TimerRotation, TimersInSlices};
 use crate::family::timing::growing::{self, Limit, any};
-use crate::family::{Layout, Occupancy, timing};
+use crate::family::{Layout, timing};
 use crate::inference::{Evidence, EvidenceSource, Likelihood, Question};
 use crate::memory::Words;
 use crate::memory::prefetch::{Address, in_flight};

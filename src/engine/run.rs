@@ -234,8 +234,8 @@ impl<L: Layout> AgedMut<'_, L> {
                 None => self.layout.insert(self.words, self.rotation(), hash),
                 Some(_) => self.insert_run(self.rotation(), &[hash], 0..1),
             }
-        } else if let Some(skip) = self.layout.abilities().skip {
-            skip.skip(self.words, self.rotation());
+        } else {
+            self.layout.skip(self.words, self.rotation());
         }
     }
 

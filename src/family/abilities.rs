@@ -7,9 +7,7 @@
 
 use std::ops::{Range, RangeInclusive};
 
-use crate::Error;
-use crate::clock::Clock;
-use crate::inference::{Code, Evidence, Likelihood, Question};
+use crate::inference::{Code, Evidence};
 
 /// Answers queries for a window that is shorter than the filter's: for cells that store how old keys are.
 pub trait Shorten<R> {
@@ -46,20 +44,6 @@ pub trait Late<R> {
     fn rotation_of(&self, generation: i64, own: u64, oldest: u64) -> R;
 }
 
-/// Fills the place of an insertion that is skipped: for layouts in which a generation is one insertion, and each
-/// insertion has a place in a queue.
-pub trait Skip<R> {
-    /// Marks the place of the open generation as empty.
-    fn skip(&self, words: &mut [u64], rotation: R);
-}
-
-/// Computes the likelihood of evidence.
-pub trait Infer {
-    /// Returns the likelihood of evidence in the current state of the cells. It may come from a sample of the cells,
-    /// but equal cells have equal likelihoods.
-    fn likelihood(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Box<dyn Likelihood>;
-}
-
 /// Writes evidence as codes of a few bits: for layouts whose evidence always has a code.
 pub trait Codes<R> {
     /// Returns the function that decodes a code.
@@ -67,12 +51,6 @@ pub trait Codes<R> {
 
     /// Writes the code of the evidence about each key of a batch.
     fn codes_run(&self, words: &[u64], rotation: R, hashes: &[u64], codes: &mut [Code]);
-}
-
-/// Counts how often keys were inserted.
-pub trait Count {
-    /// Returns how often a key was inserted within the window.
-    fn count(&self, words: &[u64], hash: u64) -> u64;
 }
 
 /// Some cells of a filter: all cells of the keys whose hashes lie in one range.
@@ -97,10 +75,4 @@ pub trait Divide<L> {
 pub trait Merge<R> {
     /// Merges `others` into `words`, both of them in this rotation.
     fn merge(&self, words: &mut [u64], others: &[u64], rotation: R);
-}
-
-/// Checks words that were read from a file.
-pub trait Check {
-    /// Returns an error if no insertions could have left these words.
-    fn check(&self, words: &[u64], clock: &Clock) -> Result<(), Error>;
 }

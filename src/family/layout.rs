@@ -1,12 +1,14 @@
 //! The traits of all layouts: where the bits of a key lie in the words of a filter.
 //!
-//! A layout implements [`Layout`] and [`Occupancy`]. What only some layouts can do, such as encoding evidence or
+//! A layout implements [`Layout`]. What only some layouts can do, such as encoding evidence or
 //! growing, has a small trait each in [`abilities`].
 
 use std::ops::Range;
 
-use crate::family::abilities::{Check, Codes, Count, Divide, Infer, Late, Merge, Shorten, Skip, Still};
-use crate::inference::Evidence;
+use crate::Error;
+use crate::clock::Clock;
+use crate::family::abilities::{Codes, Divide, Late, Merge, Shorten, Still};
+use crate::inference::{Evidence, Likelihood, Question};
 use crate::memory::prefetch::{Address, in_flight};
 
 /// Where the bits of a key lie in the words of a filter, and how a new generation changes them.
@@ -44,7 +46,7 @@ pub trait Layout: Copy + Send + Sync + 'static {
     /// Returns whether the cells contain a key.
     fn contains(&self, words: &[u64], rotation: Self::Rotation, hash: u64) -> bool;
 
-    /// Returns the evidence about a key, for its [likelihood](Infer::likelihood): all bits that are set, expired or not.
+    /// Returns the evidence about a key, for its [likelihood](Self::likelihood): all bits that are set, expired or not.
     /// By default whether the cells contain the key.
     #[inline(always)]
     fn evidence(&self, words: &[u64], rotation: Self::Rotation, hash: u64) -> Evidence {
@@ -122,15 +124,33 @@ pub trait Layout: Copy + Send + Sync + 'static {
         let _ = (words, generation);
     }
 
-    /// Returns the optional traits that this layout implements: none by default.
+    /// Fills the place of an insertion that is skipped, where a generation is one insertion, and each has a place in a
+    /// queue. By default there is none.
     #[inline(always)]
-    fn abilities(&self) -> Abilities<'_, Self> {
-        Abilities::NONE
+    fn skip(&self, words: &mut [u64], rotation: Self::Rotation) {
+        let _ = (words, rotation);
     }
-}
 
-/// How full the cells of a layout are.
-pub trait Occupancy: Layout {
+    /// Returns how often a key was inserted within the window. By default cells do not count.
+    fn count(&self, words: &[u64], hash: u64) -> Option<u64> {
+        let _ = (words, hash);
+        None
+    }
+
+    /// Rejects words from a file that is to be verified, if no insertions could have left them and later keys would be
+    /// missed. By default accepts all words.
+    fn verify(&self, words: &[u64], clock: &Clock) -> Result<(), Error> {
+        let _ = (words, clock);
+        Ok(())
+    }
+
+    /// Returns the likelihood of evidence in the current state of the cells. It may come from a sample of the cells, but
+    /// equal cells have equal likelihoods. By default there is none.
+    fn likelihood(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Option<Box<dyn Likelihood>> {
+        let _ = (words, clock, question);
+        None
+    }
+
     /// Returns the share of set bits in each segment that rotates as one, the newest first.
     fn fill(&self, words: &[u64], rotation: Self::Rotation) -> Vec<f64>;
 
@@ -148,6 +168,12 @@ pub trait Occupancy: Layout {
     fn false_positive_rate(&self, words: &[u64], rotation: Self::Rotation) -> f64 {
         self.match_rates(words, rotation)[0]
     }
+
+    /// Returns the optional traits that this layout implements: none by default.
+    #[inline(always)]
+    fn abilities(&self) -> Abilities<'_, Self> {
+        Abilities::NONE
+    }
 }
 
 /// The optional traits that a layout implements, as references to the layout.
@@ -156,36 +182,17 @@ pub struct Abilities<'a, L: Layout> {
     pub shorten: Option<&'a dyn Shorten<L::Rotation>>,
     /// Inserts late keys in the generations of their own times.
     pub late: Option<&'a dyn Late<L::Rotation>>,
-    /// Fills the place of an insertion that is skipped.
-    pub skip: Option<&'a dyn Skip<L::Rotation>>,
     /// Inserts keys as long as no entry has to move.
     pub still: Option<&'a dyn Still<L::Rotation>>,
-    /// Computes the likelihood of evidence.
-    pub infer: Option<&'a dyn Infer>,
     /// Writes evidence as codes of a few bits.
     pub codes: Option<&'a dyn Codes<L::Rotation>>,
-    /// Counts how often keys were inserted.
-    pub count: Option<&'a dyn Count>,
     /// Divides the cells among threads.
     pub divide: Option<&'a dyn Divide<L>>,
     /// Merges the cells of two filters. Layouts that [set bits](Layout::SETS_BITS) merge without it.
     pub merge: Option<&'a dyn Merge<L::Rotation>>,
-    /// Rejects words from a file that is to be verified, if later keys would be missed with them.
-    pub verify: Option<&'a dyn Check>,
 }
 
 impl<L: Layout> Abilities<'_, L> {
     /// The abilities of a layout that implements [`Layout`] alone.
-    pub const NONE: Self = Self {
-        shorten: None,
-        late: None,
-        skip: None,
-        still: None,
-        infer: None,
-        codes: None,
-        count: None,
-        divide: None,
-        merge: None,
-        verify: None,
-    };
+    pub const NONE: Self = Self { shorten: None, late: None, still: None, codes: None, divide: None, merge: None };
 }

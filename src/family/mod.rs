@@ -42,7 +42,7 @@ mod variants;
 pub use budget::Budget;
 #[cfg(not(test))]
 pub use filter::AnyFilter;
-pub use layout::{Abilities, Layout, Occupancy};
+pub use layout::{Abilities, Layout};
 #[cfg(not(test))]
 pub use meanings::meaning;
 pub use parameters::Parameters;

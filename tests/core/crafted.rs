@@ -6,7 +6,7 @@ use crate::support::timed::check_promise;
 use crate::support::{campaign, check_window, insert};
 use lately::clock::Window;
 use lately::engine::Aged;
-use lately::family::abilities::Count;
+use lately::family::Layout;
 use lately::family::swamp::cells::Buffered;
 use lately::family::swamp::shape::SwampShape;
 use lately::format;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::support::{check_rate, insert, key, present};
 use lately::clock::{Moments, Window};
 use lately::engine::Aged;
-use lately::family::abilities::Count;
+use lately::family::Layout;
 use lately::family::baselines::fingerprint_buffer;
 use lately::family::swamp::cells::Buffered;
 use lately::family::{AnyFilter, Budget, Shape, swamp};
@@ -93,7 +93,7 @@ fn counts_and_distinct_keys_are_those_of_the_window() {
         if n % 250 == 0 {
             let last = &stream[stream.len().saturating_sub(window as usize)..];
             let Aged { layout, words, .. } = filter.engine_as::<Aged<Buffered>>().unwrap();
-            let counts: Vec<_> = last.iter().map(|&hash| layout.count(words.as_slice(), hash)).collect();
+            let counts: Vec<_> = last.iter().map(|&hash| layout.count(words.as_slice(), hash).unwrap()).collect();
             let exact: Vec<_> =
                 last.iter().map(|hash| last.iter().filter(|&other| other == hash).count() as u64).collect();
             assert_eq!(counts, exact);

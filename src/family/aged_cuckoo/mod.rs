@@ -48,9 +48,9 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use crate::clock::Clock;
-use crate::family::abilities::{Divide, Infer, Late, Merge, Partition, Shorten, Still};
+use crate::family::abilities::{Divide, Late, Merge, Partition, Shorten, Still};
 use crate::family::partition::partition;
-use crate::family::{Abilities, Layout, Occupancy};
+use crate::family::{Abilities, Layout};
 use crate::inference::{Evidence, Likelihood, Question};
 use crate::instructions::{Instructions, Portable};
 use crate::memory::prefetch::Address;
@@ -337,15 +337,12 @@ impl Layout for AgedCuckoo {
             shorten: Some(self),
             still: Some(self),
             late: Some(self),
-            infer: Some(self),
             divide: Some(self),
             merge: Some(self),
             ..Abilities::NONE
         }
     }
-}
 
-impl Occupancy for AgedCuckoo {
     /// Returns the share of the slots that each epoch uses.
     fn fill(&self, words: &[u64], now: Now) -> Vec<f64> {
         let slots = (lines(words).len() * self.slots()) as f64;
@@ -363,6 +360,10 @@ impl Occupancy for AgedCuckoo {
     fn false_positive_rate(&self, words: &[u64], now: Now) -> f64 {
         let (matches, rejected) = self.chances(words, now);
         1.0 - (1.0 - rejected) * (1.0 - matches.into_iter().sum::<f64>().min(1.0))
+    }
+
+    fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
+        Some(likelihood_of(clock, self.rotation(clock.generation(), 0), [(self, words)]))
     }
 }
 
@@ -396,12 +397,6 @@ impl Still<Now> for AgedCuckoo {
         let full = Full::EndsStill;
         let mut operation = Duplicated { lines: lines_mut(words), seen, refresh, full, inserted: 0 };
         (self.for_each(now, hashes, run, &mut operation), operation.inserted)
-    }
-}
-
-impl Infer for AgedCuckoo {
-    fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Box<dyn Likelihood> {
-        likelihood_of(clock, self.rotation(clock.generation(), 0), [(self, words)])
     }
 }
 

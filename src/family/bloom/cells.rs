@@ -2,9 +2,8 @@
 
 use super::shape::BloomShape;
 use crate::clock::Clock;
-use crate::family::abilities::Infer;
+use crate::family::Layout;
 use crate::family::arrays::{BitsInParts, SliceCells, share_of_ones};
-use crate::family::{Abilities, Layout, Occupancy};
 use crate::inference::ring::RingLikelihood;
 use crate::inference::{Likelihood, Question};
 use crate::memory::prefetch::Address;
@@ -55,13 +54,6 @@ impl Layout for Bits {
         self.0.all_set(words, 0, 0, hash)
     }
 
-    #[inline(always)]
-    fn abilities(&self) -> Abilities<'_, Self> {
-        Abilities { infer: Some(self), ..Abilities::NONE }
-    }
-}
-
-impl Occupancy for Bits {
     fn fill(&self, words: &[u64], _rotation: ()) -> Vec<f64> {
         vec![share_of_ones(words, self.0.bits())]
     }
@@ -69,12 +61,10 @@ impl Occupancy for Bits {
     fn match_rates(&self, words: &[u64], _rotation: ()) -> Vec<f64> {
         vec![self.0.match_rate(words)]
     }
-}
 
-impl Infer for Bits {
     /// Returns a likelihood of a single generation. The bits show only whether a key was ever inserted, which contains
     /// little about a window.
-    fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Box<dyn Likelihood> {
-        Box::new(RingLikelihood::whole(clock.inserted(), self.0.sampled_match_rate(words)))
+    fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
+        Some(Box::new(RingLikelihood::whole(clock.inserted(), self.0.sampled_match_rate(words))))
     }
 }

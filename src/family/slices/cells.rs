@@ -2,9 +2,8 @@
 //! k = 1, of the guarded-epoch Bloom filter.
 
 use crate::clock::Clock;
-use crate::family::abilities::Infer;
 use crate::family::arrays::{SliceCells, share_of_ones};
-use crate::family::{Abilities, Layout, Occupancy, runs};
+use crate::family::{Layout, runs};
 use crate::inference::ring::{self, not_ruled_out};
 use crate::inference::{Evidence, Likelihood, Question};
 use crate::memory::bits::{BitVector, has_run, ones};
@@ -125,13 +124,6 @@ impl<C: SliceCells> Layout for SliceRing<C> {
         not_ruled_out(matches, self.k, self.slices)
     }
 
-    #[inline(always)]
-    fn abilities(&self) -> Abilities<'_, Self> {
-        Abilities { infer: Some(self), ..Abilities::NONE }
-    }
-}
-
-impl<C: SliceCells> Occupancy for SliceRing<C> {
     fn fill(&self, words: &[u64], SliceRotation { newest, .. }: SliceRotation) -> Vec<f64> {
         let fill = |age| share_of_ones(&words[self.words_of(newest, age)], self.cells.bits());
         (0..self.slices).map(fill).collect()
@@ -144,13 +136,11 @@ impl<C: SliceCells> Occupancy for SliceRing<C> {
     fn false_positive_rate(&self, words: &[u64], rotation: SliceRotation) -> f64 {
         runs::false_positive_rate(self.k, &self.match_rates(words, rotation))
     }
-}
 
-impl<C: SliceCells> Infer for SliceRing<C> {
-    fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Box<dyn Likelihood> {
+    fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
         let SliceRotation { newest, .. } = self.rotation(clock.generation(), 0);
         let rate = |age| self.cells.sampled_match_rate(&words[self.words_of(newest, age)]);
         let rates: Vec<f64> = (0..self.slices).map(rate).collect();
-        Box::new(ring::RingLikelihood::of_clock(self.k, clock, &rates))
+        Some(Box::new(ring::RingLikelihood::of_clock(self.k, clock, &rates)))
     }
 }

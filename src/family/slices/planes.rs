@@ -7,9 +7,8 @@
 //! epoch clears one bit of every cell, in one pass over the memory.
 
 use crate::clock::Clock;
-use crate::family::abilities::Infer;
 use crate::family::arrays::{SAMPLE, place_in_part};
-use crate::family::{Abilities, Layout, Occupancy, runs};
+use crate::family::{Layout, runs};
 use crate::inference::ring::RingLikelihood;
 use crate::inference::{Evidence, Likelihood, Question};
 use crate::memory::bits::ones;
@@ -136,13 +135,6 @@ impl<const EPOCHS: usize> Layout for Planes<EPOCHS> {
         Evidence::generations((matches | matches << EPOCHS) >> newest & u128::from(Self::CELL))
     }
 
-    #[inline(always)]
-    fn abilities(&self) -> Abilities<'_, Self> {
-        Abilities { infer: Some(self), ..Abilities::NONE }
-    }
-}
-
-impl<const EPOCHS: usize> Occupancy for Planes<EPOCHS> {
     fn fill(&self, words: &[u64], PlaneRotation { newest, .. }: PlaneRotation) -> Vec<f64> {
         let positions = u64::from(self.k) * self.part;
         let mut ones = Self::ones(words, 0..positions);
@@ -158,13 +150,11 @@ impl<const EPOCHS: usize> Occupancy for Planes<EPOCHS> {
     fn false_positive_rate(&self, words: &[u64], rotation: PlaneRotation) -> f64 {
         runs::false_positive_rate(1, &self.match_rates(words, rotation))
     }
-}
 
-impl<const EPOCHS: usize> Infer for Planes<EPOCHS> {
-    fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Box<dyn Likelihood> {
+    fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
         let PlaneRotation { newest, .. } = self.rotation(clock.generation(), 0);
         let sample = (SAMPLE / u64::from(self.k)).min(self.part);
-        Box::new(RingLikelihood::of_clock(1, clock, &self.rates_of_first(words, newest, sample)))
+        Some(Box::new(RingLikelihood::of_clock(1, clock, &self.rates_of_first(words, newest, sample))))
     }
 }
 

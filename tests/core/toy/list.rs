@@ -5,7 +5,7 @@ use lately::clock::{BY_INSERTION, Window};
 use lately::engine::Aged;
 use lately::family::request::Layout as LayoutName;
 use lately::family::row::{Family, Row, Windows, form, is, of, shared};
-use lately::family::{CacheLines, Layout, Occupancy, Parameters, Shape, fill};
+use lately::family::{CacheLines, Layout, Parameters, Shape, fill};
 use lately::memory::prefetch::Address;
 
 /// How lists are planned, read and built.
@@ -82,9 +82,7 @@ impl Layout for List {
     fn contains(&self, words: &[u64], _: usize, hash: u64) -> bool {
         words.contains(&hash.max(1))
     }
-}
 
-impl Occupancy for List {
     fn fill(&self, words: &[u64], _: usize) -> Vec<f64> {
         vec![words.iter().filter(|&&word| word != 0).count() as f64 / words.len() as f64]
     }

@@ -4,9 +4,8 @@
 use super::shape::{BITS, CountingShape, STUCK};
 use crate::Error;
 use crate::clock::Clock;
-use crate::family::abilities::{Check, Count, Infer, Skip};
+use crate::family::Layout;
 use crate::family::baselines::counters::CounterSlices;
-use crate::family::{Abilities, Layout, Occupancy};
 use crate::inference::ring::RingLikelihood;
 use crate::inference::{Likelihood, Question};
 use crate::memory::fallible;
@@ -110,13 +109,6 @@ impl Layout for Counters {
         }
     }
 
-    #[inline(always)]
-    fn abilities(&self) -> Abilities<'_, Self> {
-        Abilities { skip: Some(self), infer: Some(self), count: Some(self), verify: Some(self), ..Abilities::NONE }
-    }
-}
-
-impl Occupancy for Counters {
     fn fill(&self, words: &[u64], _place: usize) -> Vec<f64> {
         vec![self.counters.fill(words)]
     }
@@ -124,30 +116,24 @@ impl Occupancy for Counters {
     fn match_rates(&self, words: &[u64], _place: usize) -> Vec<f64> {
         vec![self.counters.match_rate(words)]
     }
-}
 
-impl Infer for Counters {
     /// Returns a likelihood of a single generation: whether a counter is zero is evidence of presence, and no evidence
     /// of age. (The queue contains the age, but searching it takes the time of W keys.)
-    fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Box<dyn Likelihood> {
+    fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
         let length = clock.inserted().min(self.window);
-        Box::new(RingLikelihood::whole(length, self.counters.sampled_match_rate(words)))
+        Some(Box::new(RingLikelihood::whole(length, self.counters.sampled_match_rate(words))))
     }
-}
 
-impl Skip<usize> for Counters {
     /// Writes 0 to the queue, which stands for no key. (A key with that hash, one in 2^64, is never deleted: it stays,
     /// and no key is missed.)
     #[inline(always)]
     fn skip(&self, words: &mut [u64], place: usize) {
         words[place] = 0;
     }
-}
 
-impl Check for Counters {
     /// Rejects counters that are lower than the insertions in the queue: they would reach zero too early, while another
     /// key still needs them.
-    fn check(&self, words: &[u64], clock: &Clock) -> Result<(), Error> {
+    fn verify(&self, words: &[u64], clock: &Clock) -> Result<(), Error> {
         let mut least = fallible::zeroed(self.queue)?;
         let filled = clock.inserted().min(self.window) as usize;
         let (hashes, address) = (&words[self.queue..][..filled], Address::of(&least));
@@ -168,12 +154,10 @@ impl Check for Counters {
             false => Err(Error::format("the counters are lower than the keys of the queue require")),
         }
     }
-}
 
-impl Count for Counters {
     /// Returns how often a key was inserted within the window, up to 15. It is never too low. The least counter of a
     /// key has the fewest insertions of other keys.
-    fn count(&self, words: &[u64], hash: u64) -> u64 {
-        self.counters.values(words, hash).min().unwrap_or(0)
+    fn count(&self, words: &[u64], hash: u64) -> Option<u64> {
+        self.counters.values(words, hash).min()
     }
 }

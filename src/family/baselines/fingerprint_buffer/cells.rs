@@ -3,9 +3,8 @@
 use super::likelihood;
 use super::shape::{BufferShape, GROUP};
 use crate::clock::Clock;
-use crate::family::abilities::{Infer, Skip};
+use crate::family::Layout;
 use crate::family::arrays::share_of_ones;
-use crate::family::{Abilities, Layout, Occupancy};
 use crate::inference::{Evidence, Likelihood, Question};
 use crate::memory::bits::scale;
 use crate::memory::prefetch::Address;
@@ -118,13 +117,6 @@ impl Layout for FingerprintBuffer {
         Evidence::ABSENT
     }
 
-    #[inline(always)]
-    fn abilities(&self) -> Abilities<'_, Self> {
-        Abilities { skip: Some(self), infer: Some(self), ..Abilities::NONE }
-    }
-}
-
-impl Occupancy for FingerprintBuffer {
     fn fill(&self, words: &[u64], _newest: u64) -> Vec<f64> {
         vec![share_of_ones(words, self.window * u64::from(self.shape.fingerprint_bits))]
     }
@@ -136,10 +128,8 @@ impl Occupancy for FingerprintBuffer {
         let different = fingerprints.iter().filter(|&&fingerprint| fingerprint != 0).count();
         vec![different as f64 / self.shape.fingerprints() as f64]
     }
-}
 
-impl Infer for FingerprintBuffer {
-    fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Box<dyn Likelihood> {
+    fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
         let newest = self.rotation(clock.generation(), 0);
         let places = self.fingerprints(words).into_iter().zip(0..self.window);
         let used = places.filter(|&(fingerprint, _)| fingerprint != 0);
@@ -148,11 +138,9 @@ impl Infer for FingerprintBuffer {
         last.sort_unstable();
         last.dedup_by_key(|&mut (fingerprint, _)| fingerprint);
         let (length, ages) = (clock.inserted().min(self.window), last.into_iter().map(|(_, age)| age));
-        Box::new(likelihood::BufferLikelihood::new(self.shape.fingerprints(), length, ages))
+        Some(Box::new(likelihood::BufferLikelihood::new(self.shape.fingerprints(), length, ages)))
     }
-}
 
-impl Skip<u64> for FingerprintBuffer {
     fn skip(&self, words: &mut [u64], newest: u64) {
         self.write(words, newest, 0);
     }

@@ -5,9 +5,8 @@
 use super::likelihood::{self, Matches};
 use super::shape::GeneralizedShape;
 use crate::clock::Clock;
-use crate::family::abilities::Infer;
+use crate::family::Layout;
 use crate::family::arrays::{OneBit, SliceCells, place, share_of_ones};
-use crate::family::{Abilities, Layout, Occupancy};
 use crate::inference::{Evidence, Likelihood, Question};
 use crate::memory::prefetch::Address;
 use std::ops::Range;
@@ -164,13 +163,6 @@ impl Layout for FadingBits {
         self.matches(words, hash).evidence()
     }
 
-    #[inline(always)]
-    fn abilities(&self) -> Abilities<'_, Self> {
-        Abilities { infer: Some(self), ..Abilities::NONE }
-    }
-}
-
-impl Occupancy for FadingBits {
     fn fill(&self, words: &[u64], _rotation: ()) -> Vec<f64> {
         vec![share_of_ones(words, self.0.bits)]
     }
@@ -178,11 +170,9 @@ impl Occupancy for FadingBits {
     fn match_rates(&self, words: &[u64], _rotation: ()) -> Vec<f64> {
         vec![self.0.match_rate(share_of_ones(words, self.0.bits))]
     }
-}
 
-impl Infer for FadingBits {
-    fn likelihood(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Box<dyn Likelihood> {
+    fn likelihood(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Option<Box<dyn Likelihood>> {
         let ones = self.0.bits as f64 * OneBit::new(self.0.bits).sampled_match_rate(words);
-        likelihood::likelihood(self.0, clock.inserted(), ones, question)
+        Some(likelihood::likelihood(self.0, clock.inserted(), ones, question))
     }
 }

@@ -3,11 +3,10 @@
 use super::likelihood;
 use super::shape::StableShape;
 use crate::clock::Clock;
-use crate::family::abilities::Infer;
+use crate::family::Layout;
 use crate::family::arrays::place;
 use crate::family::baselines::counters::CounterSlices;
 use crate::family::slice_sizes::Slices;
-use crate::family::{Abilities, Layout, Occupancy};
 use crate::inference::{Evidence, Likelihood, Question};
 use crate::memory::prefetch::Address;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -67,13 +66,6 @@ impl<const BITS: u32> Layout for Decaying<BITS> {
         Evidence::number(self.cells.values(words, hash).fold(CounterSlices::<BITS>::CELLS.most(), u64::min))
     }
 
-    #[inline(always)]
-    fn abilities(&self) -> Abilities<'_, Self> {
-        Abilities { infer: Some(self), ..Abilities::NONE }
-    }
-}
-
-impl<const BITS: u32> Occupancy for Decaying<BITS> {
     fn fill(&self, words: &[u64], _rotation: ()) -> Vec<f64> {
         vec![self.cells.fill(words)]
     }
@@ -81,11 +73,9 @@ impl<const BITS: u32> Occupancy for Decaying<BITS> {
     fn match_rates(&self, words: &[u64], _rotation: ()) -> Vec<f64> {
         vec![self.cells.match_rate(words)]
     }
-}
 
-impl<const BITS: u32> Infer for Decaying<BITS> {
-    fn likelihood(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Box<dyn Likelihood> {
+    fn likelihood(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Option<Box<dyn Likelihood>> {
         let shape = StableShape { slices: self.cells.slices, bits: BITS, decrements: self.decrements };
-        likelihood::likelihood(shape, clock.inserted(), &self.cells.counts(words), question)
+        Some(likelihood::likelihood(shape, clock.inserted(), &self.cells.counts(words), question))
     }
 }

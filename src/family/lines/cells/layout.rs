@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use super::{LINE, LaneRotation, LanesInLines, Pages, portable};
 use crate::clock::Clock;
-use crate::family::abilities::{Codes, Divide, Infer, Partition};
+use crate::family::abilities::{Codes, Divide, Partition};
 use crate::family::lines::shape::PAGE_LINES;
-use crate::family::{Abilities, Layout, Occupancy, runs};
+use crate::family::{Abilities, Layout, runs};
 use crate::inference::{Code, Evidence, Likelihood, Question};
 use crate::memory::prefetch::Address;
 
@@ -119,16 +119,9 @@ impl<const LANES: usize, const LINES: usize> Layout for LanesInLines<LANES, LINE
 
     #[inline(always)]
     fn abilities(&self) -> Abilities<'_, Self> {
-        Abilities {
-            infer: Some(self),
-            codes: (LANES <= Code::GENERATIONS).then_some(self as _),
-            divide: Some(self),
-            ..Abilities::NONE
-        }
+        Abilities { codes: (LANES <= Code::GENERATIONS).then_some(self as _), divide: Some(self), ..Abilities::NONE }
     }
-}
 
-impl<const LANES: usize, const LINES: usize> Occupancy for LanesInLines<LANES, LINES> {
     fn fill(&self, words: &[u64], rotation: LaneRotation) -> Vec<f64> {
         let mut ones = vec![0; LANES];
         for (line, newest) in self.lines(words, rotation) {
@@ -142,7 +135,7 @@ impl<const LANES: usize, const LINES: usize> Occupancy for LanesInLines<LANES, L
     }
 
     /// Returns the mean chance of each lane. Lanes of a line match together more often than if they were independent,
-    /// because they share keys: see [`false_positive_rate`](Occupancy::false_positive_rate).
+    /// because they share keys: see [`false_positive_rate`](Layout::false_positive_rate).
     fn match_rates(&self, words: &[u64], rotation: LaneRotation) -> Vec<f64> {
         let mut sums = vec![0.0; LANES];
         for chances in self.chances(words, rotation) {
@@ -162,11 +155,9 @@ impl<const LANES: usize, const LINES: usize> Occupancy for LanesInLines<LANES, L
         });
         rates.sum::<f64>() / (self.pages.count * Pages::<LINES>::RANGE) as f64
     }
-}
 
-impl<const LANES: usize, const LINES: usize> Infer for LanesInLines<LANES, LINES> {
-    fn likelihood(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Box<dyn Likelihood> {
-        Box::new(self.rings(words, clock, question))
+    fn likelihood(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Option<Box<dyn Likelihood>> {
+        Some(Box::new(self.rings(words, clock, question)))
     }
 }
 

@@ -1,7 +1,7 @@
 //! All instruction sets compute what the module's text defines, bit for bit.
 
 use super::*;
-use crate::family::{Layout, Occupancy};
+use crate::family::Layout;
 use crate::inference::{Code, Evidence};
 use crate::instructions::Portable;
 use crate::memory::bits::ones;

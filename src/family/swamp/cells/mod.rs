@@ -8,8 +8,7 @@ use std::hash::{BuildHasher, RandomState};
 use super::shape::SwampShape;
 use crate::Error;
 use crate::clock::Clock;
-use crate::family::abilities::{Check, Count, Infer, Skip};
-use crate::family::{Abilities, Layout, Occupancy};
+use crate::family::Layout;
 use crate::inference::ring::RingLikelihood;
 use crate::inference::{Likelihood, Question};
 use crate::memory::bits::scale;
@@ -127,7 +126,7 @@ impl Layout for Buffered {
 
     #[inline(always)]
     fn contains(&self, words: &[u64], _rotation: BufferRotation, hash: u64) -> bool {
-        self.count(words, hash) > 0
+        self.table.count(words, self.fingerprint(hash)) > 0
     }
 
     /// Removes the fingerprint that will be overwritten from the table.
@@ -141,13 +140,6 @@ impl Layout for Buffered {
         }
     }
 
-    #[inline(always)]
-    fn abilities(&self) -> Abilities<'_, Self> {
-        Abilities { skip: Some(self), infer: Some(self), count: Some(self), verify: Some(self), ..Abilities::NONE }
-    }
-}
-
-impl Occupancy for Buffered {
     /// Returns the share of the table's slots in use.
     fn fill(&self, words: &[u64], _rotation: BufferRotation) -> Vec<f64> {
         vec![self.table.used(words) as f64 / self.table.slots.count as f64]
@@ -156,33 +148,27 @@ impl Occupancy for Buffered {
     fn match_rates(&self, words: &[u64], _rotation: BufferRotation) -> Vec<f64> {
         vec![self.table.distinct(words) as f64 / self.fingerprints as f64]
     }
-}
 
-impl Infer for Buffered {
     /// Returns a likelihood of a single generation: the table shows whether a key is in the window, but not its age.
     /// Counts are not used, and searching the buffer takes the time of W keys.
-    fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Box<dyn Likelihood> {
+    fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
         let blocks = self.table.slots.blocks().min(SAMPLE);
         let fingerprints = self.fingerprints as f64 / self.table.slots.blocks() as f64 * blocks as f64;
         let used = self.table.distinct_in(words, blocks) as f64;
         let length = clock.inserted().min(self.window as u64);
-        Box::new(RingLikelihood::whole(length, (used + 0.5) / (fingerprints + 1.0)))
+        Some(Box::new(RingLikelihood::whole(length, (used + 0.5) / (fingerprints + 1.0))))
     }
-}
 
-impl Skip<BufferRotation> for Buffered {
     /// Inserts the last fingerprint, which then stands for no key, because every number may be a fingerprint. All
     /// skipped places together are like one more key of the window. The window has fewer keys then, so the rate holds.
     fn skip(&self, words: &mut [u64], rotation: BufferRotation) {
         self.put(words, rotation, self.fingerprints - 1);
     }
-}
 
-impl Check for Buffered {
     /// Rejects a table that counts other fingerprints than the buffer contains: removals would then lower the counts of
     /// keys in the window. Compares sums of a random function of each fingerprint, which no attacker can predict. They
     /// are equal by chance once in 2^64 tables.
-    fn check(&self, words: &[u64], clock: &Clock) -> Result<(), Error> {
+    fn verify(&self, words: &[u64], clock: &Clock) -> Result<(), Error> {
         let random = RandomState::new();
         let of = |fingerprint: u64| random.hash_one(fingerprint);
         let filled = clock.inserted().min(self.window as u64) as usize;
@@ -192,12 +178,10 @@ impl Check for Buffered {
             false => Err(Error::format("the table does not count the fingerprints of the buffer")),
         }
     }
-}
 
-impl Count for Buffered {
     /// Returns how often a key was inserted within the window. It is never too low; each other key of the window adds
     /// its insertions with chance 1 / [`SwampShape::fingerprints`].
-    fn count(&self, words: &[u64], hash: u64) -> u64 {
-        self.table.count(words, self.fingerprint(hash))
+    fn count(&self, words: &[u64], hash: u64) -> Option<u64> {
+        Some(self.table.count(words, self.fingerprint(hash)))
     }
 }

@@ -2,11 +2,11 @@
 
 use super::{TimerRotation, TimerWords};
 use crate::clock::Clock;
-use crate::family::abilities::{Codes, Infer, Shorten};
+use crate::family::abilities::{Codes, Shorten};
 use crate::family::timing::growing::any;
 use crate::family::timing::likelihood;
 use crate::family::timing::shape::{MAX_HASHES, TimingShape};
-use crate::family::{Abilities, Layout, Occupancy};
+use crate::family::{Abilities, Layout};
 use crate::inference::{Code, Evidence, Likelihood, Question};
 use crate::memory::bits::{odd_constants, scale};
 use crate::memory::prefetch::{Address, in_flight};
@@ -159,14 +159,11 @@ impl Layout for TimersInSlices {
     fn abilities(&self) -> Abilities<'_, Self> {
         Abilities {
             shorten: Some(self),
-            infer: Some(self),
             codes: (self.generations() <= Code::BLOCKS).then_some(self as _),
             ..Abilities::NONE
         }
     }
-}
 
-impl Occupancy for TimersInSlices {
     /// Returns the share of live timers in each slice: all slices age alike.
     fn fill(&self, words: &[u64], rotation: TimerRotation) -> Vec<f64> {
         self.live(words, rotation)
@@ -180,11 +177,9 @@ impl Occupancy for TimersInSlices {
     fn false_positive_rate(&self, words: &[u64], rotation: TimerRotation) -> f64 {
         any([self.all_live(words, rotation)].into_iter())
     }
-}
 
-impl Infer for TimersInSlices {
-    fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Box<dyn Likelihood> {
-        Box::new(self.sampled(words, clock))
+    fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
+        Some(Box::new(self.sampled(words, clock)))
     }
 }
 
