@@ -232,6 +232,10 @@ impl<L: Layout> Engine for Aged<L> {
         Ok(())
     }
 
+    fn distinct(&self) -> Option<f64> {
+        self.layout.distinct(self.words.as_slice())
+    }
+
     fn merge(&mut self, other: &dyn Engine) -> Result<(), Error> {
         if self.words.live().is_some() {
             return Err(Error::value(

@@ -123,6 +123,16 @@ pub trait Engine: EvidenceSource + Any + Send + Sync {
         Err(no_counts())
     }
 
+    /// Estimates how many different keys were inserted within the window, from cells that count fingerprints.
+    fn distinct(&self) -> Option<f64> {
+        None
+    }
+
+    /// Returns the bits of each slice, the newest first, of slices that come and go.
+    fn slice_bits(&self) -> Option<Vec<u64>> {
+        None
+    }
+
     /// Returns the number of different keys in the window at a moment, of cells that store every key.
     fn keys(&self, at: Moments<'_>) -> Option<usize> {
         let _ = at;

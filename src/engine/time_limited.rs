@@ -105,6 +105,10 @@ impl Engine for Slices {
         Ok(())
     }
 
+    fn slice_bits(&self) -> Option<Vec<u64>> {
+        Some(self.table.iter().map(|slice| slice.bits.bits()).collect())
+    }
+
     /// Returns an error: slices of different filters differ in number and size.
     fn merge(&mut self, _: &dyn Engine) -> Result<(), Error> {
         Err(not_mergeable("the slices of time-limited filters differ in number and size"))

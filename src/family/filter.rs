@@ -198,6 +198,9 @@ impl AnyFilter {
     /// unit; `None` if the cells store no entries. Adds the entries of its generations, of the oldest the share that
     /// lies in the window, and corrects the sum for keys that share an entry.
     pub fn distinct(&self, window: u64) -> Option<f64> {
+        if let Some(distinct) = self.engine.distinct() {
+            return Some(distinct);
+        }
         let (entries, clock) = (self.engine.entries()?, self.engine.clock());
         let unit = if let Window::Time { .. } = self.window() { 1e9 } else { 1.0 };
         let (length, mut next, mut within) = (window as f64 / unit, 0.0, 0.0);

@@ -137,6 +137,12 @@ pub trait Layout: Copy + Send + Sync + 'static {
         None
     }
 
+    /// Estimates how many different keys were inserted within the window, from cells that count fingerprints.
+    fn distinct(&self, words: &[u64]) -> Option<f64> {
+        let _ = words;
+        None
+    }
+
     /// Rejects words from a file that is to be verified, if no insertions could have left them and later keys would be
     /// missed. By default accepts all words.
     fn verify(&self, words: &[u64], clock: &Clock) -> Result<(), Error> {

@@ -11,8 +11,6 @@ pub struct Request {
     pub slack: Option<u64>,
     /// Where the bits of a key lie.
     pub layout: Layout,
-    /// Bits of a block, of a sliced layout in blocks.
-    pub block_bits: Option<u32>,
     /// When a filter grows; `None` if never.
     pub grow: Option<Grow>,
     /// Whether a Bloom filter is partitioned into slices.
@@ -31,7 +29,6 @@ impl From<Budget> for Request {
             budget,
             slack: None,
             layout: Layout::Sliced,
-            block_bits: None,
             grow: None,
             partitioned: false,
             distinct: None,
@@ -46,6 +43,8 @@ impl From<Budget> for Request {
 pub enum Layout {
     /// The layout of the family's paper, or its only one.
     Sliced,
+    /// As sliced, in blocks of 512 bits: those of a key in a slice lie in one of them.
+    Blocked,
     /// The bits of a key lie in one cache line, or in a few.
     Line,
     /// The bits of all generations lie side by side.
@@ -54,12 +53,13 @@ pub enum Layout {
 
 impl Layout {
     /// Every layout.
-    pub const ALL: [Self; 3] = [Self::Sliced, Self::Line, Self::Transposed];
+    pub const ALL: [Self; 4] = [Self::Sliced, Self::Blocked, Self::Line, Self::Transposed];
 
     /// Returns the name of the layout.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sliced => "sliced",
+            Self::Blocked => "512",
             Self::Line => "line",
             Self::Transposed => "transposed",
         }

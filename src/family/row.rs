@@ -80,8 +80,6 @@ pub struct Form {
 pub struct Options {
     /// The layout of the cells; `None` for families that have only one.
     pub layout: Option<Layout>,
-    /// Bits of a block, of families in blocks.
-    pub block_bits: Option<u32>,
     /// When a filter grows, of families that can.
     pub grow: Option<Grow>,
     /// Whether the planner lists the variant. Others can be built by name, and are opened.
@@ -98,23 +96,11 @@ pub struct Options {
 
 impl Options {
     /// The options of a family that has only one form.
-    pub(crate) const PLAIN: Self = Self {
-        layout: None,
-        block_bits: None,
-        grow: None,
-        listed: true,
-        note: "",
-        speed: 0,
-        first: false,
-        little_slack: false,
-    };
+    pub(crate) const PLAIN: Self =
+        Self { layout: None, grow: None, listed: true, note: "", speed: 0, first: false, little_slack: false };
 
     pub(crate) const fn layout(layout: Layout) -> Self {
         Self { layout: Some(layout), ..Self::PLAIN }
-    }
-
-    pub(crate) const fn blocks(block_bits: u32) -> Self {
-        Self { block_bits: Some(block_bits), ..Self::layout(Layout::Sliced) }
     }
 
     pub(crate) const fn unlisted(self) -> Self {
@@ -230,8 +216,7 @@ impl Family {
             layouts.extend(little.or_else(|| own().next()));
         }
         let plan = |options: &Options| {
-            let layout = options.layout.unwrap_or(Layout::Sliced);
-            self.plan(window, &Request { layout, block_bits: options.block_bits, ..*request })
+            self.plan(window, &Request { layout: options.layout.unwrap_or(Layout::Sliced), ..*request })
         };
         let mut planned = layouts.into_iter().map(plan);
         let first = planned.next().unwrap_or_else(|| self.plan(window, request));

@@ -70,7 +70,7 @@ pub struct Choice {
 
 /// Chooses the variant and the shape that meet a request best, by the rule at the top of this module.
 ///
-/// The options of variants in `request` (`block_bits`, `grow`) are ignored.
+/// The options of variants in `request` (`layout`, `grow`) are ignored.
 pub fn choose(window: Window, request: &Request, prefer: Option<Prefer>) -> Result<Choice, Error> {
     let window = window.check()?;
     check(window, request)?;

@@ -40,15 +40,14 @@ impl Variant {
 
     /// Returns the name: that of the family, followed by the options that are set.
     pub fn name(&self) -> String {
-        let Options { layout, block_bits, grow, .. } = *self.options;
-        let (layout, block_bits) = (layout.and_then(layout_in_name), block_bits.map(|bits| bits.to_string()));
-        named(self.family, [layout, block_bits.as_deref(), grow.map(|_| "growing")])
+        let Options { layout, grow, .. } = *self.options;
+        named(self.family, [layout.and_then(layout_in_name), grow.map(|_| "growing")])
     }
 
     /// Returns a request with the options of this variant.
     pub fn request(&self, request: &Request) -> Request {
-        let Options { layout, block_bits, grow, .. } = *self.options;
-        Request { layout: layout.unwrap_or(Layout::Sliced), block_bits, grow, ..*request }
+        let Options { layout, grow, .. } = *self.options;
+        Request { layout: layout.unwrap_or(Layout::Sliced), grow, ..*request }
     }
 
     /// Plans the shape for a request.

@@ -38,8 +38,8 @@ fn saved_as(family: &Family, window: Window, request: &Request) -> u16 {
 #[test]
 fn a_filter_of_every_form_is_planned_saved_and_read() {
     let plain = Request::from(Budget::Rate(0.01));
-    let blocks = Request { block_bits: Some(512), partitioned: true, ..plain };
-    let all = [plain, blocks].into_iter().chain(Layout::ALL.map(|layout| Request { layout, ..plain }));
+    let slices = Request { partitioned: true, ..plain };
+    let all = [plain, slices].into_iter().chain(Layout::ALL.map(|layout| Request { layout, ..plain }));
     let mut kinds = Vec::new();
     for family in &FAMILIES {
         let window = if family.windows == Windows::Time { TIME } else { COUNT };

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use crate::support::{check_rate, check_window, trials};
 use lately::clock::{BY_INSERTION, Window};
-use lately::family::{AnyFilter, Budget, Family, Request, Shape, VARIANTS};
+use lately::family::slices::shape::{Paper, choose};
+use lately::family::{AnyFilter, Budget, Request, Shape, VARIANTS};
 
 const WINDOWS: [u64; 4] = [1, 7, 1000, 20_011];
 const RATES: [f64; 4] = [0.1, 0.01, 0.001, 1e-5];
@@ -30,10 +31,10 @@ fn for_all(check: impl Fn(&str, &Arc<dyn Shape>, Window, f64) + Sync) {
                     }
                 }
                 // Of blocks of 64 bits only a user's parameters make a filter.
-                for (family, insertions) in ["age-partitioned", "guarded-epoch"].into_iter().zip([1000, 20_011]) {
+                for (paper, insertions) in [(Paper::AgePartitioned, 1000), (Paper::GuardedEpoch, 20_011)] {
                     let window = Window::Count { insertions };
-                    let request = Request { block_bits: Some(64), ..Request::from(Budget::Rate(rate)) };
-                    check(family, &Family::named(family).unwrap().plan(window, &request).unwrap(), window, rate);
+                    let shape = choose(window, Budget::Rate(rate), None, Some(64), paper).unwrap();
+                    check("blocks of 64", &(Arc::new(shape) as Arc<dyn Shape>), window, rate);
                 }
             });
         }

@@ -75,7 +75,7 @@ fn the_rate_of_the_actual_cells_follows_from_their_fingerprints() {
 
 fn distinct(filter: &AnyFilter) -> f64 {
     let Aged { layout, words, .. } = filter.engine_as::<Aged<Buffered>>().unwrap();
-    layout.distinct(words.as_slice())
+    layout.distinct(words.as_slice()).unwrap()
 }
 
 /// A few keys come much more often than others. No fingerprints collide, so counts are exact.

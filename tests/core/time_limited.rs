@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use crate::support::key;
 use crate::support::timed::{SECOND, SPAN, START, below, check_promise, reported, steady};
 use lately::clock::{Moments, Window};
-use lately::family::time_limited::cells::Slices;
 use lately::family::time_limited::shape::{TimeLimitedShape, choose};
 use lately::family::{AnyFilter, runs};
 
@@ -22,7 +21,7 @@ fn made(shape: TimeLimitedShape, first_bits: u64, lateness: i64) -> AnyFilter {
 }
 
 fn slice_bits(filter: &AnyFilter) -> Vec<u64> {
-    filter.engine_as::<Slices>().unwrap().slice_bits()
+    filter.engine().slice_bits().unwrap()
 }
 
 const SHAPES: [TimeLimitedShape; 5] = [shape(1, 1), shape(3, 5), shape(5, 10), shape(7, 5), shape(10, 25)];

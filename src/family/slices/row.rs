@@ -4,11 +4,11 @@ use super::cells::SliceRing;
 use super::planes::Planes;
 use super::shape::{Paper, RingShape, Segment, choose};
 use super::transposed::{self, Transposed};
-use crate::clock::Clock;
+use crate::clock::{Clock, Window};
 use crate::engine::{Aged, Engine};
 use crate::family::arrays::{BitsInParts, Blocks, OneBit, SliceCells};
-use crate::family::request::Layout;
-use crate::family::row::{Family, Options, Row, Windows, form, is, of, shared};
+use crate::family::request::{Layout, Request};
+use crate::family::row::{Family, Options, Planned, Row, Windows, form, is, of, shared};
 use crate::family::{Shape, lines};
 use crate::memory::Words;
 
@@ -23,14 +23,11 @@ pub static AGE_PARTITIONED: Family = Family {
     rows: &[
         Row {
             layout: Layout::Sliced,
-            variants: &[Options::layout(Layout::Sliced), Options::blocks(512).for_speed(2)],
+            variants: &[Options::layout(Layout::Sliced), Options::layout(Layout::Blocked).for_speed(2)],
             forms: &[form(1, &["k", "l", "slice_bits", "blocks", "block_bits", "parts"])],
             owns: |shape| is_of(shape, Paper::AgePartitioned),
             read: |parameters| shared(RingShape::read_age_partitioned(parameters)),
-            plan: |window, request| {
-                let paper = Paper::AgePartitioned;
-                shared(choose(window, request.budget, request.slack, request.block_bits, paper))
-            },
+            plan: |window, request| planned(window, request, Paper::AgePartitioned),
             engine: |shape, clock, _, words| Ok(ring(of(shape), clock, words)),
         },
         lines::row::AGE_PARTITIONED,
@@ -48,14 +45,11 @@ pub static GUARDED_EPOCH: Family = Family {
     rows: &[
         Row {
             layout: Layout::Sliced,
-            variants: &[Options::blocks(512), Options::layout(Layout::Sliced).unlisted()],
+            variants: &[Options::layout(Layout::Blocked), Options::layout(Layout::Sliced).unlisted()],
             forms: &[form(3, &["r", "k", "segment_bits", "blocks", "block_bits", "parts"])],
             owns: |shape| is_of(shape, Paper::GuardedEpoch),
             read: |parameters| shared(RingShape::read_guarded_epoch(parameters)),
-            plan: |window, request| {
-                let paper = Paper::GuardedEpoch;
-                shared(choose(window, request.budget, request.slack, request.block_bits, paper))
-            },
+            plan: |window, request| planned(window, request, Paper::GuardedEpoch),
             engine: |shape, clock, _, words| Ok(ring(of(shape), clock, words)),
         },
         lines::row::GUARDED_EPOCH,
@@ -74,6 +68,11 @@ pub static GUARDED_EPOCH: Family = Family {
 /// Returns whether a shape is one in slices, of this paper.
 fn is_of(shape: &dyn Shape, paper: Paper) -> bool {
     is::<RingShape>(shape) && of::<RingShape>(shape).paper == paper
+}
+
+fn planned(window: Window, request: &Request, paper: Paper) -> Planned {
+    let block_bits = (request.layout == Layout::Blocked).then_some(512);
+    shared(choose(window, request.budget, request.slack, block_bits, paper))
 }
 
 fn ring(shape: &RingShape, clock: Clock, words: Words) -> Box<dyn Engine> {

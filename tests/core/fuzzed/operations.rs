@@ -145,8 +145,8 @@ static PLANNED: LazyLock<Vec<Arc<dyn Shape>>> = LazyLock::new(|| {
             for request in [
                 plain,
                 Request::from(Budget::Rate(1e-3)),
-                Request { block_bits: Some(64), partitioned: true, grow: Some(Grow::Cardinality), ..plain },
-                Request { block_bits: Some(512), grow: Some(Grow::Density), distinct: Some(5), ..plain },
+                Request { partitioned: true, grow: Some(Grow::Cardinality), ..plain },
+                Request { layout: Layout::Blocked, grow: Some(Grow::Density), distinct: Some(5), ..plain },
                 Request { layout: Layout::Line, ..plain },
                 Request { layout: Layout::Transposed, distinct: Some(5), ..plain },
             ] {

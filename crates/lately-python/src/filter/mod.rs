@@ -46,7 +46,7 @@ pub struct PyFilter {
     pub shared: Option<Shared>,
     /// Hasher and window never change, so they are read without the lock.
     pub hasher: KeyHasher,
-    window: Window,
+    pub window: Window,
     /// The latest event time that a comparison with the system's clock has accepted.
     accepted_until: AtomicI64,
     load: LoadMonitor,

@@ -11,11 +11,8 @@ use crate::time::moments::present;
 use crate::whole::WholeNumber;
 use lately::Error;
 use lately::clock::Moments;
-use lately::engine::Aged;
 use lately::family::AnyFilter;
 use lately::family::baselines::generalized;
-use lately::family::swamp::cells::Buffered;
-use lately::family::time_limited::cells::Slices;
 use lately::memory::fallible;
 use lately::shard::Row;
 
@@ -41,10 +38,7 @@ pub fn count<'py>(filter: &Bound<'py, PyFilter>, keys: &Bound<'_, PyAny>) -> PyR
 pub fn distinct(py: Python<'_>, filter: &Bound<'_, PyFilter>, window: Option<&Bound<'_, PyAny>>) -> PyResult<f64> {
     let filter = filter.get();
     let window = filter.query_window(window)?;
-    let of_buffer = |Aged::<Buffered> { layout, words, .. }: &_| layout.distinct(words.as_slice());
-    let distinct =
-        |filter: &AnyFilter| supported(filter.engine_as().map(of_buffer).or_else(|| filter.distinct(window)));
-    detached(py, || filter.with(distinct))?.map_err(raise)
+    detached(py, || filter.with(|filter| supported(filter.distinct(window))))?.map_err(raise)
 }
 
 /// Counts the different keys in the window, for the length of an `ExactFilter`. Reads the whole table.
@@ -95,7 +89,7 @@ pub fn retained(py: Python<'_>, filter: &Bound<'_, PyFilter>) -> PyResult<i64> {
 #[pyfunction]
 pub fn slice_bits<'py>(filter: &Bound<'py, PyFilter>) -> PyResult<Bound<'py, PyArray1<u64>>> {
     let (py, filter) = (filter.py(), filter.get());
-    let bits = detached(py, || filter.with(|filter| supported(filter.engine_as().map(Slices::slice_bits))))?;
+    let bits = detached(py, || filter.with(|filter| supported(filter.engine().slice_bits())))?;
     array_of(py, bits.map_err(raise)?)
 }
 

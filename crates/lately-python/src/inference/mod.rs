@@ -116,11 +116,6 @@ impl PyFilter {
             Window::Time { .. } => length as f64 / 1e9,
         })
     }
-
-    /// Returns the window of the filter.
-    fn own_window(&self, py: Python<'_>) -> PyResult<Window> {
-        detached(py, || self.with(|filter| filter.engine().clock().window()))
-    }
 }
 
 #[pymethods]
@@ -180,7 +175,7 @@ impl PyFilter {
         threads: Threads,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let py = keys.py();
-        let window = self.read_window(window, self.own_window(py)?)?;
+        let window = self.read_window(window, self.window)?;
         let posteriors = self.infer(
             (keys, at),
             prior,
@@ -295,7 +290,7 @@ impl PyFilter {
             _ => return Err(PyValueError::new_err(format!("kind must be 'most_likely' or 'expected', got '{kind}'"))),
         };
         let py = keys.py();
-        let own = self.own_window(py)?;
+        let own = self.window;
         let ages = self.infer((keys, at), prior, (&[], 1), threads, |inference, _, hashes, at, prior, ages| {
             let end = greatest_age(finite, inference, own)?;
             inference.each(hashes, at, prior, end, |key, posterior| ages[key] = age(posterior))
@@ -345,7 +340,7 @@ impl PyFilter {
         threads: Threads,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let py = keys.py();
-        let own = self.own_window(py)?;
+        let own = self.window;
         let edges = read_edges(edges, own)?;
         let bins = edges.len() - 1;
         let shares =

@@ -70,12 +70,6 @@ impl Buffered {
         self.table.place(fingerprint).into_iter().for_each(|word| words.fetch(word));
     }
 
-    /// Returns an [estimate](SwampShape::distinct) of the number of different keys in the window, from the number of
-    /// their fingerprints.
-    pub fn distinct(&self, words: &[u64]) -> f64 {
-        self.shape.distinct(self.table.distinct(words), self.window as u64)
-    }
-
     /// Counts a fingerprint and makes it the newest.
     #[inline(always)]
     fn put(&self, words: &mut [u64], BufferRotation { newest, filled }: BufferRotation, fingerprint: u64) {
@@ -177,6 +171,11 @@ impl Layout for Buffered {
             true => Ok(()),
             false => Err(Error::format("the table does not count the fingerprints of the buffer")),
         }
+    }
+
+    /// Returns an [estimate](SwampShape::distinct) from the number of different fingerprints.
+    fn distinct(&self, words: &[u64]) -> Option<f64> {
+        Some(self.shape.distinct(self.table.distinct(words), self.window as u64))
     }
 
     /// Returns how often a key was inserted within the window. It is never too low; each other key of the window adds

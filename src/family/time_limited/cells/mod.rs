@@ -125,11 +125,6 @@ impl Slices {
         Ok(())
     }
 
-    /// Returns the number of bits of each slice, the newest first, expired slices included.
-    pub fn slice_bits(&self) -> Vec<u64> {
-        self.table.iter().map(|slice| slice.bits.bits()).collect()
-    }
-
     /// Returns the number of slices that an insertion writes.
     pub(crate) fn k(&self) -> usize {
         self.shape.k as usize
