@@ -7,6 +7,7 @@ use crate::support::key;
 use crate::support::timed::{SECOND, START};
 use lately::clock::{Moments, Window};
 use lately::engine::Refresh;
+use lately::family::slices::shape::{Paper, choose};
 use lately::family::{AnyFilter, Budget, Family, Request, Shape, VARIANTS};
 
 const N: usize = 4500;
@@ -25,13 +26,12 @@ fn all() -> Vec<(String, Window, Arc<dyn Shape>)> {
             [request(false), request(true)].into_iter().find(|request| variant.rejection(window, request).is_none());
         all.extend(suited.map(|request| (variant.name(), window, variant.plan(window, &request).unwrap())));
     }
-    for (family, changed) in [
-        ("bloom", request(false)),
-        ("bloom", Request { partitioned: true, ..request(false) }),
-        ("age-partitioned", Request { block_bits: Some(64), ..request(false) }),
-        ("guarded-epoch", Request { block_bits: Some(64), ..request(false) }),
-    ] {
+    for (family, changed) in [("bloom", request(false)), ("bloom", Request { partitioned: true, ..request(false) })] {
         all.push((family.into(), COUNT, Family::named(family).unwrap().plan(COUNT, &changed).unwrap()));
+    }
+    for paper in [Paper::AgePartitioned, Paper::GuardedEpoch] {
+        let shape = choose(COUNT, Budget::Rate(0.02), None, Some(64), paper).unwrap();
+        all.push((format!("{paper:?}, blocks of 64"), COUNT, Arc::new(shape)));
     }
     all
 }

@@ -3,10 +3,10 @@
 
 use std::collections::HashMap;
 
+use lately::Error;
 use lately::clock::{Clock, Moments, Window};
 use lately::engine::{Engine, Refresh};
-use lately::family::exact::Exact;
-use lately::inference::EvidenceSource;
+use lately::family::exact;
 
 use super::support::key;
 
@@ -31,8 +31,18 @@ fn expected(hashes: &[u64], times: Option<&[i64]>, window: i64, refresh: Refresh
     hashes.iter().enumerate().map(see).collect()
 }
 
+fn empty(window: Window) -> Result<Box<dyn Engine>, Error> {
+    exact::engine(Clock::new(window, 1), &[], None)
+}
+
 /// Returns the answers of an exact window to batches of these sizes in turn.
-fn answers(exact: &mut Exact, hashes: &[u64], times: Option<&[i64]>, refresh: Refresh, sizes: &[usize]) -> Vec<bool> {
+fn answers(
+    exact: &mut dyn Engine,
+    hashes: &[u64],
+    times: Option<&[i64]>,
+    refresh: Refresh,
+    sizes: &[usize],
+) -> Vec<bool> {
     let mut seen = vec![false; hashes.len()];
     let (mut start, mut sizes) = (0, sizes.iter().cycle());
     while start < hashes.len() {
@@ -64,8 +74,8 @@ fn insertions_are_those_of_a_dictionary() {
                 let expected = expected(&hashes, None, window as i64, refresh);
                 assert!(expected.contains(&true) && expected.contains(&false));
                 for sizes in [&[1][..], &[4000], &[3, 17, 0, 1000]] {
-                    let mut exact = Exact::new(Window::Count { insertions: window }).unwrap();
-                    assert!(answers(&mut exact, &hashes, None, refresh, sizes) == expected, "{window} {refresh:?}");
+                    let mut exact = empty(Window::Count { insertions: window }).unwrap();
+                    assert!(answers(&mut *exact, &hashes, None, refresh, sizes) == expected, "{window} {refresh:?}");
                 }
             }
         }
@@ -90,8 +100,8 @@ fn times_are_those_of_a_dictionary() {
                 let expected = expected(&hashes, Some(&times), span, refresh);
                 for sizes in [&[1][..], &[4000], &[3, 17, 0, 1000]] {
                     let window = Window::Time { span: span as u64, lateness, capacity: 1 };
-                    let mut exact = Exact::new(window).unwrap();
-                    let answers = answers(&mut exact, &hashes, Some(&times), refresh, sizes);
+                    let mut exact = empty(window).unwrap();
+                    let answers = answers(&mut *exact, &hashes, Some(&times), refresh, sizes);
                     assert!(answers == expected, "{span} {lateness} {refresh:?}");
                     assert_eq!(exact.clock().latest(), times.iter().copied().max());
                 }
@@ -104,13 +114,13 @@ fn times_are_those_of_a_dictionary() {
 fn the_ends_of_time() {
     for times in [[i64::MIN + 1, i64::MIN + 2], [-1, 0], [i64::MAX - 1, i64::MAX]] {
         for (span, seen) in [(1, true), (1 << 62, true)] {
-            let mut exact = Exact::new(Window::Time { span, lateness: u64::MAX, capacity: 1 }).unwrap();
-            assert_eq!(answers(&mut exact, &[5, 5], Some(&times), Refresh::Always, &[2]), [false, seen]);
+            let mut exact = empty(Window::Time { span, lateness: u64::MAX, capacity: 1 }).unwrap();
+            assert_eq!(answers(&mut *exact, &[5, 5], Some(&times), Refresh::Always, &[2]), [false, seen]);
         }
     }
-    let mut exact = Exact::new(Window::Time { span: 1, lateness: u64::MAX, capacity: 1 }).unwrap();
+    let mut exact = empty(Window::Time { span: 1, lateness: u64::MAX, capacity: 1 }).unwrap();
     let times = [i64::MIN + 1, i64::MAX, 0, i64::MIN + 2, 1];
-    let seen = answers(&mut exact, &[5, 6, 5, 7, 5], Some(&times), Refresh::Always, &[1]);
+    let seen = answers(&mut *exact, &[5, 6, 5, 7, 5], Some(&times), Refresh::Always, &[1]);
     assert_eq!(seen, [false, false, false, false, true]);
 }
 
@@ -118,25 +128,26 @@ fn the_ends_of_time() {
 fn memory_grows_with_the_keys_of_the_window_alone() {
     // A line of 64 bytes a key; or of a key and a half, if there are many.
     for (insertions, most) in [(1000, 66), (1_000_000, 43)] {
-        let mut exact = Exact::new(Window::Count { insertions }).unwrap();
+        let mut exact = empty(Window::Count { insertions }).unwrap();
         let before = exact.nbytes();
-        answers(&mut exact, &stream(100_000, 10), None, Refresh::Always, &[5000]);
+        answers(&mut *exact, &stream(100_000, 10), None, Refresh::Always, &[5000]);
         assert_eq!(exact.nbytes(), before);
         assert!(before < insertions as usize * most);
     }
     // A thousand keys of the window at a time, or a hundred thousand; a key may take twice that of one more.
     for (step, keys) in [(1000, 1000), (10, 100_000)] {
-        let mut exact = Exact::new(Window::Time { span: 1_000_000, lateness: 0, capacity: 1 }).unwrap();
+        let mut exact = empty(Window::Time { span: 1_000_000, lateness: 0, capacity: 1 }).unwrap();
         let times: Vec<i64> = (0..300_000).map(|i| i * step).collect();
         let hashes: Vec<u64> = (0..300_000).map(|i| key(1, i)).collect();
-        answers(&mut exact, &hashes, Some(&times), Refresh::Always, &[5000]);
+        answers(&mut *exact, &hashes, Some(&times), Refresh::Always, &[5000]);
         assert!(exact.nbytes() < 16_384 + keys * 100, "{} for {keys}", exact.nbytes());
     }
 }
 
 #[test]
 fn keys_that_equal_no_other_are_never_seen_nor_inserted() {
-    let mut exact = Exact::new(Window::Count { insertions: 3 }).unwrap().with_unlike(Some(0));
+    let window = Window::Count { insertions: 3 };
+    let mut exact = exact::engine(Clock::new(window, 1), &[], Some(0)).unwrap();
     let mut seen = [true; 8];
     let hashes = [1, 0, 0, 1, 0, 0, 0, 1];
     exact.duplicated(&hashes, Moments::Untimed, Refresh::Always, &mut seen).unwrap();
@@ -146,15 +157,15 @@ fn keys_that_equal_no_other_are_never_seen_nor_inserted() {
 
 #[test]
 fn no_window_and_no_memory_are_errors() {
-    assert!(Exact::new(Window::Count { insertions: 0 }).is_err());
-    assert!(Exact::new(Window::Time { span: 0, lateness: 0, capacity: 1 }).is_err());
-    assert!(matches!(Exact::new(Window::Count { insertions: 1 << 62 }), Err(lately::Error::Memory { .. })));
+    assert!(empty(Window::Count { insertions: 0 }).is_err());
+    assert!(empty(Window::Time { span: 0, lateness: 0, capacity: 1 }).is_err());
+    assert!(matches!(empty(Window::Count { insertions: 1 << 62 }), Err(Error::Memory { .. })));
 }
 
 #[test]
 fn an_exact_window_of_any_lateness_has_a_clock_that_accepts_its_times() {
     for lateness in [0, 1 << 62, i64::MAX as u64 - 1000, i64::MAX as u64, u64::MAX - 1000, u64::MAX] {
-        let exact = Exact::new(Window::Time { span: 1000, lateness, capacity: 1 }).unwrap();
+        let exact = empty(Window::Time { span: 1000, lateness, capacity: 1 }).unwrap();
         let clock = Clock::new(exact.clock().window(), 1);
         for latest in [i64::MIN, -1, 0, 1, i64::MAX] {
             let (earliest, now) = (latest.saturating_sub_unsigned(lateness), clock.resumed(1, Some(latest)));

@@ -30,7 +30,7 @@ impl Stamp for u64 {
 }
 
 /// A cache line of hashes with stamps, in 64 bytes.
-pub trait StampLine: Pod {
+pub trait StampLine: Pod + Send + Sync {
     type Stamp: Stamp;
     const KEYS: usize;
 

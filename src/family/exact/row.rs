@@ -1,6 +1,5 @@
 //! The row of the exact window.
 
-use super::Exact;
 use super::shape::ExactShape;
 use crate::family::request::Layout;
 use crate::family::row::{Family, Row, Windows, form, is, of, shared};
@@ -21,7 +20,7 @@ pub static EXACT: Family = Family {
         plan: |_, request| shared(Ok(ExactShape { missing_differ: request.missing_differ })),
         engine: |shape, clock, seed, words| {
             let unlike = of::<ExactShape>(shape).missing_differ.then(|| KeyHasher::new(seed).missing());
-            Ok(Box::new(Exact::read(clock, words.as_slice())?.with_unlike(unlike)))
+            super::engine(clock, words.as_slice(), unlike)
         },
     }],
 };

@@ -1,6 +1,5 @@
 //! What an exact window promises: no slack, and no false positive but for keys of equal hashes.
 
-use super::Exact;
 use crate::Error;
 use crate::clock::Window;
 use crate::family::{CacheLines, Parameters, Shape, fill};
@@ -32,7 +31,7 @@ impl Shape for ExactShape {
     }
 
     fn bytes(&self, window: Window) -> u64 {
-        Exact::bytes(window)
+        super::bytes(window)
     }
 
     fn grows(&self) -> bool {
