@@ -17,6 +17,9 @@ use crate::Error;
 use crate::clock::{BY_INSERTION, Clock, Window};
 use crate::family::Accesses;
 
+/// A shape, and the window that a filter of it has.
+type ForWindow = (Arc<dyn Shape>, Window);
+
 /// The shape of a filter: what it promises and costs for any window, before a bit is allocated.
 pub trait Shape: Any + Debug + Send + Sync {
     /// Returns the parameters of the paper, by the names of the family; zero if one does not apply.
@@ -87,7 +90,7 @@ pub trait Shape: Any + Debug + Send + Sync {
 
     /// Returns the shape of a fixed size that processes share in place of this one, with its window; `None` if the size
     /// of this one is fixed. Returns an error if no size follows from the window.
-    fn of_fixed_size(&self, window: Window) -> Result<Option<(Arc<dyn Shape>, Window)>, Error> {
+    fn of_fixed_size(&self, window: Window) -> Result<Option<ForWindow>, Error> {
         let _ = window;
         Ok(None)
     }

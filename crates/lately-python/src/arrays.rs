@@ -78,7 +78,9 @@ fn load_interface(py: Python<'_>) -> PyResult<()> {
     // A new thread gets no access to an interpreter that ends. No handler runs any more then.
     let ending: bool = py.import("sys")?.call_method0("is_finalizing")?.extract()?;
     match if ending { None } else { thread::Builder::new().spawn(|| Python::attach(load)).ok() } {
-        Some(loading) => py.detach(|| loading.join()).map_err(|_| PyImportError::new_err("NumPy has no C interface"))?,
+        Some(loading) => {
+            py.detach(|| loading.join()).map_err(|_| PyImportError::new_err("NumPy has no C interface"))?
+        }
         None => load(py),
     }
 }

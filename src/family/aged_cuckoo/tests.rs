@@ -380,7 +380,7 @@ fn merged_windows_of_insertions_keep_the_last_of_each() {
                 assert!(!present || age <= gone, "stayed: trial {trial}, {age} of {insertions}");
             }
             let more = 1 + draws.below(1 + insertions / 3);
-            let new: Vec<u64> = (0..more).map(|i| mix(1 << 60 | later + i)).collect();
+            let new: Vec<u64> = (0..more).map(|i| mix((1 << 60) | (later + i))).collect();
             merged.insert(&new, Moments::Untimed).unwrap();
             later += more;
         }
