@@ -103,12 +103,12 @@ fn check(name: &str, window: Window, shape: &Arc<dyn Shape>, refresh: Refresh, k
     let last = times.iter().max().unwrap();
     let later: Vec<i64> =
         (0..N as u64).map(|i| last + [-7, 0, 3, 20, 70, 150, 1_000_000][(key(6, i) % 7) as usize] * SECOND).collect();
-    let asked = |from: usize, to: usize| match window {
+    let within = |from: usize, to: usize| match window {
         Window::Count { .. } => Moments::Untimed,
         Window::Time { .. } => Moments::of(&later[from..to]),
     };
     let engine = one_by_one.engine();
-    let alone: Vec<bool> = (0..N).map(|i| engine.contains_one(keys[i], asked(i, i + 1)).unwrap()).collect();
+    let alone: Vec<bool> = (0..N).map(|i| engine.contains_one(keys[i], within(i, i + 1)).unwrap()).collect();
     let repeats = expected.iter().filter(|&&seen| seen).count();
     assert!((N / 5..N).contains(&repeats), "{name}: {repeats} repeats");
     for sizes in SIZES {
@@ -121,7 +121,7 @@ fn check(name: &str, window: Window, shape: &Arc<dyn Shape>, refresh: Refresh, k
             if refresh == Refresh::Always {
                 inserting.engine_mut().insert(keys, at).unwrap();
             }
-            engine.query(keys, asked(start, end), &mut queried[start..end]).unwrap();
+            engine.query(keys, within(start, end), &mut queried[start..end]).unwrap();
             start = end;
         }
         assert!(seen == expected, "{name}: answers differ");
