@@ -36,9 +36,10 @@
 //! | 3 | the filter's time less the nanoseconds since that start, or zero |
 //!
 //! In lines with a window of time, 67 words follow if a key has come: the open generation, the keys so far when it
-//! began, the moment until which it may have keys if that is later than the latest, and for each place i the moment at which the last group of generations ended whose number is i modulo 64. A
-//! generation ends by time or by count ([`clock`](crate::clock)); of l retained rounds of the pages half, rounded down,
-//! are as long as the window. A group is of 1/62 of the retained generations, rounded up.
+//! began, the moment until which it may have keys if that is later than the latest, and for each place i the moment at
+//! which the last group of generations ended whose number is i modulo 64. A generation ends by time or by count
+//! ([`clock`](crate::clock)); of l retained rounds of the pages half, rounded down, are as long as the window. A group
+//! is of 1/62 of the retained generations, rounded up.
 //!
 //! Versions before these words wrote zeros there, and ignore what they contain.
 //!
@@ -94,8 +95,8 @@
 //! keys or zero, and 1 for a chain of tables, 2 for one without `capacity`, or zero. The cells are lines of 64 bytes.
 //! Byte s of a line is the tag of slot s; then come P planes of S bytes and X planes of S bits: fingerprints of 8 P + X
 //! bits. A line has as many slots S as fit. Byte 63 is the tag of the last key that was rejected. Tag 0 marks a free
-//! slot, and epoch e has the tag 1 + (e mod 255). [The family](crate::family::aged_cuckoo) defines which hash lies where.
-//! The cells of a chain begin with a table:
+//! slot, and epoch e has the tag 1 + (e mod 255). [The family](crate::family::aged_cuckoo) defines which hash lies
+//! where. The cells of a chain begin with a table:
 //!
 //! | word | what |
 //! |---|---|
@@ -124,11 +125,11 @@
 //! | behind the cells | 8 words: the first repeats the number below, the others are zero |
 //! | behind them | the [claims](crate::claims): 16,384 of 4 words, zeros where no key is claimed |
 //!
-//! The first of these words is a number that grows by one with each change. If it is even, words 8 to 15 are the
-//! clock, else words 16 to 23. Word 1 is not zero while an entry moves. Words 24 to 89 are the table of lines with a
-//! window of time, as above from the keys so far on. The other words are zero or ignored. The number behind the cells is
-//! written last. If it is greater than the first, the file was copied while it was written, or the machine failed: the
-//! clock is older than the cells, and the file is rejected.
+//! The first of these words is a number that grows by one with each change. If it is even, words 8 to 15 are the clock,
+//! else words 16 to 23. Word 1 is not zero while an entry moves. Words 24 to 89 are the table of lines with a window of
+//! time, as above from the keys so far on. The other words are zero or ignored. The number behind the cells is written
+//! last. If it is greater than the first, the file was copied while it was written, or the machine failed: the clock is
+//! older than the cells, and the file is rejected.
 //!
 //! | word of the clock | what |
 //! |---|---|

@@ -70,9 +70,9 @@
 //!
 //! # Keys
 //!
-//! A [`Key`] is an integer of any width, a float, text, bytes, an address, a time, a path, a tuple or a list of these, an
-//! `Option`, or a type of your own. [`Hashed`] makes a key of any type with `std::hash::Hash`. Keys have the same hashes
-//! as in the Python package `lately`, so a job in Python and a service in Rust can share a file.
+//! A [`Key`] is an integer of any width, a float, text, bytes, an address, a time, a path, a tuple or a list of these,
+//! an `Option`, or a type of your own. [`Hashed`] makes a key of any type with `std::hash::Hash`. Keys have the same
+//! hashes as in the Python package `lately`, so a job in Python and a service in Rust can share a file.
 //!
 //! Hashes of a public seed are no defence against attackers who choose keys that collide. [`Builder::secret`] is.
 //!
@@ -106,13 +106,14 @@
 //!
 //! # In a service
 //!
-//! Calls for a key take well below a microsecond, and wait at most for another thread that clears a page: call them from
-//! asynchronous code as they are. `save`, `open`, `to_bytes`, [`ConcurrentFilter::snapshot`], `false_positive_rate` and
-//! batches of millions of keys read or write all cells: give them to `tokio::task::spawn_blocking`.
+//! Calls for a key take well below a microsecond, and wait at most for another thread that clears a page: call them
+//! from asynchronous code as they are. `save`, `open`, `to_bytes`, [`ConcurrentFilter::snapshot`],
+//! `false_positive_rate` and batches of millions of keys read or write all cells: give them to
+//! `tokio::task::spawn_blocking`.
 //!
 //! A clone of a [`Filter`] shares its cells until either is written to. Then they are copied at once, which took 0.2 s
-//! for 54 MB: clone where a pause does no harm, or save a [`ConcurrentFilter`], whose threads go on. Filters of windows of time merge, so each thread may have one of its own; those of
-//! insertions merge only in the same generation.
+//! for 54 MB: clone where a pause does no harm, or save a [`ConcurrentFilter`], whose threads go on. Filters of windows
+//! of time merge, so each thread may have one of its own; those of insertions merge only in the same generation.
 //!
 //! # Platforms
 //!

@@ -300,7 +300,7 @@ OWN = [
     ("aged of time", {"distinct": 5}, ValueError, "distinct is for windows of insertions"),
     ("aged of time", {"grow": True}, TypeError, "grow"),
     ("aged from", {"chain": 1}, ValueError, "chain is for windows of time"),
-    ("aged from", {"chain": 2}, ValueError, "chain must be 0 or 1"),
+    ("aged from", {"chain": 3}, ValueError, "chain must be 0, 1 or 2"),
     ("exact", {"lateness": "1s"}, ValueError, "lateness"),
     ("exact", {"missing": "none"}, ValueError, "missing must be 'same' or 'distinct', got 'none'"),
     ("exact", {"seed": "dice"}, TypeError, "seed must be"),

@@ -70,7 +70,7 @@ def test_times_that_step_back_too_far_are_rejected_before_any_effect(shape):
                 ValueError, match=r"at\[1\] lies 91 s before the latest time seen, but lateness is 90 s"
             ):
                 call(["x", "y"], at=[1001, 910])
-            with pytest.raises(ValueError, match=r"at\[0\] lies 90.5 s before"):
+            with pytest.raises(ValueError, match=r"at lies 90.5 s before"):
                 call(["x"], at=909.5)
         with pytest.raises(ValueError, match=r"at\[1\] lies 91 s before"):
             sliced.query(["x", "y"], at=[2000, 909])

@@ -16,7 +16,7 @@ SHOWN = {
     "age-partitioned, line": ("age-partitioned-line", line_style("age-partitioned-line")),
     "age-partitioned, plain": ("age-partitioned", line_style("age-partitioned")),
     "guarded epochs, line": ("guarded-epoch-line", line_style("guarded-epoch-line")),
-    "two ablooms, rotated": ("two abloom filters in turn", line_style("") | {"ls": "--", "marker": "x"}),
+    "two ablooms, rotated": ("two rotated abloom filters", line_style("") | {"ls": "--", "marker": "x"}),
     "pandas, whole column": ("pandas, all keys", line_style("") | {"ls": ":", "marker": "o"}),
     "polars, whole column": ("polars, all keys", line_style("") | {"ls": ":", "marker": "D"}),
 }
@@ -29,7 +29,7 @@ FRONT = {
     "age-partitioned, line": 'lately, `prefer="speed"`',
     "pandas, whole column": "pandas, whole column",
     "polars, whole column": "polars, whole column",
-    "two ablooms, rotated": "two Bloom filters in turn (abloom)",
+    "two ablooms, rotated": "two rotated Bloom filters (abloom)",
     "OrderedDict, exact": "`OrderedDict`, exact",
 }
 

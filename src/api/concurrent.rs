@@ -32,8 +32,8 @@ use crate::key::{Key, KeyHasher};
 /// make false positives more frequent, as [`false_positive_rate`](Self::false_positive_rate) computes, and none is
 /// missed.
 ///
-/// A [`snapshot`](Self::snapshot) is merged as a [`Filter`]; `try_into` turns it into a filter for all threads again. If
-/// you need `Filter`'s answers, put a [`Filter`] into a `Mutex`.
+/// A [`snapshot`](Self::snapshot) is merged as a [`Filter`]; `try_into` turns it into a filter for all threads again.
+/// If you need `Filter`'s answers, put a [`Filter`] into a `Mutex`.
 ///
 /// ```
 /// use lately::{ConcurrentFilter, Window};

@@ -35,8 +35,8 @@ const NEVER: u64 = 1 << 63;
 /// The time of a filter: how many keys came, and which generation is open.
 ///
 /// Generations are numbered from 0 on the count clock, and from the Unix epoch on the time clock, so that filters of
-/// equal parameters agree on them wherever they run. Where generations also [end by count](shares), their number is
-/// greater by those that did.
+/// equal parameters agree on them wherever they run. Where generations also end by count, their number is greater
+/// by those that did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Clock {
     window: Window,

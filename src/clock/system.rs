@@ -126,8 +126,9 @@ impl Stamp {
     pub fn of(offset: i64) -> Self {
         let ahead = wall().saturating_sub(now()).saturating_sub(offset);
         let anchor = START.anchor.saturating_add(START.namespace);
-        // Rounded up: after another start of the machine, no key leaves its window early.
-        let wall_ahead = ahead.saturating_add(SECOND - 1).div_euclid(SECOND);
+        // Rounded up: after another start of the machine, no key leaves its window early. A clock that was never set is
+        // ahead by the nanoseconds between two readings, or behind, so half a second more is added before.
+        let wall_ahead = ahead.saturating_add(SECOND / 2 + SECOND - 1).div_euclid(SECOND);
         Self { boot: START.boot, offset: offset.saturating_add(anchor), wall_ahead }
     }
 

@@ -29,8 +29,8 @@ pub struct SharedFilter {
 impl SharedFilter {
     /// Makes an empty filter for a window and a rate or a number of bytes.
     ///
-    /// A window of insertions is planned longer, and the capacity of a window of time larger, by the insertions that the
-    /// clock may be ahead, at most 1 / 256.
+    /// A window of insertions is planned longer, and the capacity of a window of time larger, by the insertions that
+    /// the clock may be ahead, at most 1 / 256.
     pub fn plan(
         window: Window,
         budget: Budget,

@@ -399,8 +399,8 @@ fn query(tables: &[Table], rotation: Rotation, hashes: &[u64], present: &mut [bo
     }
 }
 
-/// Processes at most [`BLOCK`] keys: looks them up in the `older` tables and in the newest, and inserts them there, until
-/// one ends the run because it finds no room. Returns the number of keys done.
+/// Processes at most [`BLOCK`] keys: looks them up in the `older` tables and in the newest, and inserts them there,
+/// until one ends the run because it finds no room. Returns the number of keys done.
 fn apply(
     older: &[Table],
     (layout, words): (AgedCuckoo, &mut [u64]),

@@ -160,9 +160,9 @@ pub trait Engine: EvidenceSource + Any + Send + Sync {
         Ok(())
     }
 
-    /// Sets the clock to a record and a table from a file that processes share. Words in memory of their own then open the
-    /// generations that the record leaves unopened; words in the file wait for [`catch_up`](Self::catch_up), since only
-    /// a process that has the lock may write to them.
+    /// Sets the clock to a record and a table from a file that processes share. Words in memory of their own then open
+    /// the generations that the record leaves unopened; words in the file wait for [`catch_up`](Self::catch_up), since
+    /// only a process that has the lock may write to them.
     fn restore(&mut self, record: [u64; RECORD], table: &[u64; TABLE]) -> Result<(), Error> {
         let _ = (record, table);
         Err(Error::format("filters of this family cannot be shared by processes"))

@@ -259,8 +259,8 @@ impl<L: Layout> AgedMut<'_, L> {
     }
 }
 
-/// Advances a time clock to the moment of key `i`. Returns how many generations begin by that, the rotation for the key,
-/// and for how many keys from `i` on, up to `len`, it is the same.
+/// Advances a time clock to the moment of key `i`. Returns how many generations begin by that, the rotation for the
+/// key, and for how many keys from `i` on, up to `len`, it is the same.
 pub(super) fn next_run<L: Layout>(
     layout: &L,
     clock: &mut Clock,

@@ -150,8 +150,8 @@ pub trait Layout: Copy + Send + Sync + 'static {
         Ok(())
     }
 
-    /// Returns the likelihood of evidence in the current state of the cells. It may come from a sample of the cells, but
-    /// equal cells have equal likelihoods. By default there is none.
+    /// Returns the likelihood of evidence in the current state of the cells. It may come from a sample of the cells,
+    /// but equal cells have equal likelihoods. By default there is none.
     fn likelihood(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Option<Box<dyn Likelihood>> {
         let _ = (words, clock, question);
         None

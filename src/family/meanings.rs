@@ -19,9 +19,7 @@ pub fn meaning(family: &str, parameter: &str) -> &'static str {
         ("aged-cuckoo", "epochs") => "full epochs that are retained, 1 to 200",
         ("aged-cuckoo", "pages") => "pages, which are swept in turn",
         ("aged-cuckoo", "lines") => "cache lines of a page, an even number, 2 to 2,048",
-        (_, "chain") => {
-            "1 if more tables follow when the first is full, for a window of time; 2 if that is also planned for a guess"
-        }
+        (_, "chain") => "1 if more tables follow when the first is full, in a window of time; 2 without capacity",
         (_, "pages") => "pages of 4 KiB",
         (_, "lines") => "cache lines of a page that contain bits of a key",
         ("timing", "k") => "timers that a key sets, each in its own slice: 1 to 64",

@@ -165,8 +165,9 @@ impl Words {
         fits.then(|| &mut all[..len])
     }
 
-    /// Gives a piece of the memory back to the system, from its end. Returns whether the rest can be dropped in a moment:
-    /// nothing is left, or the memory is shared or small. (A call that unmaps 350 MB of small pages takes 25 ms.)
+    /// Gives a piece of the memory back to the system, from its end. Returns whether the rest can be dropped in a
+    /// moment: nothing is left, or the memory is shared or small. (A call that unmaps 350 MB of small pages takes 25
+    /// ms.)
     pub fn release(&mut self) -> bool {
         #[cfg(all(feature = "file", target_os = "linux", not(miri)))]
         if let Some(Region::Mapped(map)) = Arc::get_mut(&mut self.region) {
@@ -193,8 +194,8 @@ impl Words {
         }
         // A thread that has dropped its clone has read the words before.
         fence(Acquire);
-        // SAFETY: no other strong pointer to the region exists, see above. No weak one is ever made. Only `self`, which is
-        // borrowed, can make one.
+        // SAFETY: no other strong pointer to the region exists, see above. No weak one is ever made. Only `self`, which
+        // is borrowed, can make one.
         let region = unsafe { &mut *Arc::as_ptr(&self.region).cast_mut() };
         let words: &mut [u64] = match region {
             Region::Small(lines) => bytemuck::cast_slice_mut(lines),

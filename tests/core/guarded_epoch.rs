@@ -1,5 +1,5 @@
-//! The guarded-epoch Bloom filter, plain, blocked and transposed: exactly r * epoch + 1 to (r + 1) * epoch insertions are
-//! retained, and simpler formulas of its rate are wrong.
+//! The guarded-epoch Bloom filter, plain, blocked and transposed: exactly r * epoch + 1 to (r + 1) * epoch insertions
+//! are retained, and simpler formulas of its rate are wrong.
 
 use std::sync::Arc;
 

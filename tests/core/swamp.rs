@@ -1,5 +1,5 @@
-//! The two filters that store every insertion, SWAMP and the fingerprint buffer: the key before the last W is forgotten,
-//! and keys are counted.
+//! The two filters that store every insertion, SWAMP and the fingerprint buffer: the key before the last W is
+//! forgotten, and keys are counted.
 
 use std::sync::Arc;
 

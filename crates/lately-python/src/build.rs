@@ -146,8 +146,7 @@ impl<'py> Given<'py> {
     /// Reads the window, the request and the preference of a filter whose family is to be chosen.
     pub(super) fn choice(&self) -> PyResult<(Window, Request, Option<Prefer>)> {
         let window = self.window(None)?;
-        let unknown_rate = matches!(window, Window::Time { .. }) && !self.has("capacity")?;
-        let request = Request { unknown_rate, ..self.request(window, None)? };
+        let request = self.request(window, None)?;
         Ok((window, request, preference(self.optional::<String>("prefer")?.as_deref())?))
     }
 
@@ -251,6 +250,7 @@ impl<'py> Given<'py> {
             grow: self.grow(budget)?,
             partitioned: self.optional("partitioned")?.unwrap_or(false),
             distinct: self.number("distinct")?,
+            unknown_rate: matches!(window, Window::Time { .. }) && !self.has("capacity")?,
             missing_differ: self.optional("missing")?.is_some_and(|missing: Missing| missing == Missing::Distinct),
             ..Request::from(budget)
         })

@@ -146,8 +146,8 @@ impl AgedCuckoo {
         by_format!(pages.fingerprint_bits, F => self.run(Seen { pages, now, lines, hash, format: PhantomData::<F> }))
     }
 
-    /// Rejects a key that finds no room: its lines report every key until the epoch expires. Returns whether they did so
-    /// before.
+    /// Rejects a key that finds no room: its lines report every key until the epoch expires. Returns whether they did
+    /// so before.
     #[cold]
     pub(crate) fn reject(&self, words: &mut [u64], now: Now, hash: u64) -> bool {
         let (table, place) = (Table { machine: Portable, pages: &self.pages, now }, self.pages.place(hash));

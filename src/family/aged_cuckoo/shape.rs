@@ -283,7 +283,8 @@ impl Shape for AgedCuckooShape {
 /// insertions, because a repeat takes no space.
 ///
 /// Takes the fewest epochs whose slack is at most `slack`, by default a 64th of the window, or as little as the most
-/// epochs have that retain a long lateness, too. Takes of the [formats](FORMATS) the one of the fewest bytes for a rate, or of the least rate for a number of bytes.
+/// epochs have that retain a long lateness, too. Takes of the [formats](FORMATS) the one of the fewest bytes for a
+/// rate, or of the least rate for a number of bytes.
 pub fn choose(
     window: Window,
     budget: Budget,

@@ -74,8 +74,8 @@ impl<'a, M: ByteVectors> Table<'a, M> {
     /// Returns whether the lines contain a key, and inserts it; `None` if there is no room for it. `moves` is
     /// whether entries may move to make room.
     ///
-    /// A repeat rewrites its entry with the tag of its epoch, unless that is older. Both cases are one write, so that no
-    /// branch depends on the answer.
+    /// A repeat rewrites its entry with the tag of its epoch, unless that is older. Both cases are one write, so that
+    /// no branch depends on the answer.
     #[inline(always)]
     pub fn seen<F: Format>(self, lines: &mut [Line], place: Place, moves: bool) -> Option<bool> {
         let (first, second) = (&lines[place.first as usize], &lines[place.second as usize]);

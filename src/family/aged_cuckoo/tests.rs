@@ -228,8 +228,8 @@ fn a_chain_keeps_every_key_of_the_window_at_any_rate() {
     assert!(live_keys > 20_000 && tables > 3, "{live_keys} {tables}");
 }
 
-/// Late keys in batches and singly, in one table and in a chain: each is reported for a window from its own time on, and
-/// for one epoch more at most. Fingerprints are so long that no other key has the same.
+/// Late keys in batches and singly, in one table and in a chain: each is reported for a window from its own time on,
+/// and for one epoch more at most. Fingerprints are so long that no other key has the same.
 #[test]
 fn a_late_key_is_reported_for_a_window_from_its_own_time_on() {
     let mut draws = Draws(11);

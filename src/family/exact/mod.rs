@@ -44,8 +44,8 @@ pub struct Exact<L> {
     unlike: Option<u64>,
 }
 
-/// Returns the engine of the window that was saved as these words, at this time; without words, of an empty one. Keys of
-/// the hash `unlike` equal no other.
+/// Returns the engine of the window that was saved as these words, at this time; without words, of an empty one. Keys
+/// of the hash `unlike` equal no other.
 ///
 /// In a window of time keys stay for the lateness longer, which is how far times may step back from the latest one.
 /// `capacity` has no effect.

@@ -22,8 +22,8 @@ use crate::family::slices::shape::Paper;
 /// - [`Budget::Bytes`]: each gets as many pages as fit. Of those with at most four times the least rate, the one with
 ///   the fewest lines is chosen, then the one with the least rate.
 ///
-/// For a window of a million insertions at 1 % and 0.1 % that gives one line with k = 2, l = 6 at 21.1 bits per key and two
-/// at 27.3; for guarded epochs two lines with r = 7 at 18.0 and 27.9. It takes some 10 ms.
+/// For a window of a million insertions at 1 % and 0.1 % that gives one line with k = 2, l = 6 at 21.1 bits per key and
+/// two at 27.3; for guarded epochs two lines with r = 7 at 18.0 and 27.9. It takes some 10 ms.
 pub fn choose(window: Window, budget: Budget, slack: Option<u64>, paper: Paper) -> Result<LineShape, Error> {
     choose_by(window, budget, slack, paper, |shape| shape.lines)
 }

@@ -154,8 +154,8 @@ impl LineShape {
         }
     }
 
-    /// Returns the probability that a key never inserted is reported in a window of insertions. Pages rotate in a stagger, so it is constant over
-    /// time, except for the last step, which counts as full.
+    /// Returns the probability that a key never inserted is reported in a window of insertions. Pages rotate in a
+    /// stagger, so it is constant over time, except for the last step, which counts as full.
     ///
     /// The runs of a line are counted as in [`runs`](crate::family::runs::false_positive_rate): a run is the first if
     /// the lane before it does not match and none lies further ahead. The latter is taken as independent of the run;

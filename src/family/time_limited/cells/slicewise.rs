@@ -183,8 +183,8 @@ pub(crate) fn duplicated(
     }
 }
 
-/// Writes for each key which groups of `width` generations, the newest in the lowest bit, have a generation all of whose
-/// slices have its bit set: k of them, or fewer if the oldest are gone.
+/// Writes for each key which groups of `width` generations, the newest in the lowest bit, have a generation all of
+/// whose slices have its bit set: k of them, or fewer if the oldest are gone.
 pub(crate) fn possible(slices: &[Slice], k: usize, width: usize, words: &[u64], hashes: &[u64], groups: &mut [u128]) {
     groups.fill(0);
     let (prefetch, mut runs) = (exceeds_cache(slices), vec![0; hashes.len()]);
