@@ -299,7 +299,6 @@ OWN = [
     ("aged", {"fpr": None}, TypeError, "fpr or nbytes"),
     ("aged of time", {"distinct": 5}, ValueError, "distinct is for windows of insertions"),
     ("aged of time", {"grow": True}, TypeError, "grow"),
-    ("aged from", {"chain": 1}, ValueError, "chain is for windows of time"),
     ("aged from", {"chain": 3}, ValueError, "chain must be 0, 1 or 2"),
     ("exact", {"lateness": "1s"}, ValueError, "lateness"),
     ("exact", {"missing": "none"}, ValueError, "missing must be 'same' or 'distinct', got 'none'"),

@@ -210,7 +210,7 @@ def test_a_crash_between_a_checkpoint_and_the_end_of_its_log(tmp_path, monkeypat
     kind = "whole, with times"
     site = opened(kind, tmp_path, Crashes)
     crashed = 0
-    for method, columns, options, request in messages(kind, batches=40):
+    for method, columns, options, request in messages(kind, batches=100):
         with suppress(CheckpointError):
             site.call(method, columns, options, request=request)
         before = everything(site)
