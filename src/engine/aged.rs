@@ -331,6 +331,14 @@ impl<L: Layout> EvidenceSource for Aged<L> {
         }
     }
 
+    #[inline]
+    fn inserted(&self) -> u64 {
+        match self.words.live() {
+            None => self.clock.inserted(),
+            Some(_) => self.clock().inserted(),
+        }
+    }
+
     fn evidence(&self, hashes: &[u64], evidence: &mut [Evidence]) {
         let read = |hashes: &[u64], evidence: &mut [Evidence]| {
             self.layout.evidence_run(self.words.as_slice(), self.rotation(), hashes, evidence);

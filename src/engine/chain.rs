@@ -645,6 +645,10 @@ impl EvidenceSource for Chain {
         self.clock
     }
 
+    fn inserted(&self) -> u64 {
+        self.clock.inserted()
+    }
+
     /// Writes the evidence of the table with the youngest entry.
     fn evidence(&self, hashes: &[u64], evidence: &mut [Evidence]) {
         let rotation = self.layout().rotation(self.clock.generation(), 0);

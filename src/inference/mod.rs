@@ -48,6 +48,11 @@ pub trait EvidenceSource: Send + Sync {
     /// Returns the clock.
     fn clock(&self) -> Clock;
 
+    /// Returns the number of [keys so far](Clock::inserted), without a copy of the clock where that is of many words.
+    fn inserted(&self) -> u64 {
+        self.clock().inserted()
+    }
+
     /// Writes the evidence about each key, for the [likelihood](Self::likelihood).
     fn evidence(&self, hashes: &[u64], evidence: &mut [Evidence]);
 

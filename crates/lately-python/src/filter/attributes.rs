@@ -95,7 +95,7 @@ impl PyFilter {
     /// reported or not; with ``refresh="delivered"`` and a window of insertions only those not reported count.
     #[getter]
     fn inserted(&self, py: Python<'_>) -> PyResult<u64> {
-        Ok(self.clock(py)?.inserted())
+        self.keys_so_far(py)
     }
 
     /// int or None: seed of the key hashes. None for a secret, which is not shown.

@@ -252,7 +252,7 @@ impl PyFilter {
         self.check_ahead(py, &moments)?;
         let (seen, inserted) = self.write_short(py, |filter| {
             let seen = filter.engine_mut().seen_one(hash, moments.of(0..1), refresh)?;
-            Ok((seen, filter.engine().clock().inserted()))
+            Ok((seen, filter.engine().inserted()))
         })?;
         if self.load.is_due(inserted) {
             self.warn_if_overfull(py).map_err(|error| Stopped::after(error, vec![seen]).with_answers(py))?;

@@ -12,7 +12,7 @@ use crate::errors::raise;
 use crate::time::moments::OwnedMoments;
 use crate::whole::Threads;
 use lately::Error;
-use lately::clock::{Clock, Moments};
+use lately::clock::{Clock, Moments, Window};
 use lately::engine::Refresh;
 use lately::engine::threads::Chunk;
 use lately::family::AnyFilter;
@@ -70,9 +70,12 @@ impl PyFilter {
         at: impl Fn(&Clock) -> Moments<'a> + Sync,
     ) -> PyResult<()> {
         let inserted = self.write_short(py, |filter| {
-            let at = at(&filter.engine().clock());
+            let at = match self.window {
+                Window::Count { .. } => Moments::Untimed,
+                Window::Time { .. } => at(&filter.engine().clock()),
+            };
             filter.engine_mut().insert(&[hash], at)?;
-            Ok(filter.engine().clock().inserted())
+            Ok(filter.engine().inserted())
         })?;
         if self.load.is_due(inserted) { self.warn_if_overfull(py) } else { Ok(()) }
     }

@@ -132,6 +132,14 @@ impl PyFilter {
         read(&self.read())
     }
 
+    /// Returns the number of keys so far.
+    fn keys_so_far(&self, py: Python<'_>) -> PyResult<u64> {
+        match self.inner.try_read() {
+            Ok(filter) => Ok(filter.engine().inserted()),
+            Err(_) => detached(py, || self.read().engine().inserted()),
+        }
+    }
+
     /// Returns a copy of the filter's clock.
     pub fn clock(&self, py: Python<'_>) -> PyResult<Clock> {
         match self.inner.try_read() {
@@ -154,17 +162,19 @@ impl PyFilter {
     /// Reads and checks the moments of keys, as [`batch`](Self::batch) does.
     pub fn batch_of(&self, py: Python<'_>, keys: Keys, at: Option<&Bound<'_, PyAny>>, new: bool) -> PyResult<Batch> {
         let moments = OwnedMoments::read(at, self.window, keys.len())?;
-        let clock = self.clock(py)?;
-        moments.check(py, &clock, new)?;
-        if new {
-            self.load.restart_if_expired(&clock, moments.first(&clock));
+        if !matches!(moments, OwnedMoments::Untimed) {
+            let clock = self.clock(py)?;
+            moments.check(py, &clock, new)?;
+            if new {
+                self.load.restart_if_expired(&clock, moments.first(&clock));
+            }
         }
         Ok(Batch { keys, moments })
     }
 
     /// Warns once if the filter holds more keys than it was planned for.
     pub fn warn_if_overfull(&self, py: Python<'_>) -> PyResult<()> {
-        if self.load.is_idle() || !self.load.is_due(self.clock(py)?.inserted()) {
+        if self.load.is_idle() || !self.load.is_due(self.keys_so_far(py)?) {
             return Ok(());
         }
         let message = detached(py, || self.load.check(&self.read()))?;
