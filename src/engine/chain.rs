@@ -159,8 +159,7 @@ impl Chain {
             return Ok(());
         }
         for table in &mut self.tables {
-            let (layout, words) = (table.layout, table.words.to_mut()?);
-            (0..opened).rev().for_each(|later| layout.open(words, open - later as i64));
+            age(table.layout, table.words.to_mut()?, open, opened);
         }
         self.drop_expired(open);
         Ok(())
@@ -268,8 +267,7 @@ impl Chain {
         newest.last = after.generation();
         let opened = after.latest().map_or(0, |_| after.generation().abs_diff(clock.generation()));
         for table in older.iter_mut().filter(|_| clock.latest().is_some()) {
-            let words = table.words.to_mut()?;
-            (0..opened).rev().for_each(|later| table.layout.open(words, after.generation() - later as i64));
+            age(table.layout, table.words.to_mut()?, after.generation(), opened);
         }
         self.clock = after;
         self.drop_expired(after.generation());

@@ -382,7 +382,7 @@ impl Late<Now> for AgedCuckoo {
 
 impl Still<Now> for AgedCuckoo {
     fn insert_still(&self, words: &mut [u64], now: Now, hashes: &[u64], run: Range<usize>) -> usize {
-        self.for_each(now, hashes, run, &mut Insert { lines: lines_mut(words), full: Full::EndsStill })
+        self.insert_some(words, now, &hashes[run], Full::EndsStill)
     }
 
     fn duplicated_still(
