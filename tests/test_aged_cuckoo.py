@@ -161,6 +161,18 @@ def test_filters_of_insertions_that_threads_filled_merge():
     assert merged.nbytes < 1.1 * filters[0].nbytes + 100
 
 
+@pytest.mark.parametrize("window", [30_000, "1h"])
+def test_the_few_keys_of_a_site_stay_in_a_merge(window):
+    """One site was busy and the other had a handful of keys, fewer than a sample of its lines would find."""
+    for few in range(1, 7):
+        busy, quiet = (lately.Filter(window, 1e-4) for _ in range(2))
+        busy.insert(np.arange(75_000))
+        quiet.insert(-1 - np.arange(few))
+        for merged in (busy | quiet, quiet | busy):
+            assert merged.query(-1 - np.arange(few)).all()
+            assert merged.query(np.arange(45_000, 75_000)).all()
+
+
 def test_more_keys_than_bytes_cost_accuracy_and_a_warning_never_a_key():
     f = lately.Filter("1h", nbytes=10_000, capacity=2_000, max_ahead=None)
     with pytest.warns(lately.OverfullWarning):

@@ -552,6 +552,9 @@ impl Engine for Chain {
             }
             _ => return Err(not_mergeable("one grows with the number of keys and the other does not")),
         };
+        if theirs.clock.inserted() == 0 {
+            return Ok(());
+        }
         if self.clock.inserted() == 0 {
             theirs.set_max_ahead(self.clock.max_ahead());
             *self = theirs;
@@ -568,7 +571,7 @@ impl Engine for Chain {
             }
             chain.clock = clock;
         }
-        let rotation = ours.layout().rotation(clock.generation(), 0);
+        let (rotation, generations) = (ours.layout().rotation(clock.generation(), 0), ours.layout().generations());
         for table in theirs.tables {
             let newest = ours.newest();
             let entries = |table: &Table| table.layout.load(table.words.as_slice(), rotation, SAMPLE);
@@ -577,7 +580,7 @@ impl Engine for Chain {
                 let Abilities { merge: Some(merge), .. } = newest.layout.abilities() else { continue };
                 merge.merge(newest.words.to_mut()?, table.words.as_slice(), rotation);
                 newest.last = newest.last.max(table.last);
-            } else if entries(&table) > 0.0 {
+            } else if clock.generation().abs_diff(table.last) < generations {
                 ours.tables.push(table);
             }
         }
