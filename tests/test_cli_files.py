@@ -48,6 +48,7 @@ def test_compressed_data_of_rare_forms_is_read(tmp_path, dedupe, data):
         ("a.Z", b"\x1f\x9d\x90a", "compress"),
         ("a.txt.br", b"\x0b\x02\x80a\nb\n\x03", "brotli"),
         ("a.feather", b"ARROW1\0\0\xff\xff", "Arrow"),
+        ("old.feather", b"FEA1\0\0\0\0\1\0", "Feather"),
         ("a", b"PAR1\x15\4\x15", "Parquet"),
         ("a.txt", "a\nb\n".encode("utf-16"), "iconv -f UTF-16"),
     ],
@@ -120,6 +121,7 @@ def test_an_unreadable_time_names_the_option_that_reads_it(tmp_path, dedupe, tim
     ("name", "data", "out"),
     [
         ("a.csv", b"k,v\n1,a\n\n1,b\n\r\n2,c\n\n", b"k,v\n1,a\n2,c\n"),
+        ("b.csv", b"\xef\xbb\xbf\n\r\nk,v\n1,a\n1,b\n\n", b"\xef\xbb\xbfk,v\n1,a\n"),
         ("a.jsonl", b'{"k": 1}\n\n{"k": 1}\n  \n{"k": 2}\n\n', b'{"k": 1}\n{"k": 2}\n'),
         ("a.tsv", b"\xef\xbb\xbf", b""),
         ("a.txt", b"\xef\xbb\xbf", b""),
@@ -180,6 +182,7 @@ def test_a_pipe_without_times_has_a_window_by_arrival(tmp_path, dedupe):
         (pa.array([1234], pa.int64()).cast(pa.decimal128(30, 2)), "1234.00", "1234.01"),
         (pa.array([b"ab"]), "ab", "ac"),
         (pa.array([7], pa.duration("s")), "7", "8"),
+        (pa.array([3_600_000_000], pa.time64("us")), "01:00:00", "01:00:01"),
         (pa.array([5.5]), "5.5", "5.25"),
         (pa.array(["5"]), "5", "6"),
     ],

@@ -26,6 +26,19 @@ def test_parquet(tmp_path, dedupe):
     assert pq.read_table(target).equals(table.take([0, 1, 3]))
 
 
+@pytest.mark.parametrize("skip", [(), ("--time", "t", "--skip-bad")])
+def test_views_in_parquet(tmp_path, dedupe, skip):
+    texts = pa.array(["a", "longer than twelve bytes", "a", None, None, "b"], pa.string_view())
+    lists = pa.array([["a"], [], ["b"], None, ["c"], []], pa.list_(pa.string_view()))
+    times = pa.array([0, 1, 2, 3, 4, None], pa.timestamp("s"))
+    table = parquet(tmp_path / "a.pq", k=texts, more=lists, t=times)
+    window = "10min" if skip else 100
+    ended = dedupe(tmp_path / "a.pq", "--window", window, "--key", "k", *skip, "-o", tmp_path / "o.pq")
+    rows = table.to_pylist()
+    assert pq.read_table(tmp_path / "o.pq").to_pylist() == [rows[i] for i in ((0, 1, 3) if skip else (0, 1, 3, 5))]
+    assert ended.status == 0
+
+
 def test_parquet_by_whole_rows_and_over_several_files(tmp_path, dedupe):
     table = parquet(tmp_path / "a.pq", a=list(range(100_000)), b=["x"] * 100_000)
     parquet(tmp_path / "b.pq", a=[5, 5, -1], b=["x", "y", "x"])

@@ -26,9 +26,10 @@ def test_a_last_line_without_its_end_gets_none(tmp_path, dedupe):
 
 def test_a_byte_order_mark_is_no_part_of_a_key(tmp_path, dedupe):
     (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfa\nb\na\n")
-    (tmp_path / "b.txt").write_bytes(b"\xef\xbb\xbfb\n")
-    ended = dedupe(tmp_path / "a.txt", tmp_path / "b.txt", "--window", 100)
-    assert ended.out == b"\xef\xbb\xbfa\nb\n"
+    (tmp_path / "b.txt").write_bytes(b"\xef\xbb\xbfb\nc\n")
+    (tmp_path / "c.txt").write_bytes(b"\xef\xbb\xbfd\n")
+    ended = dedupe(*(tmp_path / f"{name}.txt" for name in "abc"), "--window", 100)
+    assert ended.out == b"\xef\xbb\xbfa\nb\nc\nd\n"
 
 
 def test_encoding(tmp_path, dedupe):

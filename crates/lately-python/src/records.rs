@@ -109,16 +109,7 @@ impl RecordReader {
     fn read<'py>(&self, block: &Bound<'py, PyBytes>, start: usize, number: u64, last: bool) -> PyResult<Read<'py>> {
         let (py, bytes) = (block.py(), block.as_bytes());
         check_start(bytes, start)?;
-        // Some editors begin a file with a byte order mark. It goes with the first record, and not into its key.
-        let mark =
-            if start == 0 && number == 1 && bytes.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
-        let mut read =
-            detached(py, || read_shared(&*self.reader, bytes, start + mark, last, &self.hasher, self.threads))?;
-        read.stop = if read.stop == start + mark && read.stop < bytes.len() { start } else { read.stop };
-        match read.spans.first_mut() {
-            Some(first) if first.start == start + mark => first.start = start,
-            _ => {}
-        }
+        let read = detached(py, || read_shared(&*self.reader, bytes, start, last, &self.hasher, self.threads))?;
         let line = |position: usize| number + memchr_iter(b'\n', &bytes[start..position]).count() as u64;
         let fault = read.fault.map(|fault| (line(fault.position), fault.reason, fault.is_fatal));
         let times = if self.timed { Some(array_of(py, read.moments)?) } else { None };
@@ -128,8 +119,6 @@ impl RecordReader {
         Ok(((records, RecordHashes::new(read.hashes), times, read.texts), counts, stop))
     }
 }
-
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 fn check_start(block: &[u8], start: usize) -> PyResult<()> {
     if start <= block.len() {

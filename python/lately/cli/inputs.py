@@ -44,6 +44,7 @@ _REFUSED = {
     b"\xfe\xff": ("UTF-16", "iconv -f UTF-16 -t UTF-8 FILE"),
     b"PAR1\x15": ("Parquet, which needs --format parquet", ""),
     b"ARROW1\0\0": ("Arrow or Feather", ""),
+    b"FEA1\0\0\0\0": ("Feather", ""),
     b"Obj\1": ("Avro", ""),
     b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": ("an old Office file", ""),
     b"SQLite format 3\0": ("SQLite", ""),

@@ -84,8 +84,12 @@ class LineReader:
     def _batches(self, lines: _Lines, name: str, filter: Filter) -> Iterator[Batch]:
         """Yield the records of each block before the next block is read."""
         lines.fill()
+        # Some editors begin a file with a byte order mark. That of the first file is written before the first record.
+        mark = _BOM * lines.block.startswith(_BOM)
+        lines.start = len(mark)
         head = self._begin(lines, name)
         core = None if head is None else self._core(filter)
+        head = head if head is None or self.inputs else mark + head
         if head:
             yield Batch(name, RecordHashes(filter, []), self._moments([]), [], head=head)
         while core is not None:
@@ -125,7 +129,7 @@ class LineReader:
 
     def _begin(self, lines: _Lines, name: str) -> bytes | None:
         """Read the header, if files have one. Return the bytes before the records, or None for an empty file."""
-        return b"" if lines.block else None
+        return b"" if lines.start < len(lines.block) else None
 
     def _key(self) -> list[tuple[int, int | None]]:
         """Return the words of the key, by the numbers of the first and the last."""
@@ -181,29 +185,27 @@ class CsvReader(LineReader):
         )
 
     def _begin(self, lines: _Lines, name: str) -> bytes | None:
-        start = len(_BOM) if lines.block.startswith(_BOM) else 0
-        if start == len(lines.block):
+        self.blank += lines.skip_blank()
+        if lines.start == len(lines.block):
             return None
         try:
-            if lines.block[start : start + 1] in (b"\n", b"\r"):
-                raise ValueError("expected a header with the names of the fields, got a blank line")
-            header, end = self._zeek(lines) if self._head == "zeek" else self._names(lines, start)
+            header, end = self._zeek(lines) if self._head == "zeek" else self._names(lines)
         except ValueError as error:
-            raise CliError(f"{name}, line 1: {error}") from None
+            raise CliError(f"{name}, line {lines.number}: {error}") from None
         if not header:
-            raise CliError(f"{name}, line 1: expected a header with the names of the fields")
+            raise CliError(f"{name}, line {lines.number}: expected a header with the names of the fields")
         head = b""
         if self._head == "none":  # the first line is a record
             header = [str(i + 1) for i in range(len(header))]
         else:
-            head = lines.block[:end]
+            head = lines.block[lines.start : end]
             lines.move(end)
         return head if self._accept(header, name) else b""
 
-    def _names(self, lines: _Lines, start: int) -> tuple[list[str], int]:
-        """Read the record at `start`: the names of the fields, or without a header the first record."""
+    def _names(self, lines: _Lines) -> tuple[list[str], int]:
+        """Read the names of the fields, or without a header the first record."""
         while True:
-            found = RecordReader.csv_fields(self._common, self._dialect, lines.block, start, lines.ended)
+            found = RecordReader.csv_fields(self._common, self._dialect, lines.block, lines.start, lines.ended)
             if found is not None:
                 return [self._text(field) for field in found[0]], found[1]
             lines.fill()
@@ -211,11 +213,12 @@ class CsvReader(LineReader):
     def _zeek(self, lines: _Lines) -> tuple[list[str], int]:
         """Read the comments at the start of a log, up to the first record."""
         names: list[str] = []
-        end = 0
+        end = lines.start
         while True:
             if end == len(lines.block):
                 if lines.ended:
                     return names, end
+                end -= lines.start
                 lines.fill()
             if lines.block[end : end + 1] != b"#":
                 return names, end
@@ -292,6 +295,16 @@ class _Lines:
         self.ended = more is None
         self.block, self.start = self.block[self.start :] + (more or b""), 0
 
+    def skip_blank(self) -> int:
+        """Skip blank lines, and return their number."""
+        first = self.number
+        while self.block.startswith((b"\n", b"\r"), self.start):
+            left = len(self.block[self.start :].lstrip(b"\r\n"))
+            self.move(len(self.block) - left)
+            if not left and not self.ended:
+                self.fill()
+        return self.number - first
+
     def move(self, start: int) -> None:
         """Go on to a place in the block."""
         self.number += self.block.count(b"\n", self.start, start)
@@ -337,7 +350,7 @@ class LineWriter:
         lines = batch.head + chosen
         if lines:
             self._output.stream.write(b"\n" + lines if self._unended else lines)
-            self._unended = not lines.endswith(b"\n")
+            self._unended = batch.head != _BOM and not lines.endswith(b"\n")
             self._output.flush()
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from lately._core import RecordHashes
 from lately.cli.errors import CliError, optional
 from lately.cli.inputs import BLOCK, identity_of
-from lately.cli.records import FIELD, Batch, bools, without
+from lately.cli.records import FIELD, Batch, rows_of, without
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class ParquetReader:
         times = None
         if self._time is not None:
             times, sound = self._times(self._column(table, self._time), name, first)
-            table, times = table.filter(bools(sound.tobytes())), times[sound]
+            table, times = rows_of(table, sound.tobytes()), times[sound]
             numbers = list(compress(numbers, sound.tolist()))
         fields = self._fields or table.schema.names
         columns = [self._column(table, field) for field in fields] if self._fields else table.columns
@@ -202,6 +202,8 @@ def _batches(file: Any) -> Iterator[Any]:
 def typed(parts: list[str], types: str) -> Any:
     """Return a key that is given as text, as an array, by the types of a state; `ValueError` if it is not of these."""
     from base64 import b64decode
+    from datetime import time
+    from uuid import UUID
 
     arrow = optional("pyarrow", "Parquet")
     schema = arrow.ipc.read_schema(arrow.py_buffer(b64decode(types)))
@@ -209,14 +211,17 @@ def typed(parts: list[str], types: str) -> Any:
     for part, field in zip(parts, schema, strict=True):
         kind = field.type
         try:
-            text = arrow.array([None if part == "null" else part], arrow.string())
-            if arrow.types.is_duration(kind):
-                text = text.cast(arrow.int64())
+            if part == "null":
+                column = arrow.nulls(1, kind)
             elif isinstance(kind, arrow.BaseExtensionType):
-                from uuid import UUID
-
-                text = arrow.array([UUID(part).bytes], kind.storage_type).cast(kind)
-            columns.append(text.cast(kind.value_type if arrow.types.is_dictionary(kind) else kind))
+                column = arrow.array([UUID(part).bytes], kind.storage_type).cast(kind)
+            elif arrow.types.is_time(kind):
+                column = arrow.array([time.fromisoformat(part)], kind)
+            elif arrow.types.is_duration(kind):
+                column = arrow.array([int(part)], kind)
+            else:
+                column = arrow.array([part]).cast(kind.value_type if arrow.types.is_dictionary(kind) else kind)
+            columns.append(column)
         except (ValueError, TypeError, arrow.ArrowException) as error:
             raise ValueError(f"it cannot be read as {kind}, the type of the field {field.name}: {error}") from None
     return columns[0] if len(columns) == 1 else arrow.RecordBatch.from_arrays(columns, schema.names)
@@ -236,7 +241,7 @@ class ParquetWriter:
 
     def write(self, batch: Batch, kept: Marks) -> None:
         """Write the kept rows of a batch."""
-        rows = batch.records.filter(bools(kept))
+        rows = rows_of(batch.records, kept)
         self._waiting.append(rows)
         self._rows += len(rows)
         self._bytes += rows.nbytes

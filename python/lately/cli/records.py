@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import namedtuple
 from itertools import compress
 
@@ -61,7 +62,7 @@ class Batch(_Batch):
 
             times = times[np.frombuffer(which, np.bool_)]
         lines = isinstance(self.records, Records)
-        records = self.records.select(which) if lines else self.records.filter(bools(which))
+        records = self.records.select(which) if lines else rows_of(self.records, which)
         numbers = None if self.numbers is None else list(compress(self.numbers, which))
         return self._replace(keys=self.keys.select(which), times=times, records=records, numbers=numbers)
 
@@ -78,6 +79,17 @@ def bools(marks: Marks) -> Any:
     """Return an Arrow array. (``pyarrow.array`` would import pandas, to check the type of its argument)."""
     arrow = optional("pyarrow", "Parquet")
     return arrow.Array.from_buffers(arrow.uint8(), len(marks), [None, arrow.py_buffer(marks)]).cast(arrow.bool_())
+
+
+def rows_of(table: Any, which: Marks) -> Any:
+    """Return the rows whose byte in `which` is 1, also of views and runs, for which pyarrow has no filter."""
+    arrow = optional("pyarrow", "Parquet")
+    try:
+        return table.filter(bools(which))
+    except arrow.ArrowNotImplementedError:
+        runs = [table.slice(run.start(), run.end() - run.start()) for run in re.finditer(b"\1+", which)]
+        columns = zip(*(run.columns for run in runs or [table.slice(0, 0)]), strict=True)
+        return arrow.RecordBatch.from_arrays(list(map(arrow.concat_arrays, columns)), schema=table.schema)
 
 
 class Malformed:

@@ -95,15 +95,12 @@ def annotator(format: str, reader: LineReader | ParquetReader) -> Annotate:
     separator = (reader.delimiter or "\t").encode()
 
     def lines(batch: Batch, new: Marks) -> Batch:
-        head = batch.head
+        head = batch.head.removeprefix(_BOM)
         if head:
-            bom = _BOM if head.startswith(_BOM) else b""
-            head = head.removeprefix(bom)
             _check_free(FIELD in reader.header, batch.source)
-            head = bom + FIELD.encode() + separator + head
+            head = FIELD.encode() + separator + head
+        head = _BOM * batch.head.startswith(_BOM) + head
         records = [b"%d%b%b" % (value, separator, line) for value, line in zip(others(new), batch.records, strict=True)]
-        if records and batch.records.line(0) == 1 and batch.records[0].startswith(_BOM):
-            records[0] = _BOM + records[0].replace(_BOM, b"", 1)
         return batch._replace(records=records, head=head)
 
     return lines
