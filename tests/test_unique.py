@@ -175,3 +175,15 @@ def test_an_event_without_a_time_is_an_error_and_not_one_of_now(counts):
     kept = lately.unique(events, "10min", key="id", at=lambda event: event.get("time"), counts=counts)
     with pytest.raises(ValueError, match=r"^at (is missing|must give the time of each event, got None)"):
         list(kept)
+
+
+@pytest.mark.parametrize("age", [100_000, 102_000])
+def test_with_a_rate_the_one_liners_have_the_slack_of_the_default(age):
+    keys = ["a", *range(age - 1), "a"]
+    times = 1e9 + np.arange(len(keys)) / 1000
+    events = list(zip(keys, times, strict=True))
+    is_repeat = age <= 100_000
+    assert lately.duplicated(keys, 100_000, fpr=1e-9)[-1] == is_repeat
+    assert lately.duplicated(keys, "100s", fpr=1e-9, at=times)[-1] == is_repeat
+    assert (list(lately.unique(keys, 100_000, fpr=1e-9))[-1] != "a") == is_repeat
+    assert (list(lately.unique(events, "100s", key=0, at=1, fpr=1e-9))[-1][0] != "a") == is_repeat

@@ -13,7 +13,7 @@ from lately._core import Hashes, duplicated_exactly, hash_keys, read_moments, re
 from lately._families import generations, whole
 from lately._frames import picked
 from lately._plan import Choice, family_of
-from lately.filters import AgePartitionedBloomFilter, Filter
+from lately.filters import Filter
 
 FPR = 0.001
 """Rate of a filter for which the caller gave none."""
@@ -61,8 +61,8 @@ def duplicated(
         "last" and False need the exact answer and ``refresh=True``.
     fpr : float, optional
         Take a filter, with this as the highest chance, in (0, 1), of marking a key that was never seen, or that left
-        the window by more than the slack. The slack is up to half a window (or 64 keys).
-        With `filter` alone the default is 0.001.
+        the window by more than the slack, which is at most 1/64 of the window. With `filter` alone the default is
+        0.001.
     refresh : {True, False, "delivered"}, default True
         Which occurrences restart the key's window. True: every one. False: only those that are not marked, so that a
         key passes again once its last unmarked occurrence has left the window; every key advances the window.
@@ -80,9 +80,8 @@ def duplicated(
         Take a filter of this family: a name in the table of `plan`, such as ``"guarded-epoch-transposed"``; a class,
         such as `GuardedEpochBloomFilter`; or a row of `plan`, which counts only by its name. The filter is planned for
         `window`, `fpr` and the times of these keys. (A filter that exists has its own method `duplicated`.) With `fpr`
-        alone it is the fastest, `AgePartitionedBloomFilter` in lines. `StableBloomFilter` may miss keys, and the time
-        per key of `FingerprintBuffer` grows with the window. In `TimeLimitedBloomFilter` `fpr` holds for a steady rate
-        of keys.
+        alone it is the default, `AgedCuckooFilter`. `StableBloomFilter` may miss keys, and the time per key of
+        `FingerprintBuffer` grows with the window. In `TimeLimitedBloomFilter` `fpr` holds for a steady rate of keys.
     threads : int, default 1
         Number of threads that share the column; the answers are the same. For the exact answer they share the hashing
         only, which is faster for long strings. Filters gain more: see `Filter.duplicated`.
@@ -163,7 +162,7 @@ def duplicated(
         return _on_both_sides(keys, at, keep, window=window, missing=missing, seed=seed, threads=threads)
     if exactly:
         return duplicated_exactly(keys, window, at=at, refresh=refresh, missing=missing, seed=seed, threads=threads)
-    make: Callable[..., Filter] = AgePartitionedBloomFilter if filter is None else family_of(filter).make
+    make: Callable[..., Filter] = Filter if filter is None else family_of(filter).make
     if isinstance(keys, Hashes) or missing != "same" or not hasattr(keys, "__len__"):
         keys, seed = hashed(keys, seed, missing)
     request = {"fpr": FPR if fpr is None else fpr, "seed": seed}
@@ -177,7 +176,10 @@ def duplicated(
         return made.duplicated(keys, refresh=refresh, threads=threads)
     if moments.ndim == 0:
         moments = np.repeat(moments, len(keys))
-    made = _planned_for(moments, make, read_span(window, "window"), **request)
+    # The answer does not depend on the system's clock.
+    request |= {"lateness": "0s", "max_ahead": None}
+    span = np.timedelta64(read_span(window, "window"), "ns")
+    made = Filter(span, **request) if filter is None else _planned_for(moments, make, span, **request)
     return made.duplicated(keys, at=at, refresh=refresh, threads=threads)
 
 
@@ -222,15 +224,16 @@ def hashed(keys: Any, seed: Any, missing: Literal["same", "distinct"]) -> tuple[
     return Hashes(hash_keys(keys, seed=seed, missing=missing), seed=seed), seed
 
 
-def _planned_for(moments: NDArray[np.int64], make: Callable[..., Filter], span: int, **request: Any) -> Filter:
+def _planned_for(
+    moments: NDArray[np.int64], make: Callable[..., Filter], span: np.timedelta64, **request: Any
+) -> Filter:
     """Plan a filter for known times in order, with a capacity for their highest rate."""
     capacity = 1
     while True:
-        # The answer does not depend on the system's clock.
-        made = make(np.timedelta64(span, "ns"), capacity=capacity, lateness="0s", max_ahead=None, **request)
+        made = make(span, capacity=capacity, **request)
         full = generations(made)
         # The filter plans for capacity / full keys in each generation, rounded up.
-        needed = full * _fullest(moments, -(-span // full), aligned="pages" not in made.parameters)
+        needed = full * _fullest(moments, -(-int(span.astype(int)) // full), aligned="pages" not in made.parameters)
         if needed <= capacity:
             return made
         capacity = needed

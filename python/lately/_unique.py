@@ -18,7 +18,7 @@ from lately._families import whole, without_none
 from lately._frames import is_frame
 from lately._moments import moment_of
 from lately._plan import Choice, family_of
-from lately.filters import AgePartitionedBloomFilter, ExactFilter, Filter, TimeLimitedBloomFilter
+from lately.filters import ExactFilter, Filter
 
 Event = TypeVar("Event")
 
@@ -296,8 +296,7 @@ def remembering(
     window = whole(window)
     counts = hasattr(window, "__index__")
     family = None if filter is None else family_of(filter)
-    default = AgePartitionedBloomFilter if counts or "capacity" in request else TimeLimitedBloomFilter
-    make: Callable[..., Filter] = default if family is None else family.make
+    make: Callable[..., Filter] = Filter if family is None else family.make
     if not counts:
         request["max_ahead"] = None  # the answer does not depend on the system's clock, nor does the exact one
     seed = token_bytes(16) if seed == "random" else seed
