@@ -57,7 +57,7 @@
 //! |---|---|
 //! | 0 | number of parts, at least 1 |
 //! | 1 | load of the newest part: the keys it has taken, or its timers that are set |
-//! | 2.. | for each part, the newest first: generation of its last insertion |
+//! | 2.. | for each part, the newest first: its last insertion, in nanoseconds since the epoch |
 //! | .. | the timers of each part, in the same order |
 //!
 //! The parameters of the time-limited filter are k, l and the bits of the first slices. The cells begin with a table:

@@ -2,7 +2,7 @@
 
 use super::hashes::SelectedHashes;
 use super::run::{AgedMut, age, for_query_runs, of_clock, publish};
-use super::threads::{self, Chunk, Task};
+use super::threads::{self, Chunk, Owned};
 use super::{Engine, Refresh, no_counts, not_mergeable};
 use crate::Error;
 use crate::clock::{Clock, Moments};
@@ -28,33 +28,28 @@ impl<L: Layout> Aged<L> {
         Box::new(Self { layout, words, clock })
     }
 
-    /// Processes the keys of a chunk on several threads, if the cells can be divided: queries them as `refresh`
-    /// demands, or only inserts them. Returns whether the cells were divided.
-    fn divided(
-        &mut self,
-        count: usize,
-        keys: &mut Chunk<'_>,
-        at: Moments<'_>,
-        refresh: Option<Refresh>,
-        seen: &mut [bool],
-    ) -> Result<bool, Error> {
-        let Some(divide) = self.layout.abilities().divide else { return Ok(false) };
-        let (mut tasks, clock) = (Vec::new(), self.clock);
-        divide.divide(self.words.to_mut()?, count, &mut |partition| tasks.push(Task::new(partition, clock)));
-        if tasks.is_empty() {
-            return Ok(false);
-        }
-        self.clock = threads::process(tasks, keys, at, refresh, seen)?;
-        Ok(true)
+    /// Returns the clock in a record and a table from a file, and the number of generations that the cells have yet to
+    /// open.
+    #[inline]
+    fn clock_of(&self, record: [u64; RECORD], table: impl FnOnce() -> [u64; TABLE]) -> (Clock, u64) {
+        let (record, pending_rotations) = of_clock(record);
+        let clock = self.clock.with_record(record);
+        let clock = if clock.has_shares() { clock.with_table(clock.generation(), &table()) } else { clock };
+        (clock, pending_rotations)
+    }
+
+    /// Returns the clock and the generations of [`clock_of`](Self::clock_of), and rejects a damaged clock.
+    fn recorded(&self, record: [u64; RECORD], table: impl FnOnce() -> [u64; TABLE]) -> Result<(Clock, u64), Error> {
+        let (clock, pending_rotations) = self.clock_of(record, table);
+        if clock.is_sound() { Ok((clock, pending_rotations)) } else { Err(Error::format("the clock is damaged")) }
     }
 
     /// Reads the clock beside the cells, and opens the generations that a killed process has left unopened.
     fn catch_up_with_others(&mut self) -> Result<(), Error> {
         let Some(live) = self.words.live() else { return Ok(()) };
         live.end_move();
-        let (record, table) = (live.read(), live.table());
-        self.restore(record, &table)?;
-        let (_, pending_rotations) = of_clock(record);
+        let (clock, pending_rotations) = self.recorded(live.read(), || live.table())?;
+        self.clock = clock;
         if pending_rotations > 0 {
             let (words, live) = self.words.to_mut_live()?;
             age(self.layout, words, self.clock.generation(), pending_rotations);
@@ -82,12 +77,6 @@ impl<L: Layout> Aged<L> {
         }
     }
 
-    /// Returns how many partitions to divide the cells into for the keys of a chunk: one if other processes use the
-    /// cells. If this process is killed, all cells then agree with its clock.
-    fn partitions(&self, keys: &Chunk<'_>) -> usize {
-        if self.words.live().is_some() { 1 } else { keys.partitions() }
-    }
-
     /// Queries one key as a run. Kept out of [`contains_one`](Engine::contains_one), which then saves no registers.
     #[inline(never)]
     fn contains_in_run(&self, hash: u64, at: Moments<'_>) -> Result<bool, Error> {
@@ -112,14 +101,43 @@ impl<L: Layout> Aged<L> {
 }
 
 impl<L: Layout> Engine for Aged<L> {
-    fn insert(&mut self, hashes: &[u64], at: Moments<'_>) -> Result<(), Error> {
+    fn process(
+        &mut self,
+        hashes: &[u64],
+        at: Moments<'_>,
+        refresh: Option<Refresh>,
+        seen: &mut [bool],
+    ) -> Result<(), Error> {
         self.catch_up()?;
         let at = self.clock.admit(at)?;
         // The layout is copied last: within a `Result` it is packed in several steps that wait for each other, and the
         // insertion of a single key took a fifth longer.
         let (words, live) = self.words.to_mut_live()?;
-        AgedMut { layout: self.layout, words, clock: &mut self.clock, live }.insert(SelectedHashes::all(hashes), at);
+        let mut cells = AgedMut { layout: self.layout, words, clock: &mut self.clock, live };
+        cells.process(SelectedHashes::all(hashes), at, refresh, seen);
         publish(live, &self.clock, 0);
+        Ok(())
+    }
+
+    fn process_shared(
+        &mut self,
+        keys: &mut Chunk<'_>,
+        at: Moments<'_>,
+        refresh: Option<Refresh>,
+        seen: &mut [bool],
+    ) -> Result<(), Error> {
+        self.catch_up()?;
+        let admitted = self.clock.admit(at)?;
+        // If other processes use the cells and this one is killed, all cells agree with its clock. Where only delivered
+        // keys count, the generation of a key depends on the answers to all keys before it.
+        let waits = refresh.is_some_and(|refresh| refresh.waits(&self.clock));
+        let count = if waits || self.words.live().is_some() { 1 } else { keys.partitions() };
+        let (layout, clock, words) = (self.layout, self.clock, self.words.to_mut()?);
+        let cells = |partition| Owned::boxed(partition, clock);
+        match threads::divided(&layout, words, count, cells, keys, admitted, (refresh, seen))? {
+            Some(after) => self.clock = after,
+            None => self.process(keys.hashes()?, at, refresh, seen)?,
+        }
         Ok(())
     }
 
@@ -131,12 +149,11 @@ impl<L: Layout> Engine for Aged<L> {
         present: &mut [bool],
     ) -> Result<(), Error> {
         let Some(live) = self.unsettled() else { return self.answer(hashes, at, window, present) };
-        let (number, _) = live.read_numbered();
-        let moving = live.is_moving();
-        self.answer(hashes, at, window, present)?;
-        if !moving && live.is_unchanged(number) {
-            return Ok(());
+        let (answered, settled) = live.look(|| self.answer(hashes, at, window, present));
+        if settled {
+            return answered;
         }
+        answered?;
         // Another process moves entries: each key that was not found may have been among them.
         for (i, present) in present.iter_mut().enumerate().filter(|(_, present)| !**present) {
             let one = i..i + 1;
@@ -148,22 +165,6 @@ impl<L: Layout> Engine for Aged<L> {
                 },
             )?;
         }
-        Ok(())
-    }
-
-    fn duplicated(
-        &mut self,
-        hashes: &[u64],
-        at: Moments<'_>,
-        refresh: Refresh,
-        seen: &mut [bool],
-    ) -> Result<(), Error> {
-        self.catch_up()?;
-        let at = self.clock.admit(at)?;
-        let (words, live) = self.words.to_mut_live()?;
-        let mut cells = AgedMut { layout: self.layout, words, clock: &mut self.clock, live };
-        cells.duplicated(SelectedHashes::all(hashes), at, refresh, seen);
-        publish(live, &self.clock, 0);
         Ok(())
     }
 
@@ -199,30 +200,6 @@ impl<L: Layout> Engine for Aged<L> {
             return Ok(seen);
         }
         self.seen_in_run(hash, at, refresh)
-    }
-
-    fn insert_shared(&mut self, keys: &mut Chunk<'_>, at: Moments<'_>) -> Result<(), Error> {
-        self.catch_up()?;
-        let admitted = self.clock.admit(at)?;
-        let count = self.partitions(keys);
-        if self.divided(count, keys, admitted, None, &mut [])? { Ok(()) } else { self.insert(keys.hashes()?, at) }
-    }
-
-    fn duplicated_shared(
-        &mut self,
-        keys: &mut Chunk<'_>,
-        at: Moments<'_>,
-        refresh: Refresh,
-        seen: &mut [bool],
-    ) -> Result<(), Error> {
-        self.catch_up()?;
-        let admitted = self.clock.admit(at)?;
-        // Where only delivered keys count, the generation of a key depends on the answers to all keys before it.
-        let count = if refresh.waits(&self.clock) { 1 } else { self.partitions(keys) };
-        if self.divided(count, keys, admitted, Some(refresh), seen)? {
-            return Ok(());
-        }
-        self.duplicated(keys.hashes()?, at, refresh, seen)
     }
 
     fn count(&self, hashes: &[u64], counts: &mut [u64]) -> Result<(), Error> {
@@ -276,12 +253,7 @@ impl<L: Layout> Engine for Aged<L> {
     }
 
     fn restore(&mut self, record: [u64; RECORD], table: &[u64; TABLE]) -> Result<(), Error> {
-        let (record, pending_rotations) = of_clock(record);
-        let clock = self.clock.with_record(record);
-        let clock = clock.with_table(clock.generation(), table);
-        if !clock.is_sound() {
-            return Err(Error::format("the clock is damaged"));
-        }
+        let (clock, pending_rotations) = self.recorded(record, || *table)?;
         if pending_rotations > 0 && self.words.live().is_none() {
             age(self.layout, self.words.to_mut()?, clock.generation(), pending_rotations);
         }
@@ -323,11 +295,7 @@ impl<L: Layout> EvidenceSource for Aged<L> {
     fn clock(&self) -> Clock {
         match self.words.live() {
             None => self.clock,
-            Some(live) => {
-                let (record, _) = of_clock(live.read());
-                let clock = self.clock.with_record(record);
-                if clock.has_shares() { clock.with_table(clock.generation(), &live.table()) } else { clock }
-            }
+            Some(live) => self.clock_of(live.read(), || live.table()).0,
         }
     }
 

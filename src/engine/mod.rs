@@ -11,7 +11,6 @@
 
 mod aged;
 pub mod chain;
-pub mod growing;
 pub(crate) mod hashes;
 mod partition;
 pub(crate) mod run;
@@ -58,8 +57,44 @@ impl Refresh {
 ///
 /// A call that returns an error has changed nothing.
 pub trait Engine: EvidenceSource + Any + Send + Sync {
+    /// Inserts the keys in order. With `refresh`, writes to `seen` for each key whether the filter contains it, and then
+    /// inserts it as that demands.
+    fn process(
+        &mut self,
+        hashes: &[u64],
+        at: Moments<'_>,
+        refresh: Option<Refresh>,
+        seen: &mut [bool],
+    ) -> Result<(), Error>;
+
+    /// Processes the keys of a chunk, by several threads if the cells can be divided. The result is that of
+    /// [`process`](Self::process).
+    fn process_shared(
+        &mut self,
+        keys: &mut Chunk<'_>,
+        at: Moments<'_>,
+        refresh: Option<Refresh>,
+        seen: &mut [bool],
+    ) -> Result<(), Error> {
+        self.process(keys.hashes()?, at, refresh, seen)
+    }
+
     /// Inserts the keys in order.
-    fn insert(&mut self, hashes: &[u64], at: Moments<'_>) -> Result<(), Error>;
+    fn insert(&mut self, hashes: &[u64], at: Moments<'_>) -> Result<(), Error> {
+        self.process(hashes, at, None, &mut [])
+    }
+
+    /// Writes to `seen`, for each key in order, whether the filter contains it, and then inserts it as `refresh`
+    /// demands.
+    fn duplicated(
+        &mut self,
+        hashes: &[u64],
+        at: Moments<'_>,
+        refresh: Refresh,
+        seen: &mut [bool],
+    ) -> Result<(), Error> {
+        self.process(hashes, at, Some(refresh), seen)
+    }
 
     /// Writes to `present` which of the keys the filter contains, and changes nothing.
     fn query(&self, hashes: &[u64], at: Moments<'_>, present: &mut [bool]) -> Result<(), Error> {
@@ -78,11 +113,6 @@ pub trait Engine: EvidenceSource + Any + Send + Sync {
         present: &mut [bool],
     ) -> Result<(), Error>;
 
-    /// Writes to `seen`, for each key in order, whether the filter contains it, and then inserts it as `refresh`
-    /// demands.
-    fn duplicated(&mut self, hashes: &[u64], at: Moments<'_>, refresh: Refresh, seen: &mut [bool])
-    -> Result<(), Error>;
-
     /// Returns whether the filter contains one key. The result is that of [`query`](Self::query).
     fn contains_one(&self, hash: u64, at: Moments<'_>) -> Result<bool, Error> {
         let mut present = [false];
@@ -96,24 +126,6 @@ pub trait Engine: EvidenceSource + Any + Send + Sync {
         let mut seen = [false];
         self.duplicated(&[hash], at, refresh, &mut seen)?;
         Ok(seen[0])
-    }
-
-    /// Inserts the keys of a chunk, by several threads if the cells can be divided. The result is that of
-    /// [`insert`](Self::insert).
-    fn insert_shared(&mut self, keys: &mut Chunk<'_>, at: Moments<'_>) -> Result<(), Error> {
-        self.insert(keys.hashes()?, at)
-    }
-
-    /// Queries and inserts the keys of a chunk, by several threads if the cells can be divided. The result is that of
-    /// [`duplicated`](Self::duplicated).
-    fn duplicated_shared(
-        &mut self,
-        keys: &mut Chunk<'_>,
-        at: Moments<'_>,
-        refresh: Refresh,
-        seen: &mut [bool],
-    ) -> Result<(), Error> {
-        self.duplicated(keys.hashes()?, at, refresh, seen)
     }
 
     /// Writes to `counts` how often each key was inserted within the window. Returns an error by default: most cells do

@@ -124,9 +124,9 @@ impl<'a> Chunk<'a> {
 }
 
 /// The cells of one partition of a filter, with a clock of their own.
-pub(crate) struct Task<'a> {
-    pub(super) hashes: RangeInclusive<u64>,
-    pub(super) cells: Box<dyn Process + 'a>,
+struct Task<'a> {
+    hashes: RangeInclusive<u64>,
+    cells: Box<dyn Process + 'a>,
 }
 
 /// Cells that a thread writes. They lie behind a pointer, so that the code of the threads is compiled once and not for
@@ -142,7 +142,7 @@ pub(super) trait Process: Send {
 /// The cells of one partition. The clock, which its thread writes all the time, begins a cache line where no other
 /// thread writes.
 #[repr(align(128))]
-struct Owned<'a, L> {
+pub(super) struct Owned<'a, L> {
     clock: Clock,
     layout: L,
     words: &'a mut [u64],
@@ -159,27 +159,34 @@ impl<L: Layout> Process for Owned<'_, L> {
     }
 }
 
-impl<'a> Task<'a> {
-    /// Returns the task of one partition.
-    pub fn new<L: Layout>(partition: Partition<'a, L>, clock: Clock) -> Self {
-        let Partition { layout, words, hashes } = partition;
-        Self { hashes, cells: Box::new(Owned { clock, layout, words }) }
+impl<'a, L: Layout> Owned<'a, L> {
+    /// Returns the cells of a partition, with their clock.
+    pub(super) fn boxed(Partition { layout, words, .. }: Partition<'a, L>, clock: Clock) -> Box<dyn Process + 'a> {
+        Box::new(Self { clock, layout, words })
     }
 }
 
-/// Processes the keys of a chunk on several threads. Each thread has the cells of one partition: it queries its keys as
-/// `refresh` demands and writes the answers to `seen`, or only inserts them. Returns the clock after the keys. A call
-/// that returns an error has changed nothing. A clock that waits for answers needs all partitions, and cannot be used
-/// here.
-pub(crate) fn process(
-    mut tasks: Vec<Task<'_>>,
+/// Divides cells into at most `count` partitions, and processes the keys of a chunk on several threads. Each thread has
+/// the `cells` of one partition: it queries its keys as `refresh` demands and writes the answers to `seen`, or only
+/// inserts them. Returns the clock after the keys, or `None` if the cells cannot be divided. A call that returns an
+/// error has changed nothing. A clock that waits for answers needs all partitions, and cannot be used here.
+pub(super) fn divided<'a, L: Layout>(
+    layout: &L,
+    words: &'a mut [u64],
+    count: usize,
+    cells: impl Fn(Partition<'a, L>) -> Box<dyn Process + 'a>,
     keys: &mut Chunk<'_>,
     at: Moments<'_>,
-    refresh: Option<Refresh>,
-    seen: &mut [bool],
-) -> Result<Clock, Error> {
+    (refresh, seen): (Option<Refresh>, &mut [bool]),
+) -> Result<Option<Clock>, Error> {
+    let Some(divide) = layout.abilities().divide else { return Ok(None) };
+    let mut tasks = Vec::new();
+    divide.divide(words, count, &mut |partition| {
+        tasks.push(Task { hashes: partition.hashes.clone(), cells: cells(partition) });
+    });
+    let Some(_) = tasks.first() else { return Ok(None) };
     side_by_side(&mut tasks, keys, at, refresh, seen)?;
-    Ok(tasks[0].cells.clock())
+    Ok(Some(tasks[0].cells.clock()))
 }
 
 /// One worker: hashes and scatters every n-th piece of a chunk, and processes the keys of one partition.

@@ -1,10 +1,13 @@
-//! The engine of the time-limited filter. Its slices come and go with the rate of keys, so the engine keeps a table of
-//! them in addition to words and clock.
+//! The engine of the time-limited filter, whose slices come and go with the rate of keys. They are no
+//! [chain](super::chain) of tables that answer each for themselves: an insertion writes k slices, and a query reads runs
+//! of k.
+
+use std::borrow::Cow;
 
 use super::{Engine, Refresh, no_ages, not_mergeable};
 use crate::Error;
 use crate::clock::{Clock, Moments};
-use crate::family::arrays::{SliceCells, share_of_ones};
+use crate::family::arrays::SliceCells;
 use crate::family::runs;
 use crate::family::time_limited::cells::{Slice, Slices, slicewise};
 use crate::family::time_limited::likelihood::{SliceRecord, generations, group_width, grouped};
@@ -13,23 +16,54 @@ use crate::inference::{Evidence, EvidenceSource, Likelihood, Question};
 use crate::memory::Words;
 
 impl Engine for Slices {
-    fn insert(&mut self, hashes: &[u64], at: Moments<'_>) -> Result<(), Error> {
+    fn process(
+        &mut self,
+        hashes: &[u64],
+        at: Moments<'_>,
+        refresh: Option<Refresh>,
+        seen: &mut [bool],
+    ) -> Result<(), Error> {
         let at = self.clock.admit(at)?;
-        self.words.to_mut()?;
-        let mut i = 0;
+        let (mut i, k) = (0, self.k());
         while i < hashes.len() {
-            let mut run = self.run(at, i, hashes.len(), 0);
+            let now = self.now(at.moment(i));
+            // Insertions alone do not depend on which slices are live.
+            let live = refresh.map_or(0, |_| self.live(now));
+            let run = if refresh.is_some() && live < k { 0 } else { self.run(at, i, hashes.len(), live) };
             if run == 0 {
-                self.shift(self.now(at.moment(i)))?;
+                // The query comes first, while the old generation is open. Only an insertion opens the next.
+                let reported = refresh.is_some() && slicewise::contains(&self.table[..live], k, hashes[i]);
+                if refresh.is_none_or(|refresh| refresh.inserts(reported)) {
+                    self.shift(now)?;
+                    self.clock.reach(at, i..i + 1);
+                    slicewise::set_one(&mut self.table[..k], hashes[i])?;
+                    self.count_keys(1);
+                }
+                if let Some(seen) = seen.get_mut(i) {
+                    *seen = reported;
+                }
                 self.clock.reach(at, i..i + 1);
-                run = self.run(at, i, hashes.len(), 0);
+                self.clock.count(1);
+                i += 1;
+                continue;
             }
-            let (newest, words) = (&self.table[..self.shape.k as usize], self.words.to_mut()?);
-            slicewise::set(newest, words, &hashes[i..i + run]);
-            self.clock.reach(at, i..i + run);
-            self.count_keys(run as u64, self.now(i64::MIN))?;
-            self.clock.count(run as u64);
-            i += run;
+            let run = i..i + run;
+            let (mut inserted, mut last) = (run.len(), run.end);
+            if let Some(refresh) = refresh {
+                let (live, seen) = (&mut self.table[..live], &mut seen[run.clone()]);
+                slicewise::duplicated(live, k, &hashes[run.clone()], refresh == Refresh::Always, seen)?;
+                inserted = seen.iter().filter(|&&seen| refresh.inserts(seen)).count();
+                last = i + seen.iter().rposition(|&seen| refresh.inserts(seen)).map_or(0, |last| last + 1);
+            } else {
+                slicewise::set(&mut self.table[..k], &hashes[run.clone()])?;
+            }
+            if inserted > 0 {
+                self.clock.reach(at, i..last);
+                self.count_keys(inserted);
+            }
+            self.clock.reach(at, run.clone());
+            self.clock.count(run.len() as u64);
+            i = run.end;
         }
         Ok(())
     }
@@ -46,7 +80,6 @@ impl Engine for Slices {
         }
         self.clock.check(at, false)?;
         let at = self.clock.query_moments(at);
-        let words = self.words.as_slice();
         let mut i = 0;
         while i < hashes.len() {
             let now = self.now(at.moment(i));
@@ -55,58 +88,14 @@ impl Engine for Slices {
             let alike = |_| start..self.last_moment(live).saturating_add(1);
             let run = at.run(i, hashes.len(), alike).map_or(hashes.len() - i, |(_, run)| run);
             let run = i..i + run;
-            slicewise::query(&self.table[..live], self.k(), words, &hashes[run.clone()], &mut present[run.clone()]);
-            i = run.end;
-        }
-        Ok(())
-    }
-
-    fn duplicated(
-        &mut self,
-        hashes: &[u64],
-        at: Moments<'_>,
-        refresh: Refresh,
-        seen: &mut [bool],
-    ) -> Result<(), Error> {
-        let at = self.clock.admit(at)?;
-        self.words.to_mut()?;
-        let (mut i, k) = (0, self.k());
-        while i < hashes.len() {
-            let now = self.now(at.moment(i));
-            let live = self.live(now);
-            let run = if live < k { 0 } else { self.run(at, i, hashes.len(), live) };
-            if run == 0 {
-                // The query comes first, while the old generation is open. Only an insertion opens the next.
-                seen[i] = slicewise::contains(&self.table[..live], k, self.words.as_slice(), hashes[i]);
-                if refresh.inserts(seen[i]) {
-                    self.shift(now)?;
-                    self.clock.reach(at, i..i + 1);
-                    slicewise::set_one(&self.table[..k], self.words.to_mut()?, hashes[i]);
-                    self.count_keys(1, now)?;
-                }
-                self.clock.reach(at, i..i + 1);
-                self.clock.count(1);
-                i += 1;
-                continue;
-            }
-            let run = i..i + run;
-            let (live, words, seen) = (&self.table[..live], self.words.to_mut()?, &mut seen[run.clone()]);
-            slicewise::duplicated(live, k, words, &hashes[run.clone()], refresh == Refresh::Always, seen);
-            let new = |&seen: &bool| refresh.inserts(seen);
-            if let Some(last) = seen.iter().rposition(new) {
-                let inserted = seen.iter().copied().filter(|seen| new(seen)).count() as u64;
-                self.clock.reach(at, i..i + last + 1);
-                self.count_keys(inserted, self.now(i64::MIN))?;
-            }
-            self.clock.reach(at, run.clone());
-            self.clock.count(run.len() as u64);
+            slicewise::query(&self.table[..live], self.k(), &hashes[run.clone()], &mut present[run.clone()]);
             i = run.end;
         }
         Ok(())
     }
 
     fn slice_bits(&self) -> Option<Vec<u64>> {
-        Some(self.table.iter().map(|slice| slice.bits.bits()).collect())
+        Some(self.table.iter().map(|slice| slice.place.bits.bits()).collect())
     }
 
     /// Returns an error: slices of different filters differ in number and size.
@@ -119,16 +108,21 @@ impl Engine for Slices {
     }
 
     fn words(&self) -> &Words {
-        &self.words
+        &self.table[0].words
+    }
+
+    fn nbytes(&self) -> usize {
+        8 * (self.head().len() + self.table.iter().map(|slice| slice.words.as_slice().len()).sum::<usize>())
+    }
+
+    fn pieces(&self) -> Result<Vec<Cow<'_, [u64]>>, Error> {
+        let bits = self.table.iter().map(|slice| Cow::Borrowed(slice.words.as_slice()));
+        Ok([Cow::Owned(self.head())].into_iter().chain(bits).collect())
     }
 
     fn fill(&self) -> Vec<f64> {
         let live = &self.table[..self.live(self.now(i64::MIN))];
-        let fill = |slice: &Slice| {
-            let bits = slice.bits.bits();
-            share_of_ones(&self.words.as_slice()[slice.start..][..(bits / 64) as usize], bits)
-        };
-        live.iter().map(fill).collect()
+        live.iter().map(|slice| slice.place.bits.match_rate(slice.words.as_slice())).collect()
     }
 
     fn match_rates(&self) -> Vec<f64> {
@@ -152,18 +146,17 @@ impl EvidenceSource for Slices {
     fn evidence(&self, hashes: &[u64], evidence: &mut [Evidence]) {
         let mut groups = vec![0; hashes.len()];
         let width = group_width(self.table.len());
-        slicewise::possible(&self.table, self.k(), width, self.words.as_slice(), hashes, &mut groups);
+        slicewise::possible(&self.table, self.k(), width, hashes, &mut groups);
         evidence.iter_mut().zip(groups).for_each(|(evidence, groups)| *evidence = Evidence::generations(groups));
     }
 
     fn likelihood(&self, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
-        let words = self.words.as_slice();
         let seconds = |nanoseconds: u64| nanoseconds as f64 / 1e9;
         let since = |moment: i64| seconds(self.clock.latest().map_or(0, |latest| latest.abs_diff(moment)));
         let noted = |slice: &Slice| SliceRecord { count: slice.load.count, since_last: since(slice.updated) };
         let noted: Vec<SliceRecord> = self.table.iter().map(noted).collect();
         let length = seconds(self.clock.window().generation(self.shape.l));
-        let rate = |slice: &Slice| slice.bits.sampled_match_rate(&words[slice.start..]);
+        let rate = |slice: &Slice| slice.place.bits.sampled_match_rate(slice.words.as_slice());
         let rates: Vec<f64> = self.table.iter().map(rate).collect();
         let generations = generations(self.k(), since(self.opened), length, self.clock.gap(), &noted);
         let likelihood = match group_width(rates.len()) {

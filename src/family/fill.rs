@@ -12,6 +12,11 @@ pub fn slice(bits: u64, keys: u64) -> f64 {
     -(keys as f64 * (-1.0 / bits as f64).ln_1p()).exp_m1()
 }
 
+/// Returns 1 - (1 - p)(1 - q)...: the chance that one at least of several parts reports a key that none contains.
+pub fn any(rates: impl Iterator<Item = f64>) -> f64 {
+    -rates.map(|rate| (-rate).ln_1p()).sum::<f64>().exp_m1()
+}
+
 /// Returns the chance that a fresh key matches a blocked segment after `keys` distinct keys: `blocks` blocks of
 /// `block_bits` bits, each in `parts` parts; a key chooses one block and sets one bit in every part of it.
 ///

@@ -82,13 +82,11 @@ impl AnyFilter {
     /// under the lock of the file.
     pub fn snapshot(&self) -> Result<Option<Self>, Error> {
         let Some(live) = self.engine.words().live() else { return Ok(Some(self.clone())) };
-        let (number, record) = live.read_numbered();
-        let (moving, table) = (live.is_moving(), live.table());
-        let words = self.engine.words().own()?;
-        if moving || !live.is_unchanged(number) {
+        let ((record, table, words), settled) = live.look(|| (live.read(), live.table(), self.engine.words().own()));
+        if !settled {
             return Ok(None);
         }
-        let mut engine = self.family().engine(&*self.shape, self.engine.clock(), self.seed, words)?;
+        let mut engine = self.family().engine(&*self.shape, self.engine.clock(), self.seed, words?)?;
         engine.restore(record, &table)?;
         Ok(Some(Self { shape: self.shape.clone(), seed: self.seed, window: self.window, engine }))
     }

@@ -14,6 +14,7 @@ pub mod exact;
 pub mod fill;
 #[cfg(not(test))]
 mod filter;
+pub mod growth;
 mod layout;
 pub mod lines;
 #[cfg(not(test))]
@@ -27,7 +28,6 @@ pub mod row;
 mod rule;
 pub mod runs;
 pub(crate) mod search;
-pub(crate) mod segments;
 mod shape;
 pub mod slice_sizes;
 pub mod slices;

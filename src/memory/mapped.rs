@@ -170,19 +170,21 @@ pub struct Live<'a> {
 impl Live<'_> {
     /// Returns the record that was written last. Neither a lock nor a killed process delays it.
     pub fn read(self) -> [u64; RECORD] {
-        self.read_numbered().1
-    }
-
-    /// Returns the record that was written last, and its number.
-    pub fn read_numbered(self) -> (u64, [u64; RECORD]) {
         loop {
             let number = self.words[0].load(Acquire);
             let record = &self.words[place_of_record(number)];
             let read = std::array::from_fn(|word| record[word].load(Relaxed));
             if self.is_unchanged(number) {
-                return (number, read);
+                return read;
             }
         }
+    }
+
+    /// Returns what `look` finds, and whether nothing was written to the clock meanwhile, and nothing moved.
+    pub fn look<T>(self, look: impl FnOnce() -> T) -> (T, bool) {
+        let (number, moving) = (self.words[0].load(Acquire), self.is_moving());
+        let found = look();
+        (found, !moving && self.is_unchanged(number))
     }
 
     /// Returns whether something may be moving: a writer is at it, or was killed meanwhile.
@@ -245,7 +247,7 @@ impl Live<'_> {
     }
 
     /// Returns whether nothing was written to the clock since `number` was read.
-    pub fn is_unchanged(self, number: u64) -> bool {
+    fn is_unchanged(self, number: u64) -> bool {
         fence(Acquire);
         self.words[0].load(Relaxed) == number
     }

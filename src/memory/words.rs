@@ -151,20 +151,6 @@ impl Words {
         Some(&words[..self.len])
     }
 
-    /// Resizes the words in place, and leaves their contents. Returns `None` if they are shared, do not fit, or would
-    /// leave more than an eighth unused.
-    pub fn resized(&mut self, len: usize) -> Option<&mut [u64]> {
-        let all: &mut [u64] = match Arc::get_mut(&mut self.region)? {
-            Region::Small(lines) => bytemuck::cast_slice_mut(lines),
-            #[cfg(feature = "file")]
-            Region::Mapped(map) => bytemuck::cast_slice_mut(map),
-            Region::Lent { .. } | Region::File(_) => return None,
-        };
-        let fits = (all.len() - all.len() / 8..=all.len()).contains(&len);
-        self.len = if fits { len } else { self.len };
-        fits.then(|| &mut all[..len])
-    }
-
     /// Gives a piece of the memory back to the system, from its end. Returns whether the rest can be dropped in a
     /// moment: nothing is left, or the memory is shared or small. (A call that unmaps 350 MB of small pages takes 25
     /// ms.)
@@ -260,28 +246,6 @@ mod tests {
         assert_eq!(Words::lent(lender(), 3, 2).unwrap().as_ref(), &bytes[3..19]);
         assert!(matches!(Words::lent(lender(), 16, 2), Err(Error::Format(_))));
         assert!(matches!(Words::lent(lender(), 8, usize::MAX), Err(Error::Format(_))));
-    }
-
-    #[test]
-    fn words_of_nearly_the_same_number_stay_where_they_are() {
-        // Miri takes minutes for words that are mapped.
-        let lengths = [80, MAP_FROM / 8 + 512];
-        for &len in &lengths[..if cfg!(miri) { 1 } else { 2 }] {
-            let mut words = Words::zeroed(len).unwrap();
-            words.to_mut().unwrap().fill(7);
-            let place = words.as_slice().as_ptr();
-            assert!(words.resized(len - len / 8 - 1).is_none() && words.resized(len + 512).is_none());
-            assert_eq!(words.as_slice(), vec![7; len]);
-            words.resized(len - len / 8).unwrap()[0] = 5;
-            assert_eq!((words.as_slice().len(), words.as_slice()[0]), (len - len / 8, 5));
-            let copy = words.clone();
-            assert!(words.resized(len).is_none(), "the words are shared");
-            drop(copy);
-            assert_eq!(words.resized(len).unwrap().len(), len);
-            assert_eq!(words.as_slice().as_ptr(), place);
-        }
-        let lender = Words::zeroed(80).unwrap();
-        assert!(Words::lent(Box::new(lender), 0, 80).unwrap().resized(80).is_none());
     }
 
     #[test]

@@ -31,6 +31,7 @@
 //! A fresh key is reported if one of the live entries of its two lines has its fingerprint: 2 S a / 2^f for S slots, a
 //! load of a and fingerprints of f bits, an upper bound at the fullest moment.
 
+mod growth;
 mod likelihood;
 mod line;
 mod operations;

@@ -175,7 +175,7 @@ fn tags_are_live_for_the_retained_epochs_and_no_longer() {
 }
 
 /// Returns a chain whose first table has this number of lines.
-fn chain(format: LineFormat, epochs: u32, lines: u32, window: Window) -> Chain {
+fn chain(format: LineFormat, epochs: u32, lines: u32, window: Window) -> Chain<AgedCuckooShape> {
     let shape = AgedCuckooShape { grows: true, ..shape(format, epochs, 1, lines) };
     Chain::new(shape, Clock::new(window, epochs), &Words::zeroed(0).unwrap()).unwrap()
 }
@@ -211,7 +211,7 @@ fn a_chain_keeps_every_key_of_the_window_at_any_rate() {
             }
             if draws.below(10) == 0 {
                 let saved = filter.to_words().unwrap();
-                let read = Chain::new(filter.shape(), filter.clock(), &saved).unwrap();
+                let read = Chain::new(*filter.growth(), filter.clock(), &saved).unwrap();
                 assert_eq!(read.pieces().unwrap(), filter.pieces().unwrap());
                 filter = read;
             }
@@ -299,7 +299,7 @@ fn a_chain_keeps_its_rate_and_its_bytes_at_any_rate() {
     let phases = [(2u64, 80u64), (2_000, 100), (40, 130), (8_000, 8), (200, 140), (1, 200), (3_000, 70)];
     for spread in [true, false] {
         let mut filter = chain(format, epochs, 32, window);
-        let planned = Shape::fpr(&filter.shape(), window);
+        let planned = Shape::fpr(filter.growth(), window);
         let (mut next, mut now, mut counts) = (0u64, 0i64, Vec::new());
         for (rate, length) in phases {
             let (mut reported, mut keys) = (0u64, 0u64);

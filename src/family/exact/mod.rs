@@ -93,7 +93,13 @@ impl<L: StampLine> Exact<L> {
     }
 
     /// Looks up and inserts keys whose moments are in the filter's time.
-    fn process(&mut self, hashes: &[u64], at: Moments<'_>, refresh: Refresh, seen: &mut [bool]) -> Result<(), Error> {
+    fn process_admitted(
+        &mut self,
+        hashes: &[u64],
+        at: Moments<'_>,
+        refresh: Refresh,
+        seen: &mut [bool],
+    ) -> Result<(), Error> {
         if matches!(at, Moments::Now(_)) && !hashes.is_empty() {
             self.clock = self.clock.with_system(true, self.clock.time_at(0));
         }
@@ -183,11 +189,25 @@ impl<L: StampLine> Exact<L> {
 }
 
 impl<L: StampLine> Engine for Exact<L> {
-    fn insert(&mut self, hashes: &[u64], at: Moments<'_>) -> Result<(), Error> {
-        let (at, mut seen, mut start) = (self.clock.admit(at)?, [false; BLOCK], 0);
+    /// In a window of time a key counts as seen if it came at most the window before its own time. No insertion makes
+    /// the time of a key earlier. A moment of [`Moments::Now`] is the latest moment so far, if that is later.
+    ///
+    /// If memory runs out, the keys before that point have been inserted.
+    fn process(
+        &mut self,
+        hashes: &[u64],
+        at: Moments<'_>,
+        refresh: Option<Refresh>,
+        seen: &mut [bool],
+    ) -> Result<(), Error> {
+        let at = self.clock.admit(at)?;
+        if let Some(refresh) = refresh {
+            return self.process_admitted(hashes, at, refresh, seen);
+        }
+        let (mut seen, mut start) = ([false; BLOCK], 0);
         for hashes in hashes.chunks(BLOCK) {
             let run = start..start + hashes.len();
-            self.process(hashes, at.slice(run.clone()), Refresh::Always, &mut seen[..hashes.len()])?;
+            self.process_admitted(hashes, at.slice(run.clone()), Refresh::Always, &mut seen[..hashes.len()])?;
             start = run.end;
         }
         Ok(())
@@ -213,21 +233,6 @@ impl<L: StampLine> Engine for Exact<L> {
                 self.unlike != Some(hash) && self.table.stamp_of(hash, alive) >= self.least_seen_at(at, i, span);
         });
         Ok(())
-    }
-
-    /// In a window of time a key counts as seen if it came at most the window before its own time. No insertion makes
-    /// the time of a key earlier. A moment of [`Moments::Now`] is the latest moment so far, if that is later.
-    ///
-    /// If memory runs out, the keys before that point have been inserted.
-    fn duplicated(
-        &mut self,
-        hashes: &[u64],
-        at: Moments<'_>,
-        refresh: Refresh,
-        seen: &mut [bool],
-    ) -> Result<(), Error> {
-        let at = self.clock.admit(at)?;
-        self.process(hashes, at, refresh, seen)
     }
 
     fn keys(&self, at: Moments<'_>) -> Option<usize> {

@@ -23,6 +23,6 @@ pub static TIME_LIMITED: Family = Family {
             Budget::Rate(fpr) => shared(choose(window, fpr, request.slack)),
             Budget::Bytes(_) => Err(Error::value("a time-limited filter takes fpr: its bytes follow the rate of keys")),
         },
-        engine: |shape, clock, _, words| Ok(Box::new(Slices::new(*of(shape), clock, words)?)),
+        engine: |shape, clock, _, words| Ok(Box::new(Slices::new(*of(shape), clock, &words)?)),
     }],
 };

@@ -9,11 +9,16 @@
 //! At the planned rate the total stays at P: the keys that the newest part has gained, the older one has lost, and
 //! since x^k is convex the sum of both rates is greatest if one of the two is empty.
 
+use super::cells::{TimerRotation, TimersInSlices};
+use super::likelihood::PartsLikelihood;
 use super::shape::{self, live_keys};
 use crate::Error;
-use crate::clock::Window;
+use crate::clock::{Clock, Window};
+use crate::family::growth::{Growth, Table};
 use crate::family::request::Grow;
-use crate::family::{CacheLines, Parameters, fill};
+use crate::family::{CacheLines, Layout, Parameters, fill};
+use crate::inference::{Evidence, Likelihood};
+use crate::memory::prefetch::{Address, in_flight};
 
 /// The limit of a part. When a part reaches it, another is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,7 +172,135 @@ fn timers(shape: shape::TimingShape) -> f64 {
     f64::from(shape.k) * shape.slice_timers() as f64
 }
 
-/// Returns 1 - (1 - p)(1 - q)...: the chance that one at least of several parts reports a key that none contains.
-pub fn any(rates: impl Iterator<Item = f64>) -> f64 {
-    -rates.map(|rate| (-rate).ln_1p()).sum::<f64>().exp_m1()
+/// A part of the timers.
+type Part = Table<TimersInSlices>;
+
+/// All parts have the same hash functions, as in the paper. A key expires from an older part in that part's own time.
+impl Growth for Growing {
+    type Cells = TimersInSlices;
+
+    /// The load of the newest part.
+    const HEAD: usize = 1;
+    /// The moment of the last insertion.
+    const ROW: usize = 1;
+    const NEWEST_FIRST: bool = true;
+    const NOT_MERGEABLE: Option<&'static str> = Some("timing filters that grow have parts of different times");
+
+    fn first(&self) -> TimersInSlices {
+        TimersInSlices::new(self.part)
+    }
+
+    fn next(&self, _: &[Part], _: TimerRotation) -> TimersInSlices {
+        self.first()
+    }
+
+    fn words(cells: &TimersInSlices) -> usize {
+        cells.timers.words()
+    }
+
+    fn head(&self, newest: &Part) -> Vec<u64> {
+        vec![newest.load]
+    }
+
+    fn row(&self, part: &Part) -> Vec<u64> {
+        vec![part.last as u64]
+    }
+
+    fn read_row(&self, row: &[u64]) -> Option<(TimersInSlices, i64)> {
+        Some((self.first(), row[0] as i64))
+    }
+
+    fn read_head(&mut self, head: &[u64], parts: &mut [Part]) -> Option<()> {
+        parts.last_mut()?.load = head[0];
+        (head[0] <= self.limit.most()).then_some(())
+    }
+
+    fn moment(clock: &Clock) -> i64 {
+        clock.latest().unwrap_or(0)
+    }
+
+    fn generation(clock: &Clock, moment: i64) -> i64 {
+        clock.generation_at(moment)
+    }
+
+    /// Sweeps timers, and counts those that expire off the load.
+    fn open(&self, part: &mut Part, generation: i64) -> Result<(), Error> {
+        let (cells, words) = (part.layout, part.words.to_mut()?);
+        let set = |words: &[u64]| match self.limit {
+            Limit::Keys(_) => 0,
+            Limit::Timers(_) => cells.timers.set(&words[cells.timers.swept(generation)]),
+        };
+        let before = set(words);
+        cells.open(words, generation);
+        part.load = part.load.saturating_sub(before - set(words));
+        Ok(())
+    }
+
+    fn insert_some(
+        &self,
+        newest: &mut Part,
+        rotation: TimerRotation,
+        hashes: &[u64],
+        mut seen: Option<(bool, &mut [bool])>,
+    ) -> Result<usize, Error> {
+        let (cells, most, step) = (newest.layout, self.limit.most(), self.limit.step(self.part));
+        let (words, load) = (newest.words.to_mut()?, &mut newest.load);
+        let need = |words: &[u64], hash: u64| match self.limit {
+            Limit::Keys(_) => u64::from(!cells.contains(words, rotation, hash)),
+            Limit::Timers(_) => cells.unset(words, hash),
+        };
+        let (address, mut done) = (Address::of(words), 0);
+        while done < hashes.len() {
+            // The part has room for this many keys, whichever they are.
+            let room = usize::try_from((most - *load) / step).unwrap_or(usize::MAX);
+            let hash = hashes[done];
+            if room == 0 && *load + need(words, hash) > most {
+                let inserts = seen.as_ref().is_none_or(|seen| seen.0) || !cells.contains(words, rotation, hash);
+                if inserts {
+                    break;
+                }
+            }
+            let run = done..hashes.len().min(done.saturating_add(room.max(1)));
+            done = run.end;
+            in_flight(
+                hashes,
+                run,
+                |hash| cells.prefetch_query(address, hash),
+                |i, hash| {
+                    if let Some((refresh, seen)) = &mut seen {
+                        seen[i] = cells.contains(words, rotation, hash);
+                        if seen[i] && !*refresh {
+                            return;
+                        }
+                    }
+                    *load += need(words, hash);
+                    cells.insert(words, rotation, hash);
+                },
+            );
+        }
+        Ok(done)
+    }
+
+    /// Returns the evidence of the newest part that contains the key.
+    fn evidence(before: Option<Evidence>, own: Evidence, newer: usize) -> Evidence {
+        if own == Evidence::ABSENT { before.unwrap_or(own) } else { own.in_part(newer) }
+    }
+
+    fn likelihood(&self, parts: &[Part], clock: &Clock) -> Box<dyn Likelihood> {
+        let latest = Self::moment(clock);
+        let timers = |part: &Part| {
+            let since_last = latest.abs_diff(part.last) as f64 / 1e9;
+            (since_last, part.layout.sampled(part.words.as_slice(), clock))
+        };
+        Box::new(PartsLikelihood::new(parts.iter().rev().map(timers).collect()))
+    }
+
+    /// Returns the share of live timers in each slice of each part, the newest part first.
+    fn fill(parts: &[Part], rotation: TimerRotation) -> Vec<f64> {
+        parts.iter().rev().flat_map(|part| part.layout.fill(part.words.as_slice(), rotation)).collect()
+    }
+
+    fn match_rates(parts: &[Part], rotation: TimerRotation) -> Vec<f64> {
+        Self::fill(parts, rotation)
+    }
 }

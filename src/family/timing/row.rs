@@ -3,10 +3,10 @@
 use std::any::Any;
 
 use super::cells::TimersInSlices;
-use super::growing::{self, Limit};
+use super::growing::{Growing, Limit};
 use super::shape::{TimingShape, choose};
 use crate::engine::Aged;
-use crate::engine::growing::Growing;
+use crate::engine::chain::Chain;
 use crate::family::request::{Grow, Layout};
 use crate::family::row::{Family, Options, Row, Windows, form, is, of, shared};
 
@@ -20,18 +20,18 @@ pub static TIMING: Family = Family {
         layout: Layout::Sliced,
         variants: &[Options::PLAIN, Options::PLAIN.grows(Grow::Density)],
         forms: &[form(7, &["k", "bpt", "blocks", "slice_timers", "equal_timers", "part_keys", "part_timers"])],
-        owns: |shape| is::<TimingShape>(shape) || is::<growing::Growing>(shape),
+        owns: |shape| is::<TimingShape>(shape) || is::<Growing>(shape),
         read: |parameters| match ["part_keys", "part_timers"].map(|name| parameters.get(name)) {
             [None, None] => shared(TimingShape::read(parameters)),
-            _ => shared(growing::Growing::read(parameters)),
+            _ => shared(Growing::read(parameters)),
         },
         plan: |window, request| {
             let part = choose(window, request.budget, request.slack)?;
             let Some(grow) = request.grow else { return shared(Ok(part)) };
-            shared(Ok(growing::Growing { part, limit: Limit::planned(grow, part, window) }))
+            shared(Ok(Growing { part, limit: Limit::planned(grow, part, window) }))
         },
         engine: |shape, clock, _, words| match (shape as &dyn Any).downcast_ref() {
-            Some(&growing) => Ok(Box::new(Growing::new(growing, clock, words)?)),
+            Some(&growing) => Ok(Box::new(Chain::<Growing>::new(growing, clock, &words)?)),
             None => Ok(Aged::boxed(TimersInSlices::new(*of(shape)), words, clock)),
         },
     }],

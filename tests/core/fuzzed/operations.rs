@@ -209,10 +209,7 @@ impl Pair {
         let mut chunk = Chunk::new(threads, &batch);
         let (at, engine) = (each.all(), self.filter.engine_mut());
         let chunk = chunk.at(0..keys.len());
-        let done = match how {
-            None => engine.insert_shared(chunk, at),
-            Some(how) => engine.duplicated_shared(chunk, at, how.refresh(), &mut seen),
-        };
+        let done = engine.process_shared(chunk, at, how.map(How::refresh), &mut seen);
         self.follow(keys, &each, how, &seen, done);
     }
 

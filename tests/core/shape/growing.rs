@@ -2,6 +2,7 @@
 
 use lately::clock::Window;
 use lately::family::Budget;
+use lately::family::fill::any;
 use lately::family::request::Grow;
 use lately::family::timing::growing::*;
 use lately::family::timing::shape::{TimingShape, choose};

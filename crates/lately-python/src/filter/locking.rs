@@ -128,7 +128,7 @@ impl PyFilter {
     ) -> PyResult<Vec<bool>> {
         let seen: Result<Vec<bool>, Stopped<bool>> = if threads.0 > 1 {
             let engine = |keys: &mut Chunk<'_>, at: Moments<'_>, seen: &mut [bool]| {
-                self.write()?.engine_mut().duplicated_shared(keys, at, refresh, seen).map_err(raise)
+                self.write()?.engine_mut().process_shared(keys, at, Some(refresh), seen).map_err(raise)
             };
             batch.run_in_order(py, threads.0, engine)
         } else {

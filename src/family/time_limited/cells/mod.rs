@@ -5,54 +5,40 @@ pub(crate) mod slicewise;
 use super::shape::{Load, MIN_BITS, TimeLimitedShape, bits, capacity, generation, new_capacity, target};
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};
-use crate::family::arrays::{OneBit, SliceCells};
-use crate::family::segments::{self, Segment};
+use crate::family::arrays::{OneBit, SliceCells as _};
+use crate::family::growth::split;
 use crate::memory::Words;
 
-/// Words before the table of slices: the number of slices, the moment at which the open generation began, and the
+/// Words of a file between the number of slices and their rows: the moment at which the open generation began, and the
 /// number of the newest slice's hash function.
-const HEAD: usize = 3;
+const HEAD: usize = 2;
+/// Words of a row: the number of words, the capacity, the count, and the last update.
+const ROW: usize = 4;
 
-/// One slice, as its row of the table stores it.
+/// Where the bit of a key lies in a slice.
 #[derive(Clone, Copy)]
-pub(crate) struct Slice {
-    /// The word at which the bits begin; 0 while the slice has none.
-    pub(crate) start: usize,
+pub(crate) struct Place {
     pub(crate) bits: OneBit,
-    pub(crate) load: Load,
-    /// t: the moment of the last update, in nanoseconds since the epoch.
-    pub(crate) updated: i64,
     /// The number of the hash function. Slices k apart share one, since no run contains both (paper 3, section 6;
     /// erratum TLBF-6).
     pub(crate) function: usize,
 }
 
-impl Slice {
-    /// Returns the words of this slice.
-    pub(crate) fn of<'a>(&self, words: &'a [u64]) -> &'a [u64] {
-        &words[self.start..][..self.len()]
-    }
-
-    /// Returns the words of this slice, to write.
-    pub(crate) fn of_mut<'a>(&self, words: &'a mut [u64]) -> &'a mut [u64] {
-        &mut words[self.start..][..self.len()]
-    }
+/// One slice.
+#[derive(Clone)]
+pub(crate) struct Slice {
+    pub(crate) words: Words,
+    pub(crate) place: Place,
+    pub(crate) load: Load,
+    /// t: the moment of the last update, in nanoseconds since the epoch.
+    pub(crate) updated: i64,
 }
 
-impl Segment for Slice {
-    /// The number of words, the capacity, the count, and the last update.
-    const ROW: usize = 4;
-
-    fn len(&self) -> usize {
-        (self.bits.bits() / 64) as usize
-    }
-
-    fn start(&mut self) -> &mut usize {
-        &mut self.start
-    }
-
-    fn write(&self, row: &mut [u64]) {
-        row.copy_from_slice(&[self.len() as u64, self.load.capacity, self.load.count, self.updated as u64]);
+impl Slice {
+    /// Returns an empty slice.
+    fn empty(bits: u64, function: usize, now: i64) -> Result<Self, Error> {
+        let (place, load) = (Place { bits: OneBit::new(bits), function }, Load { capacity: capacity(bits), count: 0 });
+        Ok(Self { words: Words::zeroed((bits / 64) as usize)?, place, load, updated: now })
     }
 }
 
@@ -61,68 +47,61 @@ impl Segment for Slice {
 pub struct Slices {
     pub(crate) shape: TimeLimitedShape,
     pub(crate) clock: Clock,
-    /// Head, table and bits: all that is saved.
-    pub(crate) words: Words,
-    /// The table, as `words` stores it.
     pub(crate) table: Vec<Slice>,
     /// The moment at which the open generation began.
     pub(crate) opened: i64,
 }
 
 impl Slices {
-    /// Returns the slices that [`lay_out`](Self::lay_out) wrote into these words; without words, empty
-    /// ones.
-    pub(crate) fn new(shape: TimeLimitedShape, clock: Clock, words: Words) -> Result<Self, Error> {
-        let mut new = Self { shape, clock, words, table: Vec::new(), opened: 0 };
-        if !new.words.as_slice().is_empty() {
-            return new.read();
+    /// Returns the slices that [`head`](Self::head) and their words describe; without words, empty ones.
+    pub(crate) fn new(shape: TimeLimitedShape, clock: Clock, words: &Words) -> Result<Self, Error> {
+        let mut new = Self { shape, clock, table: Vec::new(), opened: 0 };
+        match words.as_slice() {
+            [] => new.table = new.empty_slices(shape.first_bits, 0)?,
+            words => new.read(words)?,
         }
-        new.lay_out(new.empty_slices(shape.first_bits, 0), 0)?;
         Ok(new)
     }
 
-    /// Reads the table of slices, and rejects one that is damaged.
-    fn read(mut self) -> Result<Self, Error> {
+    /// Reads slices, and rejects damaged ones.
+    fn read(&mut self, all: &[u64]) -> Result<(), Error> {
         let damaged = || Error::format("the table of slices is damaged");
-        let all = self.words.as_slice();
-        let [slices, opened, function, ..] = *all else {
-            return Err(damaged());
-        };
-        let (opened, k) = (opened as i64, self.k());
-        let function = usize::try_from(function).ok().filter(|&f| f < k).ok_or_else(damaged)?;
+        let len = |row: &[u64]| usize::try_from(row[0]).ok().filter(|&len| len > 0);
+        let (head, slices) = split(all, [HEAD, ROW], len).ok_or_else(damaged)?;
+        let (opened, k) = (head[0] as i64, self.k());
+        let first = usize::try_from(head[1]).ok().filter(|&function| function < k).ok_or_else(damaged)?;
         let mut newer = self.clock.latest().unwrap_or(0);
-        if slices < u64::from(self.shape.k) || opened > newer {
+        if slices.len() < k || opened > newer {
             return Err(damaged());
         }
-        let table = segments::read(all, HEAD, slices, |i, row| {
+        for (i, (row, words)) in slices.iter().enumerate() {
             let (len, updated, load) = (row[0], row[3] as i64, Load { capacity: row[1], count: row[2] });
-            let possible = (1..=all.len() as u64).contains(&len) && load.capacity <= 64 * len;
-            if !possible || load.count > load.capacity || updated > newer {
-                return None;
+            if load.capacity > 64 * len || load.count > load.capacity || updated > newer {
+                return Err(damaged());
             }
             newer = updated;
             // One less per slice, modulo k: a multiple of k at least as large as i keeps it from going below 0.
-            let function = (function + slices as usize * k - i) % k;
-            Some(Slice { start: 0, bits: OneBit::new(64 * len), load, updated, function })
-        });
-        (self.table, self.opened) = (table.ok_or_else(damaged)?, opened);
-        Ok(self)
+            let function = (first + slices.len() * k - i) % k;
+            let (words, place) =
+                (Words::copied(bytemuck::cast_slice(words))?, Place { bits: OneBit::new(64 * len), function });
+            self.table.push(Slice { words, place, load, updated });
+        }
+        self.opened = opened;
+        Ok(())
+    }
+
+    /// Returns what a file contains before the bits of the slices.
+    pub(crate) fn head(&self) -> Vec<u64> {
+        let mut head = vec![self.table.len() as u64, self.opened as u64, self.table[0].place.function as u64];
+        for Slice { words, load, updated, .. } in &self.table {
+            head.extend([words.as_slice().len() as u64, load.capacity, load.count, *updated as u64]);
+        }
+        head
     }
 
     /// Returns k empty slices of `bits` bits.
-    fn empty_slices(&self, bits: u64, now: i64) -> Vec<Slice> {
-        let load = Load { capacity: capacity(bits), count: 0 };
-        let slice = Slice { start: 0, bits: OneBit::new(bits), load, updated: now, function: 0 };
-        let k = self.k();
-        (0..k).map(|i| Slice { function: k - 1 - i, ..slice }).collect()
-    }
-
-    /// Replaces the slices, and opens a generation at `opened`. A call that returns an error has changed nothing.
-    fn lay_out(&mut self, mut table: Vec<Slice>, opened: i64) -> Result<(), Error> {
-        let head = [table.len() as u64, opened as u64, table[0].function as u64];
-        segments::lay_out(&mut self.words, &head, &mut table)?;
-        (self.table, self.opened) = (table, opened);
-        Ok(())
+    fn empty_slices(&self, bits: u64, now: i64) -> Result<Vec<Slice>, Error> {
+        (0..self.k()).rev().map(|function| Slice::empty(bits, function, now)).collect()
     }
 
     /// Returns the number of slices that an insertion writes.
@@ -177,12 +156,14 @@ impl Slices {
         at.run(i, len, |_| i64::MIN..end).map_or(0, |(_, run)| run.min(self.room()))
     }
 
-    /// Opens the generation of an insertion at `now`, and adds its slices (sections 6.1 to 6.3).
+    /// Opens the generation of an insertion at `now`, and adds its slices (sections 6.1 to 6.3). A call that returns an
+    /// error has changed nothing.
     pub(crate) fn shift(&mut self, now: i64) -> Result<(), Error> {
         let (k, live) = (self.k(), self.live(now));
         if live == 0 {
-            let largest = self.table.iter().map(|slice| slice.bits.bits()).max().unwrap_or(MIN_BITS);
-            return self.lay_out(self.empty_slices(largest.min(self.shape.first_bits), now), now);
+            let largest = self.table.iter().map(|slice| slice.place.bits.bits()).max().unwrap_or(MIN_BITS);
+            (self.table, self.opened) = (self.empty_slices(largest.min(self.shape.first_bits), now)?, now);
+            return Ok(());
         }
         // At least k, because the last insertion updated the newest k.
         let mut table = self.table[..live.max(k)].to_vec();
@@ -196,25 +177,21 @@ impl Slices {
         let passed = elapsed / length;
         for _ in 0..passed.clamp(1, k as u64) {
             let older: Vec<Load> = table[..k - 1].iter().map(|slice| slice.load).collect();
-            let bits = bits(new_capacity(&older, target));
-            let load = Load { capacity: capacity(bits), count: 0 };
-            let function = (table[0].function + 1) % k;
-            table.insert(0, Slice { start: 0, bits: OneBit::new(bits), load, updated: now, function });
+            let function = (table[0].place.function + 1) % k;
+            table.insert(0, Slice::empty(bits(new_capacity(&older, target)), function, now)?);
         }
         // A generation cut short by time begins where the last one ended, so that none is ever longer.
-        let opened = if passed > 0 { now.saturating_sub_unsigned(elapsed % length) } else { now };
-        self.lay_out(table, opened)
+        self.opened = if passed > 0 { now.saturating_sub_unsigned(elapsed % length) } else { now };
+        self.table = table;
+        Ok(())
     }
 
-    /// Counts `inserted` keys, the last of them at `now`, into the k newest slices.
-    pub(crate) fn count_keys(&mut self, inserted: u64, now: i64) -> Result<(), Error> {
-        let k = self.k();
-        let words = self.words.to_mut()?;
-        for (i, slice) in self.table[..k].iter_mut().enumerate() {
-            slice.load.count = slice.load.count.saturating_add(inserted);
+    /// Counts `inserted` keys, the last of them at the latest moment, into the k newest slices.
+    pub(crate) fn count_keys(&mut self, inserted: usize) {
+        let (k, now) = (self.k(), self.now(i64::MIN));
+        for slice in &mut self.table[..k] {
+            slice.load.count = slice.load.count.saturating_add(inserted as u64);
             slice.updated = now;
-            slice.write(segments::row::<Slice>(words, HEAD, i));
         }
-        Ok(())
     }
 }

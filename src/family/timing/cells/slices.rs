@@ -3,10 +3,9 @@
 use super::{TimerRotation, TimerWords};
 use crate::clock::Clock;
 use crate::family::abilities::{Codes, Shorten};
-use crate::family::timing::growing::any;
 use crate::family::timing::likelihood;
 use crate::family::timing::shape::{MAX_HASHES, TimingShape};
-use crate::family::{Abilities, Layout};
+use crate::family::{Abilities, Layout, fill};
 use crate::inference::{Code, Evidence, Likelihood, Question};
 use crate::memory::bits::{odd_constants, scale};
 use crate::memory::prefetch::{Address, in_flight};
@@ -175,7 +174,7 @@ impl Layout for TimersInSlices {
 
     /// Returns the rate for live timers, equal or not: an upper bound where some must be equal.
     fn false_positive_rate(&self, words: &[u64], rotation: TimerRotation) -> f64 {
-        any([self.all_live(words, rotation)].into_iter())
+        fill::any([self.all_live(words, rotation)].into_iter())
     }
 
     fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
