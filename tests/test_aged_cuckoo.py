@@ -155,10 +155,12 @@ def test_filters_of_insertions_that_threads_filled_merge():
     for f in (merged, lately.Filter(1_000, 1e-6) | merged, pickle.loads(pickle.dumps(merged))):
         assert f.query(live).all()
         assert f.query(np.arange(3_900)).sum() <= 1
+        assert 1.9 * filters[0].fpr < f.fpr < 3.1 * filters[0].fpr
     merged.insert(np.arange(3 * 10**6, 3 * 10**6 + 2_000))
     assert not merged.query(live).any()
     assert merged.query(np.arange(3 * 10**6 + 1_000, 3 * 10**6 + 2_000)).all()
     assert merged.nbytes < 1.1 * filters[0].nbytes + 100
+    assert merged.fpr == filters[0].fpr
 
 
 @pytest.mark.parametrize("window", [30_000, "1h"])

@@ -3,11 +3,12 @@
 //! The [table of families](super::FAMILIES) lists the families.
 
 use std::any::Any;
+use std::iter::repeat_n;
 use std::sync::Arc;
 
 use super::row::{Family, Form};
 use super::variants::{layout_in_name, named};
-use super::{Accesses, CacheLines, Parameters, Shape};
+use super::{Accesses, CacheLines, Parameters, Shape, fill};
 use crate::Error;
 use crate::clock::{Clock, Window};
 use crate::engine::Engine;
@@ -162,9 +163,14 @@ impl AnyFilter {
         self.shape.parameters()
     }
 
-    /// Returns the planned rate of false positives: [`Shape::fpr`].
+    /// Returns the planned rate of false positives: [`Shape::fpr`]. Where windows of insertions were merged, each of
+    /// their tables has it until its keys have left the window.
     pub fn fpr(&self) -> f64 {
-        self.shape.fpr(self.window())
+        let fpr = self.shape.fpr(self.window());
+        match (self.window(), self.engine.tables()) {
+            (Window::Count { .. }, tables @ 2..) => fill::any(repeat_n(fpr, tables)),
+            _ => fpr,
+        }
     }
 
     /// Returns how long a key may be reported after leaving the window, in insertions or nanoseconds: [`Shape::slack`].

@@ -19,6 +19,8 @@ mod layout;
 pub mod lines;
 #[cfg(not(test))]
 mod meanings;
+#[cfg(not(test))]
+pub mod overfull;
 mod parameters;
 pub(crate) mod partition;
 pub mod request;
@@ -53,7 +55,7 @@ pub use row::{Family, Form, Options, Row, Windows};
 #[cfg(not(test))]
 pub use rule::{Choice, Comparison, Prefer, choose, compare};
 pub use runs::Accesses;
-pub use shape::{CacheLines, Shape};
+pub use shape::{CacheLines, Crowding, Shape};
 #[cfg(not(test))]
 pub use table::FAMILIES;
 #[cfg(not(test))]

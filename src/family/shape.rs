@@ -53,6 +53,11 @@ pub trait Shape: Any + Debug + Send + Sync {
         false
     }
 
+    /// Returns how the cells may hold more keys than planned.
+    fn crowding(&self) -> Crowding {
+        Crowding { distinct: None, by_generation: true, is_sampled: false }
+    }
+
     /// Returns the shape of the filter that two of this shape and window merge into, if that is another: one whose
     /// cells come and go.
     fn merged(&self, window: Window) -> Option<Arc<dyn Shape>> {
@@ -101,6 +106,17 @@ pub trait Shape: Any + Debug + Send + Sync {
         let _ = window;
         Vec::new()
     }
+}
+
+/// How the cells of a shape may hold more keys than planned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Crowding {
+    /// Distinct keys that a window of insertions is planned for, if it may receive more.
+    pub distinct: Option<u64>,
+    /// Whether many keys in one generation crowd its cells.
+    pub by_generation: bool,
+    /// Whether a sample of the cells gives the rate, so that a check costs little.
+    pub is_sampled: bool,
 }
 
 /// Numbers of cache lines per call, in expectation if they depend on the key.

@@ -133,7 +133,7 @@ impl Row {
     }
 
     /// Returns the number of cells of the whole filter.
-    pub(super) fn len(&self) -> u64 {
+    pub fn len(&self) -> u64 {
         match self.cells {
             Cells::Bits(parts) => parts.bits(),
             Cells::Timers { timers, .. } => timers.words() as u64 * timers.per_word(),

@@ -11,11 +11,12 @@ use super::arrays::{Values, array_of};
 use super::build::Given;
 use super::calls::detached;
 use super::figures::{self, ReprFields};
+use super::slice::Slice;
 use super::time::moments::OwnedMoments;
 use super::whole::WholeNumber;
 use crate::errors::raise;
 use lately::clock::{Clock, Moments, system};
-use lately::family::{Family, Shape};
+use lately::family::{Family, Shape, overfull};
 use lately::key::Seed;
 use lately::shard::Row;
 
@@ -123,6 +124,15 @@ impl FilterSpec {
     #[getter]
     fn nbytes(&self) -> u64 {
         self.shape.bytes(self.clock.window())
+    }
+
+    /// Return a warning if the cells of a slice make the filter err more often than planned, beyond chance.
+    fn overfull(&self, py: Python<'_>, slice: &Bound<'_, Slice>) -> PyResult<Option<String>> {
+        let (row, slice) = (self.row()?, slice.get());
+        detached(py, || {
+            let (fill, cells) = slice.load();
+            overfull::of_part(&*self.shape, self.clock.window(), fill, cells, row.len())
+        })
     }
 
     /// int: full generations that a cell retains, beside the one in which it was set.

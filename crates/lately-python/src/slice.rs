@@ -43,6 +43,11 @@ impl Slice {
         let cells = inner.cells();
         Self { inner: Lock::new(inner), cells }
     }
+
+    /// Returns the share of the cells that are set and live, and the number of cells.
+    pub fn load(&self) -> (f64, u64) {
+        (self.inner.read().fill(), self.cells.end - self.cells.start)
+    }
 }
 
 /// Converts ages, and the generation that they count back from, for NumPy.

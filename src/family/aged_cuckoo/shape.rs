@@ -7,7 +7,7 @@ use super::line::TAGS;
 use crate::Error;
 use crate::clock::Window;
 use crate::family::budget::{Budget, reject_below, too_few_bytes, too_much_memory, within_slack};
-use crate::family::{CacheLines, Parameters, Shape, fill};
+use crate::family::{CacheLines, Crowding, Parameters, Shape, fill};
 
 /// Numbers of full epochs that can be retained: of the 255 tags some are left for sweeps.
 pub const EPOCHS: RangeInclusive<u32> = 1..=200;
@@ -221,6 +221,11 @@ impl Shape for AgedCuckooShape {
 
     fn grows(&self) -> bool {
         self.grows
+    }
+
+    /// Generations share their cells.
+    fn crowding(&self) -> Crowding {
+        Crowding { distinct: self.distinct, by_generation: false, is_sampled: true }
     }
 
     /// Returns one table for twice the capacity, which may come at both ends of a window and its slack.

@@ -1,6 +1,5 @@
 """The cells of a filter on a site: some of them in a vertical or diced filter, all of them in a tree."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,6 @@ from lately.distributed._sites.site import Contents
 
 # Stands for the newest generation that a site may have lost, while the site does not know it.
 ALL = int(np.iinfo(np.int64).max)
-# How much more often than planned a filter may err before it warns, as in one process.
-TOLERANCE = 1.25
 
 
 class CellStore(Contents):
@@ -113,7 +110,7 @@ class Part(CellStore):
         self._since += cells
         if self._warning is None and self._since >= self._step:
             self._since = 0
-            self._warning = overfull_warning(self._like, self._slice)
+            self._warning = self._like.overfull(self._slice)
         if self._missed == ALL:
             # What was lost came before this, except for the lateness by which producers may differ.
             self._missed = self._slice.newest + self._late
@@ -160,19 +157,3 @@ class TreeNode(CellStore):
 
     def recall(self, hashes: NDArray[np.uint64]) -> None:
         """Do nothing: a call only fetches the answers that the site remembers of a batch."""
-
-
-def overfull_warning(like: FilterSpec, part: Slice) -> str | None:
-    """Return a warning if a slice makes the filter err more often than planned, beyond chance."""
-    fill, cells, k = part.fill, part.stop - part.start, like.parameters["k"]
-    sure = fill - 5 * math.sqrt(fill * (1 - fill) / cells)
-    if like.parameters.get("equal_timers", 1) > 1 or sure <= 0 or sure**k <= TOLERANCE * like.fpr:
-        return None
-    # As for balls in bins: `empty` is the share of cells that n keys of k cells each leave empty.
-    empty = max(1 - fill, 1 / cells)
-    keys = -math.log(empty) * int(Slice.bounds(like, 1)[-1]) / k
-    return (
-        f"this filter is overfull: it is planned for {like.capacity} keys and has about {keys:.0f}, by the cells here, "
-        f"so that false positives come at a rate of {fill**k:.2g}, not {like.fpr:.2g}; it still misses no key. Take a "
-        "larger capacity"
-    )

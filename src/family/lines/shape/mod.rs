@@ -29,7 +29,7 @@ pub use choose::{choose, choose_for_threads};
 use crate::Error;
 use crate::clock::{Clock, Plan, Window};
 use crate::family::slices::shape::Paper;
-use crate::family::{CacheLines, Parameters, fill};
+use crate::family::{CacheLines, Crowding, Parameters, fill};
 
 /// Lines of a page of 4 KiB, which rotates as one.
 pub const PAGE_LINES: u64 = 64;
@@ -301,6 +301,11 @@ impl crate::family::Shape for LineShape {
 
     fn retained(&self) -> u32 {
         self.retained()
+    }
+
+    /// In a window of time generations end by count too.
+    fn crowding(&self) -> Crowding {
+        Crowding { distinct: None, by_generation: false, is_sampled: false }
     }
 
     fn clock(&self, window: Window) -> Clock {
