@@ -1,8 +1,13 @@
 //! A chain of aged cuckoo filters: for windows of time at any rate, and for merged windows of insertions.
 //!
-//! A table is full when a key finds no room. The next one then has room for 1.3 times the live keys of all tables, so
-//! that at a steady rate one table is left, and tables together have at most 2.3 times the room that is needed. A
+//! A table is full when a key finds no room. The next one then has room for 1.1 times the live keys of all tables, so
+//! that at a steady rate one table is left, and tables together have at most 2.1 times the room that is needed. A
 //! table far too large for the live keys is followed by a smaller one.
+//!
+//! In a simulation of 240 waves, 36 took more than 2.5 times the bytes of an even stream; with room for 1.3 times the
+//! keys 72, and a twentieth more bytes in the mean. With room for just the keys 48 did, and if keys about to expire do
+//! not count, 36 to 48. None mends the worst, 5 times: where all keys of a window come at once, and again a window
+//! later, two windows of keys are live at that moment.
 
 use super::shape::{AgedCuckooShape, SWEEP_LATE};
 use super::{AgedCuckoo, Full, Now, likelihood_of};
@@ -14,7 +19,7 @@ use crate::family::growth::{self, Growth, summed};
 use crate::inference::{Evidence, Likelihood};
 
 /// Room of the next table, over the live keys of all tables.
-const ROOM: f64 = 1.3;
+const ROOM: f64 = 1.1;
 /// Live keys of all tables, over the slots of the newest, below which that is far too large.
 const SPARSE: f64 = 0.2;
 /// Number of slots above which a table that is half empty has room for every key but those of crowded lines.
