@@ -121,11 +121,7 @@ pub trait Growth: Clone + Send + Sync + 'static {
     }
 
     /// Merges another table into the newest, and returns whether that has room for both.
-    fn merge(
-        newest: &mut TableOf<Self>,
-        other: &TableOf<Self>,
-        rotation: RotationOf<Self>,
-    ) -> Result<bool, Error> {
+    fn merge(newest: &mut TableOf<Self>, other: &TableOf<Self>, rotation: RotationOf<Self>) -> Result<bool, Error> {
         let _ = (newest, other, rotation);
         Ok(false)
     }
@@ -164,7 +160,6 @@ pub(crate) fn summed(of_tables: impl Iterator<Item = Vec<f64>>) -> Option<Vec<f6
 /// Splits the words that a file has for several tables: their number, a head, a row for each, then the cells of each in
 /// the order of the rows. `len` returns how many words of cells a row states. Returns the head, and the row and the
 /// cells of each table, of which there is one at least; `None` if the words are damaged.
-#[allow(clippy::type_complexity)]
 pub(crate) fn split(
     words: &[u64],
     [head, row]: [usize; 2],

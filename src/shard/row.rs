@@ -113,13 +113,13 @@ impl Row {
 
     /// Returns the first cell of each of `parts` slices, and the end of the last.
     pub fn bounds(&self, parts: u64) -> Result<Vec<u64>, Error> {
-        (0..parts).map(|part| Ok(self.cut(part, parts)?.1.start)).chain([Ok(self.len())]).collect()
+        (0..parts).map(|part| Ok(self.cut(part, parts)?.1.start)).chain([Ok(self.count())]).collect()
     }
 
     /// Returns the words and the cells of one of `parts` slices: words i W / S to (i + 1) W / S, rounded up, of W
     /// (paper 4, definition 2).
     pub(super) fn cut(&self, part: u64, parts: u64) -> Result<(Range<usize>, Range<u64>), Error> {
-        let words = self.len().div_ceil(self.per_word());
+        let words = self.count().div_ceil(self.per_word());
         if !(1..=words).contains(&parts) {
             return Err(Error::value(format!("parts must lie in 1 .. {words}, the words of the cells, got {parts}")));
         }
@@ -128,12 +128,12 @@ impl Row {
         }
         let first = |part: u64| (u128::from(part) * u128::from(words)).div_ceil(u128::from(parts)) as u64;
         let (start, stop) = (first(part), first(part + 1));
-        let cells = start * self.per_word()..(stop * self.per_word()).min(self.len());
+        let cells = start * self.per_word()..(stop * self.per_word()).min(self.count());
         Ok((start as usize..stop as usize, cells))
     }
 
     /// Returns the number of cells of the whole filter.
-    pub fn len(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         match self.cells {
             Cells::Bits(parts) => parts.bits(),
             Cells::Timers { timers, .. } => timers.words() as u64 * timers.per_word(),

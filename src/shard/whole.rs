@@ -100,7 +100,7 @@ impl Shard {
     }
 
     fn check_keys(&self, hashes: &[u64], generations: &[i64]) -> Result<(), Error> {
-        if self.cells != (0..self.row.len()) {
+        if self.cells != (0..self.row.count()) {
             return Err(Error::value("this slice is part of a filter, and keys have cells in other parts too"));
         }
         if hashes.len() != generations.len() {

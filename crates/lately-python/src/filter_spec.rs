@@ -131,7 +131,7 @@ impl FilterSpec {
         let (row, slice) = (self.row()?, slice.get());
         detached(py, || {
             let (fill, cells) = slice.load();
-            overfull::of_part(&*self.shape, self.clock.window(), fill, cells, row.len())
+            overfull::of_part(&*self.shape, self.clock.window(), fill, cells, row.count())
         })
     }
 
