@@ -41,7 +41,7 @@ def work(path: str, shared: bool, call: str, start: int, keys: int, batch: int, 
 
 def seconds(folder: Path, shared: bool, call: str, processes: int, keys: int, batch: int) -> float:
     path = str(folder / "f.lately")
-    f = lately.AgePartitionedBloomFilter(WINDOW, 1e-6)
+    f = lately.Filter(WINDOW, 1e-6)
     f.insert(np.arange(1 << 40, (1 << 40) + WINDOW))
     f.save(path)
     ready = multiprocessing.Barrier(processes + 1)
