@@ -42,9 +42,9 @@ def everything(kind: str, options: argparse.Namespace) -> Figures:
     return race(stream, makes | peers.peers(window, fpr, kind))
 
 
-def rows_of(rows: list[tuple[str, str]]) -> str:
-    """Table of ratios."""
-    return "\n".join(["| time of | ratio |", "|---|--:|", *(f"| {what} | {figure} |" for what, figure in rows)])
+def rows_of(rows: list[tuple[str, str]], figure: str = "ratio") -> str:
+    """Table of figures, by default of ratios."""
+    return "\n".join([f"| time of | {figure} |", "|---|--:|", *(f"| {what} | {found} |" for what, found in rows)])
 
 
 def rivals(ints: Figures, urls: Figures) -> list[tuple[str, str]]:
@@ -65,8 +65,8 @@ def threads(options: argparse.Namespace) -> list[tuple[str, str]]:
     return [(f"{name}: one thread over {CORES}", found) for name, found in scaled.items()]
 
 
-def small_calls(options: argparse.Namespace) -> list[tuple[str, str]]:
-    """What everyday calls cost."""
+def small_calls(options: argparse.Namespace) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """What everyday calls cost: ratios, and times in microseconds."""
     return small.rows(options.window, options.fpr, options.rounds, options.large)
 
 
@@ -97,7 +97,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], str]] = {
     "urls": lambda options: everything("url", options).table(),
     "growth": grown,
     "threads": lambda options: rows_of(threads(options)),
-    "small": lambda options: rows_of(small_calls(options)),
+    "small": lambda options: rows_of(small_calls(options)[1], "microseconds"),
     "paper-2": lambda options: as_written(options)[0],
 }
 
@@ -108,7 +108,8 @@ def measure(options: argparse.Namespace) -> str:
     ints, urls = everything("int64", options), everything("url", options)
     by_size, (numpy_table, numpy_ratio) = grown(options), as_written(options)
     of_numpy = f"query of guarded epochs: NumPy as in paper 2 over lines as rarely wrong, {CORES} threads"
-    short = [*rivals(ints, urls), *threads(options), (of_numpy, numpy_ratio), *small_calls(options)]
+    small_ratios, times = small_calls(options)
+    short = [*rivals(ints, urls), *threads(options), (of_numpy, numpy_ratio), *small_ratios]
     return f"""# How fast
 
 {machine()}. W = {options.window:,}, {options.fpr:.2%} requested, {options.events:,} keys per timing, {options.rounds}
@@ -118,6 +119,8 @@ median over rounds, with the least and the greatest in brackets. Speeds are medi
 ## In short
 
 {rows_of(short)}
+
+{rows_of(times, "microseconds")}
 
 ## The core beside the speed of memory
 

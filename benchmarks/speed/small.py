@@ -67,16 +67,20 @@ def large(nbytes: int, rounds: int) -> dict[str, list[float]]:
     return times
 
 
-def rows(window: int, fpr: float, rounds: int, nbytes: int) -> list[tuple[str, str]]:
-    """Table of these times."""
+def rows(window: int, fpr: float, rounds: int, nbytes: int) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Ratios, and times in microseconds."""
     each, found = one_by_one(window, fpr, rounds), large(nbytes, rounds)
     one = f"a filter of {nbytes / 1e6:,.0f} MB"
-    return [
-        *((f"{name}: nanoseconds", f"{1e9 * time:.0f}") for name, time in each.items()),
-        ("import lately: milliseconds", f"{1e3 * imported(rounds):.0f}"),
-        (f"{one}, made: milliseconds", f"{1e3 * median(found['made']):.1f}"),
-        (f"{one}, mapped, first answer, verified: milliseconds", f"{1e3 * median(found['verified']):.0f}"),
-        (f"{one}, mapped, first answer, not verified: milliseconds", f"{1e3 * median(found['mapped']):.2f}"),
+    ratios = [
         (f"{one}, saved over a file of as many bytes written", ratio(found["saved"], found["written"])),
         (f"{one}, opened over a file of as many bytes read", ratio(found["opened"], found["read"])),
+    ]
+    times = each | {
+        "import lately": imported(rounds),
+        f"{one}, made": median(found["made"]),
+        f"{one}, mapped, first answer, verified": median(found["verified"]),
+        f"{one}, mapped, first answer, not verified": median(found["mapped"]),
+    }
+    return ratios, [
+        (name, f"{1e6 * time:,.3f}" if name in each else f"{1e6 * time:,.0f}") for name, time in times.items()
     ]
