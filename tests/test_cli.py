@@ -27,7 +27,7 @@ def test_version_and_help(capsys):
     shown = " ".join(capsys.readouterr().out.split())
     assert "default: 1e-06" in shown
     assert all(f" {name} " in shown for name in FAMILIES)
-    assert "aged-cuckoo the default, with a shorter slack" in shown
+    assert "aged-cuckoo the default" in shown
 
 
 @pytest.mark.parametrize(
@@ -106,26 +106,10 @@ def test_numbers_are_written_as_people_and_python_write_them(dedupe, tmp_path, t
     assert lately.open(tmp_path / "s").capacity == 1000
 
 
-def test_exact_states_its_rate_and_takes_no_other_filter(dedupe, tmp_path, capfdbinary):
-    (tmp_path / "a.txt").write_bytes(b"a\nb\na\n")
-    options = (tmp_path / "a.txt", "--window", 1000, "--exact")
-    for fpr, stated in (((), 1e-9), (("--fpr", 1e-12), 1e-12)):
-        report = dedupe(*options, *fpr).err
-        assert "slack 0: " in report
-        assert stated / 2 < float(re.search(r"swamp, .* planned for (\S+),", report)[1]) <= stated
-    with pytest.raises(SystemExit) as ended:
-        dedupe(*options, "--filter", "counting")
-    assert (ended.value.code, b"not allowed with" in capfdbinary.readouterr().err) == (2, True)
-    ended = dedupe(tmp_path / "a.txt", "--window", "10min", "--exact")
-    assert (ended.status, "--exact needs a window that counts records" in ended.err) == (2, True)
-    assert dedupe(*options, "--state", tmp_path / "s").out == b"a\nb\n"
-    assert dedupe(*options, "--state", tmp_path / "s").out == b""
-
-
-def test_exact_drops_no_older_repeat(dedupe, tmp_path):
+def test_the_swamp_drops_no_older_repeat(dedupe, tmp_path):
     """Each key comes again 1,001 records later, which a slack would drop."""
     (tmp_path / "a.txt").write_bytes(b"".join(b"%d\n" % (i % 1001) for i in range(20_000)))
-    assert dedupe(tmp_path / "a.txt", "--window", 1000, "--exact").out.count(b"\n") == 20_000
+    assert dedupe(tmp_path / "a.txt", "--window", 1000, "--filter", "swamp", "--fpr", 1e-9).out.count(b"\n") == 20_000
     assert dedupe(tmp_path / "a.txt", "--window", 1000).out.count(b"\n") < 20_000
 
 

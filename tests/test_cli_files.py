@@ -161,7 +161,7 @@ def test_keys_of_lines_as_people_cut_them(tmp_path, dedupe):
 
 
 def test_a_pipe_without_times_has_a_window_by_arrival(tmp_path, dedupe):
-    process = start("--window", "1s", "--no-refresh")
+    process = start("--window", "1s", "--refresh", "no")
     for again in (False, True):
         process.stdin.write(b"a\na\n")
         process.stdin.flush()

@@ -1,6 +1,4 @@
 import re
-import subprocess
-import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -130,21 +128,6 @@ def test_keys_within_structures(tmp_path, dedupe):
     times = ("--window", "9s", "--time", "e.t", "--key", "n.x")
     assert dedupe(tmp_path / "b.pq", *times, "-o", target).status == 0
     assert pq.read_table(target).num_rows == 2
-
-
-@pytest.mark.parametrize("options", [["--window", "9"], ["--window", "9", "--mark"], ["--window", "9s", "--time", "t"]])
-def test_a_run_of_its_own_imports_numpy_for_times_alone(tmp_path, dedupe, options):
-    """pyarrow imports NumPy if it is installed, which takes longer than a hundred thousand rows, and works without."""
-    rows = [{"a": "x"}, {"a": "y"}, {"a": "x"}, None, {"a": None}, None]
-    parquet(tmp_path / "a.pq", s=rows, d=pa.array(["x", "y", "x", None, "z", None]).dictionary_encode(), t=range(6))
-    options = ["dedupe", tmp_path / "a.pq", "--key", "s.a,d", *options, "-o"]
-    command = [sys.executable, "-X", "importtime", "-m", "lately", *options, tmp_path / "o.pq"]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert ended.returncode == 0, ended.stderr
-    assert bool(re.search(r"\| +numpy$", ended.stderr, re.MULTILINE)) == ("--time" in options)
-    assert dedupe(*options[1:], tmp_path / "p.pq").status == 0
-    assert pq.read_table(tmp_path / "o.pq").equals(pq.read_table(tmp_path / "p.pq"))
-    assert len(pq.read_table(tmp_path / "o.pq")) == (6 if "--mark" in options else 4)
 
 
 def test_a_group_that_ends_early_is_an_error(tmp_path, dedupe, monkeypatch):

@@ -50,7 +50,6 @@ def _main(argv: Sequence[str] | None) -> int:
     from lately.cli.signals import interrupted
 
     options = parser().parse_args(argv)
-    options.alone = argv is None
     run = getattr(import_module(options.module), options.run)
     try:
         with interrupted(to_the_end=argv is None):

@@ -64,6 +64,7 @@ def dedupe(options: Namespace) -> None:
             return
         # Without a report no estimates are needed.
         counts = None if options.quiet else Counts(seen)
+        refresh = {"yes": True, "no": False}.get(options.refresh, options.refresh)
         with ExitStack() as stack:
             sinks = [stack.enter_context(closing(sink)) for sink in _sinks(options, reader)]
             with progress(total, "B", False if options.quiet else None) as advance:
@@ -74,7 +75,7 @@ def dedupe(options: Namespace) -> None:
                         _check_order(seen, batch, batches if size(name) else ())
                         if counts:
                             counts.span(batch.times)
-                        new = _new(seen, batch, counts, refresh=options.refresh)
+                        new = _new(seen, batch, counts, refresh=refresh)
                         for sink in sinks:
                             sink.write(batch, new)
             for sink in sinks:
@@ -282,7 +283,7 @@ def _reader(options: Namespace, malformed: Malformed) -> LineReader | ParquetRea
     if format == "parquet":
         from lately.cli.parquet import ParquetReader
 
-        return ParquetReader(reading, alone=options.alone)
+        return ParquetReader(reading)
     if format == "jsonl":
         return JsonReader(reading)
     if format in ("csv", "tsv", "zeek"):

@@ -21,14 +21,9 @@ FPR = 1e-6
 """Default rate of false positives. It is low because a dropped record is lost. A window of a million records takes four
 megabytes more than at a rate of 1e-3."""
 
-EXACT_FPR = 1e-9
-"""Default rate of ``--exact``. A record takes ten bits more than at a rate of 1e-6."""
-
 
 def open_filter(options: Namespace) -> lately.Filter:
     """Load the filter in ``--state`` if that file exists, and check the options against it; else make a new one."""
-    if options.exact:
-        options.filter = "swamp"
     if options.state and Path(options.state).exists():
         found: lately.Filter = load(options.state, "--state ")
         _compare(found, options)
@@ -53,11 +48,6 @@ def _create(options: Namespace) -> lately.Filter:
     window = options.window
     if window is None:
         raise UsageError("--window is needed: a number of records, such as 1000000, or a span of time, such as 10min")
-    if options.exact and isinstance(window, str):
-        raise UsageError(
-            f"--exact needs a window that counts records, got --window {window}: for windows of time lately.unique and "
-            "lately.drop_duplicates in Python are exact"
-        )
     unknown = isinstance(window, str) and options.capacity is None
     name = options.filter
     family = FAMILIES[name] if name else None
@@ -82,8 +72,7 @@ def _create(options: Namespace) -> lately.Filter:
         }
     make = family.make if family else lately.Filter
     seed = "random" if options.seed is None else options.seed
-    fpr = EXACT_FPR if options.exact else FPR
-    return _make(make, window, fpr=fpr if options.fpr is None else options.fpr, seed=seed, **limits)
+    return _make(make, window, fpr=FPR if options.fpr is None else options.fpr, seed=seed, **limits)
 
 
 def _make(make: Callable[..., lately.Filter], window: Any, **request: Any) -> lately.Filter:

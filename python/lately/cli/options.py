@@ -9,7 +9,7 @@ from contextlib import suppress
 from lately import __version__
 from lately._core import read_span
 from lately._families import FAMILIES
-from lately.cli.filters import EXACT_FPR, FPR
+from lately.cli.filters import FPR
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,10 +25,6 @@ it follows the rate of records.
 
 Two filters miss some repeats: stable and generalized.
 """
-
-_DEFAULTS = {
-    "aged-cuckoo": "the default, with a shorter slack",
-}
 
 _EXAMPLES = """\
 examples:
@@ -246,33 +242,21 @@ def _add_window_options(group: Any) -> None:
         "malformed; default: one window, at least 1min",
     )
     group.add_argument(
-        "--no-refresh",
-        dest="refresh",
-        action="store_false",
-        help="a repeat does not restart the window of its key, so that a key passes again after each window",
-    )
-    group.add_argument(
         "--refresh",
-        type=_refresh,
-        default=True,
-        metavar="WHEN",
-        help="yes, the default; no: as --no-refresh; delivered: as no, and --window counts only records that pass",
+        choices=["yes", "no", "delivered"],
+        default="yes",
+        help="whether a repeat restarts the window of its key; no: a key passes again after each window; delivered: as "
+        "no, and --window counts only records that pass; default: yes",
     )
     group.add_argument(
         "--fpr", type=float, metavar="P", help=f"highest chance that a new record is dropped; default: {FPR:g}"
     )
-    which = group.add_mutually_exclusive_group()
-    which.add_argument(
+    group.add_argument(
         "--filter",
         choices=list(FAMILIES),
         metavar="NAME",
-        help="one of the filters below; default: the choice of lately plan, a filter of little slack",
-    )
-    which.add_argument(
-        "--exact",
-        action="store_true",
-        help="for windows that count records: drop no repeat that is older than the window, and hardly a new record; "
-        f"this is --filter swamp with an --fpr of {EXACT_FPR:g} unless --fpr is given",
+        help="one of the filters below; default: aged-cuckoo, of little slack; swamp: no slack, for windows that count "
+        "records",
     )
     group.add_argument(
         "--seed",
@@ -318,7 +302,7 @@ def _filters() -> str:
     }
     lines = []
     for name, family in FAMILIES.items():
-        words = "; ".join(filter(None, (_DEFAULTS.get(name), kinds[family.windows], family.note)))
+        words = "; ".join(filter(None, ("the default" * (name == "aged-cuckoo"), kinds[family.windows], family.note)))
         lines.append(f"  {name:<26}{words}".rstrip())
     return "\n".join(lines)
 
@@ -364,14 +348,6 @@ def _seed(text: str) -> int | str:
         return int(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"expected a number, or random, got {text!r}") from None
-
-
-def _refresh(text: str) -> bool | str:
-    choices: dict[str, bool | str] = {"yes": True, "no": False, "delivered": "delivered"}
-    refresh = choices.get(text)
-    if refresh is None:
-        raise argparse.ArgumentTypeError(f"expected yes, no or delivered, got {text!r}")
-    return refresh
 
 
 def _span(text: str) -> str:

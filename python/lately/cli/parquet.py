@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from itertools import compress
 from pathlib import Path
 
@@ -28,22 +27,6 @@ _ROW_GROUP = 1 << 20
 _GROUP_BYTES = 1 << 26
 
 
-def _libraries(*, numpy: bool) -> tuple[Any, Any]:
-    """Import pyarrow and its reader. Without NumPy, which pyarrow does not need, the import takes half the time.
-
-    pyarrow then has no NumPy for the rest of the process.
-    """
-    hidden = not (numpy or "pyarrow" in sys.modules or "numpy" in sys.modules)
-    if hidden:
-        sys.modules["numpy"] = None  # type: ignore[assignment]  # an import raises ImportError
-    try:
-        optional("pyarrow.compute", "Parquet")  # filters rows
-        return optional("pyarrow", "Parquet"), optional("pyarrow.parquet", "Parquet")
-    finally:
-        if hidden:
-            del sys.modules["numpy"]
-
-
 class ParquetReader:
     """Reads batches of rows. Without key fields, the whole row is the key."""
 
@@ -51,9 +34,8 @@ class ParquetReader:
     header: Sequence[str] = ()
     blank = 0
 
-    def __init__(self, options: ReaderOptions, *, alone: bool) -> None:
-        """Store the options; `alone` means that this process runs the command and nothing else."""
-        self._arrow, self._parquet = _libraries(numpy=not alone or options.time is not None)
+    def __init__(self, options: ReaderOptions) -> None:
+        self._arrow, self._parquet = optional("pyarrow", "Parquet"), optional("pyarrow.parquet", "Parquet")
         self._fields = options.key
         self._clock = options.time
         self._time = None if options.time is None else options.time.field

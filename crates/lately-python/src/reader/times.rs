@@ -3,16 +3,10 @@
 use std::iter::repeat;
 
 /// Returns a time in nanoseconds: the number in `text` with `places` decimal places, rounded. `None` for other text,
-/// and for numbers beyond the range of 64 bits.
+/// also with an exponent, and for numbers beyond the range of 64 bits.
 pub fn nanoseconds(text: &[u8], places: u32) -> Option<i64> {
     let text = text.trim_ascii();
     let digits = text.strip_prefix(b"-").or(text.strip_prefix(b"+")).unwrap_or(text);
-    if let [b'0'..=b'9' | b'.', .., b'0'..=b'9'] = digits
-        && digits.iter().any(|byte| matches!(byte, b'e' | b'E'))
-    {
-        let value = std::str::from_utf8(text).ok()?.parse::<f64>().ok()? * 10f64.powi(places as i32);
-        return (value.abs() < i64::MAX as f64).then_some(value.round_ties_even() as i64);
-    }
     let point = digits.iter().position(|&byte| byte == b'.').unwrap_or(digits.len());
     let (whole, fraction) = (&digits[..point], digits.get(point + 1..).unwrap_or_default());
     if whole.is_empty() && fraction.is_empty() || !whole.iter().chain(fraction).all(u8::is_ascii_digit) {
