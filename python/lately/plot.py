@@ -95,7 +95,7 @@ def penalty(tuned: Tuned | Any, *, axes: Axes | None = None) -> Axes:
     matplotlib Axes
         A point for each filter that ran, and for each family a line: the least penalty up to each number of bits. Of
         more than six families only the six of the least penalties are drawn. For a `Tuned`, a dashed line is the
-        penalty of the prior alone.
+        penalty of the prior alone. The legend is beside the points: a figure of yours needs ``layout="constrained"``.
 
     Raises
     ------
