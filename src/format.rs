@@ -193,6 +193,7 @@ impl std::error::Error for SaveError {
     }
 }
 
+#[doc(hidden)]
 impl From<SaveError> for Error {
     fn from(error: SaveError) -> Self {
         match error {

@@ -57,7 +57,7 @@
 //! let shape = choose(window, Budget::Rate(0.01), None, Some(512), Paper::AgePartitioned)?;
 //! let mut filter = AnyFilter::new(shape, window, 0)?;
 //!
-//! let hasher = KeyHasher::new(filter.seed());
+//! let hasher = KeyHasher::of(filter.seed());
 //! let keys = ["a", "b", "a"].map(|key| hasher.text(key));
 //! let mut seen = [false; 3];
 //! filter.engine_mut().duplicated(&keys, Moments::Untimed, Refresh::Always, &mut seen)?;

@@ -368,7 +368,7 @@ def test_bad_requests_are_named(seen):
         (lambda: come(seen, wait="soon"), ValueError, "wait"),
         (lambda: come(seen, lease=None), TypeError, "lease"),
         (lambda: come(seen, lease="0s"), ValueError, "lease must be longer than zero"),
-        (lambda: come(seen, missing="raise"), ValueError, "missing must be 'distinct' or 'same', got 'raise'"),
+        (lambda: come(seen, missing="raise"), ValueError, "missing must be 'same' or 'distinct', got 'raise'"),
         (lambda: lately.once("seen"), TypeError, "filter must be a filter of lately, got str"),
         (lambda: lately.once(seen, key="id"), TypeError, "key must be callable, got str"),
         (lambda: lately.once(seen, at=5), TypeError, "at must be callable, got int"),

@@ -25,6 +25,7 @@ from test_clocks import WINDOW, filters
 DAY = 86_400
 WORKERS, TIMEOUT, CAPACITY, FPR = 3, 10, 5000, 1e-4
 SPAN = 300
+SHARED = {"shared": lately.Filter, "shared lines": lately.AgePartitionedBloomFilter}
 
 
 def now():
@@ -39,7 +40,7 @@ def worker(folder, names):
     folder, make, opened = Path(folder), dict(filters(CAPACITY, FPR)), {}
     for name in names.split("|"):
         path = folder / name
-        if name == "shared":
+        if name in SHARED:
             opened[name] = lately.open(path, shared=True, timeout=f"{TIMEOUT}s")
         else:
             opened[name] = lately.open(path) if path.exists() else make[name]()
@@ -89,7 +90,7 @@ def worker(folder, names):
             os.waitpid(child, 0)
         elif what == "end":
             for name, f in opened.items():
-                if name != "shared":
+                if name not in SHARED:
                     f.save(folder / name)
             answer = None
         else:
@@ -156,13 +157,14 @@ class Model:
 
 
 class Soak:
-    """A machine with workers: one has private filters of every family, the others share a file."""
+    """A machine with workers: one has private filters of every family, the others share files."""
 
     def __init__(self, folder, seed):
         self.folder, self.chance = folder, random.Random(seed)
         self.environment = machine(folder)
         self.clocks = Clocks(folder / "clocks")
-        lately.AgePartitionedBloomFilter(WINDOW, FPR, capacity=CAPACITY, seed="random").save(folder / "shared")
+        for name, made in SHARED.items():
+            made(WINDOW, FPR, capacity=CAPACITY, seed="random").save(folder / name)
         self.private = [name for name, _ in filters(CAPACITY, FPR)]
         self.earlier = self.wall = 0.0  # time of earlier starts of the machine; how far its clock is off
         self.workers = [self.started(i) for i in range(WORKERS)]
@@ -171,7 +173,7 @@ class Soak:
         self.events, self.number, self.longest, self.bytes = {}, 0, 0.0, {}
 
     def started(self, i):
-        return Worker(self.folder, self.environment, self.private if i == 0 else ["shared"])
+        return Worker(self.folder, self.environment, self.private if i == 0 else list(SHARED))
 
     def keys(self):
         """Some keys: new ones, those of a moment ago, and old ones."""
@@ -190,7 +192,8 @@ class Soak:
         if killed:
             time.sleep(self.chance.random() * 0.004)
             worker.kill()
-            self.models["shared"].insert(keys, began, self.time(), surely=False)
+            for name in SHARED:
+                self.models[name].insert(keys, began, self.time(), surely=False)
             return lambda: None
 
         def compare():
@@ -200,7 +203,7 @@ class Soak:
                 self.bytes[name] = max(self.bytes.get(name, 0), nbytes)
                 if method != "insert":
                     model.check(keys, found, began, ended)
-                if method not in ("query", "contains") and not (what == "fork" and name != "shared"):
+                if method not in ("query", "contains") and not (what == "fork" and name not in SHARED):
                     # A key that is done stays as it is.
                     done = found if method == "once" else [False] * len(keys)
                     model.insert([key for key, seen in zip(keys, done, strict=True) if not seen], began, ended)

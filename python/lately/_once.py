@@ -7,12 +7,11 @@ import time
 from functools import wraps
 from inspect import isasyncgen, isasyncgenfunction, isawaitable, iscoroutinefunction, isgenerator, isgeneratorfunction
 
-from lately._core import Filter, KeyClaim, read_span
+from lately._core import Filter, KeyClaim
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
-    from types import TracebackType
     from typing import Any, Literal, Self
 
     from lately._core import _Missing, _Moments, _Span
@@ -41,17 +40,14 @@ class Claim:
     False True False
     """
 
-    __slots__ = ("_claim", "_inserted", "_process", "_state", "_wait")
+    __slots__ = ("_claim", "_inserted", "_process", "_state")
 
     def __init__(
         self, filter: Filter, key: Any, at: _Moments, wait: _Span | None, lease: _Span, missing: _Missing
     ) -> None:
         if isinstance(key, list):
             raise TypeError("key must be one key, got a list: claim each of its elements, or pass a tuple for a row")
-        if missing not in ("distinct", "same"):
-            raise ValueError(f"missing must be 'distinct' or 'same', got {missing!r}")
-        self._wait = 0.0 if wait is None else read_span(wait, "wait") / 1e9
-        self._claim = KeyClaim(filter, key, at, missing == "distinct", read_lease(lease))
+        self._claim = KeyClaim(filter, key, at, wait, lease, missing)
         self._process = os.getpid()
         self._state: Literal["new", "first", "done", "busy", "ended"] = "new"
         self._inserted = False
@@ -123,24 +119,21 @@ class Claim:
             await sleep(pause)
         return self
 
-    def __exit__(self, error: type[BaseException] | None, value: object, traceback: TracebackType | None) -> None:
-        for pause in self._leave(error):
+    def __exit__(self, *error: object) -> None:
+        for pause in self._leave(error[0]):
             time.sleep(pause)
 
-    async def __aexit__(
-        self, error: type[BaseException] | None, value: object, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         from asyncio import sleep
 
-        for pause in self._leave(error):
+        for pause in self._leave(error[0]):
             await sleep(pause)
 
     def _attempts(self) -> Iterator[float]:
         """Try to claim the key; yield how many seconds to pause before each further attempt."""
         if self._state != "new":
             raise RuntimeError("this claim has served a block already: call once() again")
-        give_up = time.monotonic() + self._wait
-        pause = _SHORTEST_PAUSE
+        give_up, pause = time.monotonic() + self._claim.wait, _SHORTEST_PAUSE
         try:
             while True:
                 self._state = yield from self._unlocked(self._claim.take)
@@ -160,7 +153,7 @@ class Claim:
             raise RuntimeError(_LOST)
         self._inserted = True
 
-    def _leave(self, error: type[BaseException] | None) -> Iterator[float]:
+    def _leave(self, error: object) -> Iterator[float]:
         """End the block: insert the key if the work succeeded; yield as `_insertion` does."""
         try:
             # In a child of a fork within the block, the claim is the parent's.
@@ -169,12 +162,10 @@ class Claim:
         finally:
             self._end()
 
-    def _unlocked(self, attempt: Callable[[], Any]) -> Generator[float, None, Any]:
+    def _unlocked(self, attempt: Callable[[float], Any]) -> Generator[float, None, Any]:
         """Call `attempt` until no other process has the lock of the filter's file; return its result."""
-        deadline = time.monotonic() + self._claim.timeout
-        while (result := attempt()) is None:
-            if time.monotonic() > deadline:
-                self._claim.timed_out()
+        began = time.monotonic()
+        while (result := attempt(time.monotonic() - began)) is None:
             yield _SHORTEST_PAUSE
         return result
 
@@ -253,9 +244,7 @@ def once(
     for name, given in (("key", key), ("at", at)):
         if given is not None and not callable(given):
             raise TypeError(f"{name} must be callable, got {type(given).__name__}")
-    read_lease(lease)
-    if wait is not None:
-        read_span(wait, "wait")
+    Claim(filter, None, None, wait, lease, missing)  # checks them
 
     def claim(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Claim:
         if key is None and not args:
@@ -306,14 +295,6 @@ def _finished(function: Callable[..., Any], result: Any) -> Any:
 def _unfinished(function: Callable[..., Any], what: str) -> str:
     name = getattr(function, "__qualname__", repr(function))
     return f"{name} {what}: its work is not done when the call returns; decorate the function that does it"
-
-
-def read_lease(lease: _Span) -> int:
-    """Return a lease in nanoseconds."""
-    span = read_span(lease, "lease")
-    if span <= 0:
-        raise ValueError(f"lease must be longer than zero, got {lease!r}")
-    return span
 
 
 def _is_first(claim: Claim) -> bool:

@@ -68,7 +68,7 @@ impl ConcurrentFilter {
     }
 
     pub(super) fn of(core: SharedFilter) -> Self {
-        let hasher = KeyHasher::new(core.seed());
+        let hasher = KeyHasher::of(core.seed());
         Self { core, hasher }
     }
 

@@ -8,6 +8,8 @@ mod file;
 mod filter;
 #[cfg(feature = "inference")]
 mod posterior;
+#[cfg(feature = "serde")]
+mod serde;
 mod window;
 
 pub use builder::Builder;

@@ -399,3 +399,28 @@ impl Clock {
         Some(begin + (end - begin) * within as f64 / len as f64)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of 40 generations that the cells retain, 10 may end by time while a key lives. So 30 may end by count, of which
+    /// the last and the one whose last key is as old as the window are not counted on.
+    #[test]
+    fn a_burst_of_the_capacity_ends_a_generation_with_each_share_and_then_no_more() {
+        let window = Window::Time { span: 1000, lateness: 100, capacity: 10_000 };
+        let mut clock = Clock::with_shares(window, 10, 40);
+        let mut burst = |keys: usize| {
+            let mut i = 0;
+            while i < keys {
+                let (_, run) = clock.run(Moments::At(5), i, keys);
+                clock.count(run as u64);
+                i += run;
+            }
+            clock.generation()
+        };
+        // As many keys as may come within span and lateness.
+        assert_eq!(burst(11_000), 11_000 / 380);
+        assert_eq!(burst(100_000), 30);
+    }
+}

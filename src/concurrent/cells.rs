@@ -8,6 +8,8 @@ use crate::Error;
 use crate::family::Layout as _;
 use crate::family::lines::cells::{LanesInLines, Pages, Vectors};
 use crate::family::lines::shape::{LineShape, MAX_LINES, PAGE_LINES};
+#[cfg(target_arch = "x86_64")]
+use crate::instructions::{Avx2, Avx512};
 use crate::instructions::{Instructions, Portable};
 use crate::memory::{fallible, prefetch::Address};
 
@@ -105,7 +107,7 @@ impl<const LANES: usize, const LINES: usize> SharedLines<LANES, LINES> {
 
     /// Returns the page of a key, and its bits there.
     #[inline(always)]
-    fn probe(&self, hash: u64) -> (usize, Probe<LINES>) {
+    fn probe(&self, vectors: impl Vectors, hash: u64) -> (usize, Probe<LINES>) {
         let location = self.pages.location(hash);
         let page = location.page as usize;
         let mut probe = Probe { lines: [0; LINES], masks: [[0; WORDS]; LINES] };
@@ -113,7 +115,8 @@ impl<const LANES: usize, const LINES: usize> SharedLines<LANES, LINES> {
         // line.
         for t in 0..LINES {
             probe.lines[t] = location.lines[t] % PAGE;
-            probe.masks[t] = Portable.mask(location.seeds[t]);
+            // By intrinsics: portable code was compiled as one line of each key at a time, in twice the instructions.
+            vectors.set(&mut probe.masks[t], vectors.mask(location.seeds[t]), &[u64::MAX; WORDS]);
         }
         (page, probe)
     }
@@ -126,7 +129,9 @@ impl<const LANES: usize, const LINES: usize> SharedLines<LANES, LINES> {
             #[cfg(target_arch = "x86_64")]
             #[allow(unsafe_code, reason = "a function that is compiled for vector instructions")]
             // SAFETY: an `Avx2` exists, alone or in an `Avx512`, so the processor has the instructions.
-            Instructions::Avx2(_) | Instructions::Avx512(_) => unsafe { self.apply_with_avx2::<O>(clock, hash, at) },
+            Instructions::Avx2(avx2) | Instructions::Avx512(Avx512(avx2)) => unsafe {
+                self.apply_with_avx2::<O>(avx2, clock, hash, at)
+            },
             _ => self.apply_portably::<O>(clock, hash, at),
         }
     }
@@ -136,20 +141,32 @@ impl<const LANES: usize, const LINES: usize> SharedLines<LANES, LINES> {
     #[cfg(target_arch = "x86_64")]
     #[inline(never)]
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
-    fn apply_with_avx2<O: Operation>(&self, clock: &SharedClock, hash: u64, at: Moment) -> Result<O::Answer, TooLate> {
-        self.apply::<O>(clock, hash, at)
+    fn apply_with_avx2<O: Operation>(
+        &self,
+        avx2: Avx2,
+        clock: &SharedClock,
+        hash: u64,
+        at: Moment,
+    ) -> Result<O::Answer, TooLate> {
+        self.apply::<O>(avx2, clock, hash, at)
     }
 
     /// Applies an operation to a key. It is a function of its own, so that the choice between the two needs no stack.
     #[inline(never)]
     fn apply_portably<O: Operation>(&self, clock: &SharedClock, hash: u64, at: Moment) -> Result<O::Answer, TooLate> {
-        self.apply::<O>(clock, hash, at)
+        self.apply::<O>(Portable, clock, hash, at)
     }
 
     /// Applies an operation to a key.
     #[inline(always)]
-    fn apply<O: Operation>(&self, clock: &SharedClock, hash: u64, at: Moment) -> Result<O::Answer, TooLate> {
-        let (page, probe) = self.probe(hash);
+    fn apply<O: Operation>(
+        &self,
+        vectors: impl Vectors,
+        clock: &SharedClock,
+        hash: u64,
+        at: Moment,
+    ) -> Result<O::Answer, TooLate> {
+        let (page, probe) = self.probe(vectors, hash);
         let call = Call { clock, page: page as i64, step: at.step, horizon: at.horizon, given: at.given };
         O::apply(self.page(page), &probe, &call)
     }

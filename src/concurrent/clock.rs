@@ -292,6 +292,7 @@ impl SharedClock {
 }
 
 /// Returns the rotation of a page in a step.
+#[inline(always)]
 pub(super) fn rotation_in(step: i64, page: i64, pages: i64) -> i64 {
     // A step before the first page's is one of times before 1970. No clock has one of the first 2^27.
     step.saturating_sub(page).div_euclid(pages)
@@ -340,9 +341,13 @@ impl Timing for Call<'_> {
         self.clock.rotation_at(self.page, self.now(0))
     }
 
+    #[inline(always)]
     fn rotation_to_read(&self) -> i64 {
-        let now = if self.clock.timed.is_some() { self.horizon } else { self.now(1) };
-        self.clock.rotation_at(self.page, now)
+        match self.clock.timed {
+            // The usual case: as long as no burst ends all generations by count, pages are behind.
+            Some(_) => rotation_in(self.horizon, self.page, self.clock.pages),
+            None => self.clock.rotation_at(self.page, self.now(1)),
+        }
     }
 
     #[inline(always)]

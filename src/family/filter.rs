@@ -123,7 +123,7 @@ impl AnyFilter {
 
     /// Returns the hasher of the keys.
     pub fn hasher(&self) -> KeyHasher {
-        let hasher = KeyHasher::new(self.seed);
+        let hasher = KeyHasher::of(self.seed);
         if self.shape.missing_differ() { hasher.with_missing_rows() } else { hasher }
     }
 

@@ -74,11 +74,11 @@ pub struct Choice {
 pub fn choose(window: Window, request: &Request, prefer: Option<Prefer>) -> Result<Choice, Error> {
     let window = window.check()?;
     check(window, request)?;
-    let choice = take(window, request, prefer)?;
-    let Budget::Bytes(bytes) = request.budget else { return Ok(choice) };
-    let fpr = choice.shape.fpr(window);
-    if fpr <= MAX_RATE {
-        return Ok(choice);
+    let taken = take(window, request, prefer);
+    let Budget::Bytes(bytes) = request.budget else { return taken };
+    let fpr = taken.as_ref().map(|choice| choice.shape.fpr(window));
+    if fpr.as_ref().is_ok_and(|&fpr| fpr <= MAX_RATE) {
+        return taken;
     }
     let of = |budget| Request { budget, ..*request };
     let sizes = VARIANTS.iter().filter_map(|variant| plan(variant, window, &of(Budget::Rate(MAX_RATE))).ok());
@@ -86,10 +86,13 @@ pub fn choose(window: Window, request: &Request, prefer: Option<Prefer>) -> Resu
         take(window, &of(Budget::Bytes(bytes)), prefer).is_ok_and(|choice| choice.shape.fpr(window) <= MAX_RATE)
     };
     let least = sizes.map(|choice| choice.shape.bytes(window)).filter(enough).min();
+    // Where no family can be planned, each has stated the bytes that it needs: the error states the least of all.
+    if least.is_none() && fpr.is_err() {
+        return taken;
+    }
     let least = least.map_or_else(|| "larger".to_owned(), |bytes| format!("at least {bytes}"));
-    Err(Error::value(format!(
-        "nbytes must be {least} for a rate of false positives of {MAX_RATE}, got {bytes}, where the rate is {fpr:.3}"
-    )))
+    let rate = fpr.map_or_else(|_| String::new(), |fpr| format!(", where the rate is {fpr:.3}"));
+    Err(Error::value(format!("nbytes must be {least} for a rate of false positives of {MAX_RATE}, got {bytes}{rate}")))
 }
 
 /// The listed variants side by side.

@@ -172,7 +172,7 @@ fn reject_torn(torn: bool) -> Result<(), Error> {
         false => Ok(()),
         true => Err(Error::format(
             "its clock is older than its cells, so keys would be missed: it was copied while it was written, or the \
-             machine failed. Take another copy, and make copies by `lately.open(path).save(copy)`",
+             machine failed: take another copy, and make copies by opening the file and saving that",
         )),
     }
 }

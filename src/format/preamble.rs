@@ -157,7 +157,7 @@ impl Preamble {
         record: Option<([u64; RECORD], [u64; TABLE])>,
     ) -> Result<AnyFilter, Error> {
         if self.shared != record.is_some() {
-            return Err(Error::format("processes share this file: open it by its path and without `mmap`"));
+            return Err(Error::format("processes share this file: open it by its path, and not mapped"));
         }
         if self.cells_sum.is_some_and(|sum| sum != xxh3_64(words.as_ref())) {
             return Err(Error::format("the cells are damaged"));

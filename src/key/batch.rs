@@ -308,7 +308,7 @@ mod tests {
     fn integers_are_hashed_in_a_batch_as_alone() {
         // Some full vectors, and a partial one.
         let many = if cfg!(miri) { 9 } else { 30 };
-        for hasher in [hasher(), KeyHasher::new(Seed::Secret([7, 8]))] {
+        for hasher in [hasher(), KeyHasher::of(Seed::Secret([7, 8]))] {
             let value = |i: usize| (i as u64).wrapping_mul(0x7777_7777_7777_7777);
             let signed: Vec<u64> = (0..many).map(|i| hasher.integer(value(i) as i64)).collect();
             check(|| Keys::each(many, value).of_integers(hasher), &signed);
@@ -328,7 +328,7 @@ mod tests {
                 &self.0[i..i + i % 11]
             }
         }
-        for hasher in [hasher(), KeyHasher::new(Seed::Secret([7, 8]))] {
+        for hasher in [hasher(), KeyHasher::of(Seed::Secret([7, 8]))] {
             for many in [9, if cfg!(miri) { 17 } else { 70 }] {
                 let parts = || TestStrings((0..100).collect());
                 let expected: Vec<u64> = (0..many).map(|i| hasher.text(parts().at(i))).collect();

@@ -111,7 +111,7 @@ enum Function {
 }
 
 impl KeyHasher {
-    /// Returns the hasher of a seed.
+    /// Returns the hasher of a public seed. That of a secret is the `hasher` of a filter.
     ///
     /// ```
     /// # use lately::{Filter, Key, KeyHasher, Window};
@@ -119,19 +119,23 @@ impl KeyHasher {
     /// assert_eq!("a".to_hash(filter.hasher()), "a".to_hash(&KeyHasher::new(5)));
     /// # Ok::<(), lately::Error>(())
     /// ```
-    pub fn new(seed: impl Into<Seed>) -> Self {
-        let seed = seed.into();
-        let function = match seed {
-            Seed::Public(mut state) => Function::Seeded(std::array::from_fn(|_| splitmix64(&mut state))),
-            Seed::Secret(key) => Function::Keyed(std::array::from_fn(|kind| SipKey::of_kind(key, kind as u8 + 1))),
-        };
-        Self { seed, function, spreads: None }
+    pub fn new(seed: u64) -> Self {
+        Self::of(Seed::Public(seed))
     }
 }
 
 /// Hashes of each kind, for the binding.
 #[doc(hidden)]
 impl KeyHasher {
+    /// Returns the hasher of a seed, public or secret.
+    pub fn of(seed: Seed) -> Self {
+        let function = match seed {
+            Seed::Public(mut state) => Function::Seeded(std::array::from_fn(|_| splitmix64(&mut state))),
+            Seed::Secret(key) => Function::Keyed(std::array::from_fn(|kind| SipKey::of_kind(key, kind as u8 + 1))),
+        };
+        Self { seed, function, spreads: None }
+    }
+
     /// Returns a hasher by which a row with a missing field is itself missing: it equals no other row where a missing
     /// field equals no other field. Such hashes are for one call, and differ from those of the scheme.
     pub fn with_missing_rows(self) -> Self {
@@ -313,7 +317,7 @@ mod tests {
 
     /// One hasher of each scheme.
     fn hashers() -> [KeyHasher; 2] {
-        [Seed::Public(5), Seed::Secret([5, 6])].map(KeyHasher::new)
+        [Seed::Public(5), Seed::Secret([5, 6])].map(KeyHasher::of)
     }
 
     #[test]
@@ -417,7 +421,7 @@ mod tests {
 
     #[test]
     fn every_bit_of_a_secret_counts() {
-        let hash = |key| KeyHasher::new(Seed::Secret(key)).text("a");
+        let hash = |key| KeyHasher::of(Seed::Secret(key)).text("a");
         let mut hashes: Vec<u64> = (0..128)
             .map(|bit| hash([1u64.checked_shl(bit).unwrap_or(0), if bit < 64 { 0 } else { 1 << (bit - 64) }]))
             .collect();

@@ -200,7 +200,7 @@ mod tests {
 
     /// One hasher of each scheme.
     fn hashers() -> [KeyHasher; 2] {
-        [Seed::Public(5), Seed::Secret([5, 6])].map(KeyHasher::new)
+        [Seed::Public(5), Seed::Secret([5, 6])].map(KeyHasher::of)
     }
 
     #[test]

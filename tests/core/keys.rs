@@ -52,7 +52,7 @@ fn float(i: u64, z: u64) -> f64 {
 
 /// Returns the sum of the hashes of a million keys, each times an odd number of its own.
 fn digest<K: Key>(seed: Seed, key: impl Fn(u64, u64) -> K) -> u64 {
-    let hasher = KeyHasher::new(seed);
+    let hasher = KeyHasher::of(seed);
     let term = |i| key(i, mix(i)).to_hash(&hasher).wrapping_mul(mix((1 << 41) + i) | 1);
     (0..KEYS).map(term).fold(0, u64::wrapping_add)
 }
@@ -146,5 +146,5 @@ fn a_secret_of_bytes_is_the_secret_of_python() {
     let secret: [u8; 16] = std::array::from_fn(|i| i as u8);
     let filter = Filter::builder(Window::last(10)).fpr(0.01).secret(secret).build().unwrap();
     let seed = Seed::Secret([0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908]);
-    assert_eq!("a".to_hash(filter.hasher()), "a".to_hash(&KeyHasher::new(seed)));
+    assert_eq!("a".to_hash(filter.hasher()), "a".to_hash(&KeyHasher::of(seed)));
 }

@@ -1,5 +1,6 @@
 //! What other projects expect of such a filter, in our words: QUIC's log of tokens, a gossip protocol's cache of
-//! messages, and the filter of transactions that a node of a currency has seen.
+//! messages, the filter of transactions that a node of a currency has seen, a validator's filter of packets, and a cache
+//! whose entries live for a time.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -79,4 +80,65 @@ fn the_last_transactions_are_known() {
     }
     let reported = (0..2_000_000).filter(|&i| filter.contains(id(1 << 40 | i))).count();
     assert!(reported <= 2 + 9, "{reported} of two million");
+}
+
+/// Threads of a validator drop packets that came within two seconds. Of equal packets one passes, of different ones
+/// nearly all, a flood is visible in the rate, and after two seconds all pass again.
+#[test]
+fn equal_packets_of_a_batch_are_dropped_but_one() {
+    let (capacity, fpr) = (20_000, 1e-3);
+    let builder = ConcurrentFilter::builder(Window::time(Duration::from_secs(2))).fpr(fpr).capacity(capacity);
+    let filter = builder.secret([2; 16]).max_ahead(None).build().unwrap();
+    let at = |millis| UNIX_EPOCH + Duration::from_millis(10_000 + millis);
+    let packet = |thread: u64, i: u64| [thread.to_le_bytes(), i.to_le_bytes()].concat();
+    // Eight threads with 128 batches of equal packets each, and some of their own between these.
+    let passed = |millis, own: u64| {
+        let count = |thread: u64| {
+            let packets = (0..128u64).flat_map(|i| [vec![0; 200], vec![1; 200], packet(thread, own + i)]);
+            packets.filter(|packet| !filter.seen_at(&packet[..], at(millis)).unwrap()).count()
+        };
+        std::thread::scope(|scope| {
+            let running: Vec<_> = (0..8).map(|thread| scope.spawn(move || count(thread))).collect();
+            running.into_iter().map(|thread| thread.join().unwrap()).sum::<usize>()
+        })
+    };
+    let most = capacity * 8 / 10;
+    let different = |thread| (0..most).filter(|&i| !filter.seen_at(&packet(thread, i)[..], at(900)).unwrap()).count();
+    assert!((1024..=1026).contains(&passed(0, 0)));
+    assert!((1020..=1024).contains(&passed(800, 1 << 30)), "the equal ones are known");
+    let new = different(8) as f64;
+    assert!(new >= most as f64 * (1.0 - 1.5 * fpr), "{new} of {most} pass");
+    let rate = filter.false_positive_rate();
+    let _ = [9, 10, 11].map(different);
+    assert!(rate < 1.1 * fpr && filter.false_positive_rate() > 10.0 * fpr, "a flood of three times more is visible");
+    let slack = filter.slack().span().unwrap().as_millis() as u64 + 1;
+    assert!((1024..=1026).contains(&passed(900 + 2000 + slack, 0)), "all pass again");
+}
+
+/// Entries live for a minute, at any of these rates: each is found until its time is over, and then as seldom as one
+/// that was never there. The cache is as full as it may be.
+#[test]
+fn entries_live_for_their_time_and_absent_ones_are_found_at_the_rate() {
+    let capacity = 30_000u64;
+    for fpr in [1e-2, 1e-3, 1e-4, 1e-6] {
+        let builder = Filter::builder(Window::time(Duration::from_secs(60))).fpr(fpr).capacity(capacity);
+        let mut cache = builder.max_ahead(None).build().unwrap();
+        let slack = cache.slack().span().unwrap().as_secs() + 1;
+        let (mut absent, mut found, each) = (0u64, 0u64, capacity / 60);
+        for second in 0..300 {
+            let at = UNIX_EPOCH + Duration::from_secs(second);
+            cache.duplicated_at((0..each).map(|i| ((second, i), at))).unwrap();
+            let living = second.saturating_sub(60)..=second;
+            for then in living.step_by(7).chain([second.saturating_sub(60)]) {
+                assert!((0..each).step_by(9).all(|i| cache.contains_at((then, i), at).unwrap()), "{then} at {second}");
+            }
+            let gone = second.checked_sub(61 + slack).into_iter().flat_map(|then| (0..each).map(move |i| (then, i)));
+            for entry in gone.chain((0..500).map(|i| (1 << 40 | second, i))) {
+                absent += 1;
+                found += u64::from(cache.contains_at(entry, at).unwrap());
+            }
+        }
+        let expected = absent as f64 * fpr;
+        assert!(found as f64 <= 1.1 * expected + 6.0 * expected.sqrt() + 2.0, "{found} of {absent} at {fpr}");
+    }
 }

@@ -14,7 +14,7 @@ fn file(path: &str) -> String {
 }
 
 /// Files of the public API, in the order of the list, and the types that documents show of each; all if none is named.
-const FILES: [(&str, &[&str]); 12] = [
+const FILES: [(&str, &[&str]); 13] = [
     ("src/lib.rs", &[]),
     ("src/api/builder.rs", &[]),
     ("src/api/concurrent.rs", &[]),
@@ -25,6 +25,7 @@ const FILES: [(&str, &[&str]); 12] = [
     ("src/api/window.rs", &[]),
     ("src/error.rs", &[]),
     ("src/family/rule.rs", &["Prefer"]),
+    ("src/format.rs", &["Error"]),
     ("src/key/hashable.rs", &[]),
     ("src/key/mod.rs", &["KeyHasher"]),
 ];
@@ -90,7 +91,9 @@ fn listed(source: &str, types: &[&str]) -> String {
     }
     let of = |line: &String, name: &&str| {
         let starts = ["pub enum ", "pub struct ", "impl "].map(|start| format!("{start}{name}"));
-        starts.iter().any(|start| line.starts_with(start)) || line.starts_with(&format!("{name}::"))
+        starts.iter().any(|start| line.starts_with(start))
+            || line.starts_with(&format!("{name}::"))
+            || line.ends_with(&format!(" for {name}"))
     };
     list.retain(|line| types.is_empty() || types.iter().any(|name| of(line, name)));
     list.join("\n")
@@ -294,6 +297,48 @@ fn errors_name_the_argument() {
         let error = error.map_or_else(|| panic!("{start} is not refused"), |error| error.to_string());
         assert!(error.starts_with(start), "{error}");
     }
+}
+
+/// One sentence for all families: so many bytes are enough.
+#[test]
+fn too_few_bytes_are_answered_with_how_many_are_enough() {
+    for window in [Window::last(1000), Window::last(1_000_000), Window::time(Duration::from_secs(3600))] {
+        for prefer in [None, Some(Prefer::Speed), Some(Prefer::Memory)] {
+            let build = |nbytes| {
+                let mut builder = Filter::builder(window).nbytes(nbytes);
+                if window.span().is_some() {
+                    builder = builder.capacity(1000);
+                }
+                if let Some(prefer) = prefer {
+                    builder = builder.prefer(prefer);
+                }
+                builder.build()
+            };
+            let error = build(0).unwrap_err().to_string();
+            let least = error.strip_prefix("nbytes must be at least ").expect("the least");
+            let least = least.strip_suffix(" for a rate of false positives of 0.5, got 0").expect("one sentence");
+            assert!(build(least.parse().unwrap()).unwrap().fpr() <= 0.5, "{error}");
+        }
+    }
+}
+
+/// A state of several values, one of them a filter, is written and read by serde.
+#[test]
+fn filters_are_values_of_serde() {
+    use serde::de::{Deserialize, value::BytesDeserializer};
+
+    let mut filter = Filter::builder(Window::last(100)).fpr(0.01).build().unwrap();
+    let mut exact = ExactWindow::new(Window::last(100)).unwrap();
+    let shared = ConcurrentFilter::builder(Window::last(100)).fpr(0.01).build().unwrap();
+    (filter.insert("a"), exact.insert("a"), shared.insert("a"));
+    let text = serde_json::to_string(&(5, &filter, &exact, &shared)).unwrap();
+    let read: (u8, Filter, ExactWindow, ConcurrentFilter) = serde_json::from_str(&text).unwrap();
+    assert!(read.0 == 5 && read.1 == filter && read.2 == exact && read.3.contains("a"));
+    let of_bytes = |bytes: &[u8]| Filter::deserialize(BytesDeserializer::<serde_json::Error>::new(bytes));
+    assert!(of_bytes(&filter.to_bytes()).unwrap() == filter);
+    assert!(of_bytes(&[1, 2]).unwrap_err().to_string().contains("cut short"));
+    let error = serde_json::from_str::<Filter>("\"a\"").unwrap_err().to_string();
+    assert!(error.contains("expected the saved form of a filter, as bytes"), "{error}");
 }
 
 /// `?` carries every failure of the public API into one error type.

@@ -73,7 +73,7 @@ fn csv_keys_are_fields() {
 /// With a secret, texts are hashed in groups, and keys that must be decoded between them.
 #[test]
 fn with_a_secret_records_have_the_hashes_of_single_ones() {
-    let secret = KeyHasher::new(Seed::Secret([5, 6]));
+    let secret = KeyHasher::of(Seed::Secret([5, 6]));
     for encoding in fuzzed::encodings() {
         let utf8 = matches!(encoding, Encoding::Utf8);
         let readers: [Box<dyn Reader>; 3] = [

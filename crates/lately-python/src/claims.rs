@@ -4,48 +4,35 @@
 //! Every call is one attempt: it returns `None` where another process has the lock of the file. So no call waits, and a
 //! signal handler or a coroutine that claims keys finds no claim half taken.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Mutex, PoisonError};
+use std::collections::HashSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use pyo3::exceptions::PyTimeoutError;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use super::arguments::Missing;
 use super::filter::PyFilter;
 use super::keys::hash_key;
-use super::shared::Shared;
+use super::shared::WriteGuard;
 use super::time::moments::{OwnedMoments, present};
+use super::time::span::read_span;
 use crate::errors::raise;
 use lately::claims::Claim;
 use lately::clock::{Clock, Moments, Window};
-use lately::shared::SharedFile;
+use lately::memory::mapped::Place;
 
-/// The claims of a private filter: the number of each claim and the process that took it, by the hash of its key.
+/// The claimed keys of a private filter, by their hashes, and the process that claimed them.
 #[derive(Default)]
-pub struct Claims(Mutex<HashMap<u64, (u64, u32)>>);
+pub struct Claims(Mutex<(u32, HashSet<u64>)>);
 
 impl Claims {
-    /// Claims a key, unless it has a claim. Claims of another process are those that a child inherited.
-    fn take(&self, hash: u64) -> Option<u64> {
-        static NUMBERS: AtomicU64 = AtomicU64::new(0);
-        let process = std::process::id();
-        let mut claims = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let claim = (NUMBERS.fetch_add(1, Relaxed), process);
-        match claims.entry(hash) {
-            Entry::Occupied(other) if other.get().1 == process => return None,
-            Entry::Occupied(mut other) => drop(other.insert(claim)),
-            Entry::Vacant(place) => drop(place.insert(claim)),
+    /// Returns the keys that this process has claimed: a child of a fork begins without any.
+    fn own(&self) -> MutexGuard<'_, (u32, HashSet<u64>)> {
+        let (mut claims, process) = (self.0.lock().unwrap_or_else(PoisonError::into_inner), std::process::id());
+        if claims.0 != process {
+            *claims = (process, HashSet::new());
         }
-        Some(claim.0)
-    }
-
-    fn end(&self, hash: u64, number: u64) {
-        let mut claims = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if claims.get(&hash).is_some_and(|claim| claim.0 == number) {
-            claims.remove(&hash);
-        }
+        claims
     }
 }
 
@@ -53,7 +40,7 @@ impl Claims {
 #[derive(Clone, Copy)]
 enum Held {
     Nothing,
-    InMemory(u64),
+    InMemory,
     InFile(Claim),
     /// A missing key, which no other block can have.
     Missing,
@@ -71,6 +58,9 @@ pub struct KeyClaim {
     lease: u64,
     process: u32,
     held: Mutex<Held>,
+    /// float: seconds to wait while another block holds a claim of the key.
+    #[pyo3(get)]
+    wait: f64,
 }
 
 /// Returns a moment that the clock accepts: the latest where the given one is too late by now.
@@ -87,7 +77,7 @@ impl KeyClaim {
         if self.process == std::process::id() { *self.lock() } else { Held::Nothing }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Held> {
+    fn lock(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -95,9 +85,9 @@ impl KeyClaim {
         self.moments.as_ref().map_or_else(|| present(self.window), |moments| moments.of(0..1))
     }
 
-    /// Returns the file of a shared filter.
-    fn file(&self) -> Option<&SharedFile> {
-        self.filter.get().shared.as_ref().map(|shared| &*shared.file)
+    /// Returns the places for claims in the file of a shared filter.
+    fn places(&self) -> &[Place] {
+        self.filter.get().shared.as_ref().map_or(&[], |shared| shared.file.claims())
     }
 
     fn is_done(&self, py: Python<'_>) -> PyResult<bool> {
@@ -109,18 +99,19 @@ impl KeyClaim {
         "first"
     }
 
-    /// Claims the key in the file of a shared filter; `None` where another process has its lock.
-    fn take_in_file(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
-        self.filter.get().try_write(py, |guard| {
-            let mut seen = [false];
-            guard.engine().query(&[self.hash], self.at(), &mut seen).map_err(raise)?;
-            if seen[0] {
-                return Ok("done");
-            }
-            let places = self.file().map_or(&[][..], SharedFile::claims);
-            let claim = guard.claim(places, self.hash, self.lease).map_err(raise)?;
-            Ok(claim.map_or("busy", |claim| self.taken(Held::InFile(claim))))
-        })
+    /// Runs `act` under the lock of the file; returns `None` where another process has it, until `waited` seconds are
+    /// more than a call waits.
+    fn locked<T: Send>(
+        &self,
+        py: Python<'_>,
+        waited: f64,
+        act: impl FnOnce(&mut WriteGuard<'_>) -> PyResult<T> + Send,
+    ) -> PyResult<Option<T>> {
+        let filter = self.filter.get();
+        match (filter.try_write(py, act)?, &filter.shared) {
+            (None, Some(shared)) if waited * 1e9 > shared.timeout as f64 => Err(shared.timed_out()),
+            (done, _) => Ok(done),
+        }
     }
 }
 
@@ -132,117 +123,118 @@ impl KeyClaim {
         filter: &Bound<'_, PyFilter>,
         key: &Bound<'_, PyAny>,
         at: Option<&Bound<'_, PyAny>>,
-        distinct: bool,
-        lease: u64,
+        wait: Option<&Bound<'_, PyAny>>,
+        lease: &Bound<'_, PyAny>,
+        missing: Missing,
     ) -> PyResult<Self> {
+        let wait = wait.map_or(Ok(0), |wait| read_span(wait, "wait"))? as f64 / 1e9;
+        let lease = match read_span(lease, "lease")? {
+            0 => return Err(PyValueError::new_err(format!("lease must be longer than zero, got {lease}"))),
+            lease => lease,
+        };
         let hasher = filter.get().hasher;
         let hash = hash_key(key, &hasher)?;
-        let distinct = distinct && hash == hasher.missing();
+        let distinct = missing == Missing::Distinct && hash == hasher.missing();
         let clock = filter.get().clock(py)?;
         let (window, moments) = (clock.window(), OwnedMoments::read(at, clock.window(), 1)?);
         moments.check(py, &clock, true)?;
         let moments = at.map(|_| moments);
         let (process, held) = (std::process::id(), Mutex::new(Held::Nothing));
-        Ok(Self { filter: filter.clone().unbind(), hash, moments, window, distinct, lease, process, held })
+        Ok(Self { filter: filter.clone().unbind(), hash, moments, window, distinct, lease, process, held, wait })
     }
 
-    /// Claim the key: return "first", "done" or "busy", or None where another process has the lock of the file.
-    fn take(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
+    /// Claim the key, after so many seconds of attempts: return "first", "done" or "busy", or None where another
+    /// process has the lock of the file.
+    fn take(&self, py: Python<'_>, waited: f64) -> PyResult<Option<&'static str>> {
+        let PyFilter { shared, claims, .. } = self.filter.get();
         if self.distinct {
             return Ok(Some(self.taken(Held::Missing)));
         }
         if self.is_done(py)? {
             return Ok(Some("done"));
         }
-        let PyFilter { shared, claims, .. } = self.filter.get();
         if shared.is_some() {
-            return self.take_in_file(py);
+            return self.locked(py, waited, |guard| {
+                let mut seen = [false];
+                guard.engine().query(&[self.hash], self.at(), &mut seen).map_err(raise)?;
+                if seen[0] {
+                    return Ok("done");
+                }
+                let claim = guard.claim(self.places(), self.hash, self.lease).map_err(raise)?;
+                Ok(claim.map_or("busy", |claim| self.taken(Held::InFile(claim))))
+            });
         }
-        let Some(number) = claims.take(self.hash) else { return Ok(Some("busy")) };
+        if !claims.own().1.insert(self.hash) {
+            return Ok(Some("busy"));
+        }
+        let taken = self.taken(Held::InMemory);
         // The block that held the last claim may have inserted the key since.
         match self.is_done(py) {
-            Ok(false) => Ok(Some(self.taken(Held::InMemory(number)))),
+            Ok(false) => Ok(Some(taken)),
             done => {
-                claims.end(self.hash, number);
+                self.end();
                 done.map(|_| Some("done"))
             }
         }
     }
 
-    /// Insert the key and return True; return None where another process has the lock of the file, and False if the
-    /// claim is lost.
-    fn insert(&self, py: Python<'_>) -> PyResult<Option<bool>> {
-        let (filter, mut held) = (self.filter.get(), self.held());
-        match &mut held {
+    /// Insert the key and return True, after so many seconds of attempts; return None where another process has the
+    /// lock of the file, and False if the claim is lost.
+    fn insert(&self, py: Python<'_>, waited: f64) -> PyResult<Option<bool>> {
+        let filter = self.filter.get();
+        match self.held() {
             Held::Nothing => return Ok(Some(false)),
             Held::Missing => {}
-            Held::InFile(claim) => {
-                let renewed = filter.try_write(py, |guard| {
+            Held::InMemory => filter.insert_hash(py, self.hash, |clock| accepted(clock, self.at()))?,
+            Held::InFile(_) => {
+                let inserted = self.locked(py, waited, |guard| {
                     // Only if no other process has claimed the key since.
-                    if !self.file().is_some_and(|file| claim.renew(file.claims(), self.lease)) {
+                    if !self.renew() {
                         return Ok(false);
                     }
-                    *self.lock() = Held::InFile(*claim);
                     let at = accepted(&guard.engine().clock(), self.at());
                     guard.engine_mut().insert(&[self.hash], at).map_err(raise)?;
                     Ok(true)
                 })?;
-                if renewed == Some(true) {
+                if inserted == Some(true) {
                     filter.warn_if_overfull(py)?;
                 }
-                return Ok(renewed);
+                return Ok(inserted);
             }
-            Held::InMemory(_) => filter.insert_hash(py, self.hash, |clock| accepted(clock, self.at()))?,
         }
         Ok(Some(true))
     }
 
     /// Begin the lease anew. Return False if the claim is lost.
     fn renew(&self) -> bool {
-        match (self.file(), self.held()) {
-            (_, Held::Nothing) => false,
-            (Some(file), Held::InFile(mut claim)) => {
-                let renewed = claim.renew(file.claims(), self.lease);
-                if renewed {
-                    *self.lock() = Held::InFile(claim);
-                }
+        match self.held() {
+            Held::InFile(mut claim) => {
+                let renewed = claim.renew(self.places(), self.lease);
+                *self.lock() = Held::InFile(claim);
                 renewed
             }
-            _ => true,
+            held => !matches!(held, Held::Nothing),
         }
     }
 
     /// bool: True if another process has claimed the key meanwhile.
     #[getter]
     fn lost(&self) -> bool {
-        match (self.file(), self.held()) {
-            (Some(file), Held::InFile(claim)) => claim.is_lost(file.claims()),
-            (_, held) => matches!(held, Held::Nothing),
+        match self.held() {
+            Held::InFile(claim) => claim.is_lost(self.places()),
+            held => matches!(held, Held::Nothing),
         }
     }
 
     /// End the claim, if there is one. Waits for no process.
     fn end(&self) {
-        match (self.file(), self.held()) {
-            (Some(file), Held::InFile(claim)) => claim.end(file.claims()),
-            (_, Held::InMemory(number)) => self.filter.get().claims.end(self.hash, number),
-            _ => {}
+        let held = self.held();
+        *self.lock() = Held::Nothing;
+        match held {
+            Held::InFile(claim) => claim.end(self.places()),
+            Held::InMemory => drop(self.filter.get().claims.own().1.remove(&self.hash)),
+            Held::Nothing | Held::Missing => {}
         }
-        if self.process == std::process::id() {
-            *self.lock() = Held::Nothing;
-        }
-    }
-
-    /// Raise the error of a call that did not get the lock of the file in time.
-    fn timed_out(&self) -> PyResult<()> {
-        let no_lock = || PyTimeoutError::new_err("only a filter that processes share has a lock to wait for");
-        Err(self.filter.get().shared.as_ref().map_or_else(no_lock, Shared::timed_out))
-    }
-
-    /// float: seconds that a call waits for the lock of the file.
-    #[getter]
-    fn timeout(&self) -> f64 {
-        self.filter.get().shared.as_ref().map_or(0.0, |shared| shared.timeout as f64 / 1e9)
     }
 }
 

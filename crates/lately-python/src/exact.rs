@@ -47,7 +47,7 @@ pub fn duplicated_exactly<'py>(
         }
     };
     let shape = ExactShape { missing_differ: missing == Missing::Distinct };
-    let mut read = read_keys(keys, &missing.hashing(KeyHasher::new(seed)).0)?;
+    let mut read = read_keys(keys, &missing.hashing(KeyHasher::of(seed)).0)?;
     if hashes.is_some() {
         read = scatter_hashes(read)?;
     }

@@ -66,11 +66,11 @@ pub fn hash_keys<'py>(
     seed: SeedArgument,
     missing: Missing,
 ) -> PyResult<Bound<'py, PyArray1<u64>>> {
-    let (hasher, unequal) = missing.hashing(KeyHasher::new(seed.0));
+    let (hasher, unequal) = missing.hashing(KeyHasher::of(seed.0));
     let py = keys.py();
     let mut hashes = Batch::untimed(read_keys(keys, &hasher)?).hashes(py)?;
     if let Some(unequal) = unequal {
-        let random = KeyHasher::new(Seed::Secret(random_secret()?));
+        let random = KeyHasher::of(Seed::Secret(random_secret()?));
         let missing = hashes.iter_mut().enumerate().filter(|(_, hash)| **hash == unequal);
         missing.for_each(|(i, hash)| *hash = random.integer(i as i64));
     }
