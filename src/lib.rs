@@ -100,7 +100,7 @@
 //! | `file` | `save` and `open`; on Linux huge pages for filters of 4 MiB and more |
 //! | `inference` | `Filter::posterior` and `Filter::decide`: probabilities, and decisions by them |
 //! | `uuid`, `bytes` | keys of these crates |
-//! | `serde` | filters as values of serde: the bytes of `to_bytes` |
+//! | `serde` | `Filter` and `ExactWindow` as values of serde: the bytes of `to_bytes` |
 //!
 //! All are off by default. Without them the crate has three dependencies. Rust 1.89 is the first with the instructions
 //! of AVX-512, which batches use where the processor has them.

@@ -16,6 +16,7 @@ import time
 import warnings
 from pathlib import Path
 
+import numpy  # noqa: F401
 import pytest
 
 import lately
@@ -170,7 +171,7 @@ class Soak:
         self.workers = [self.started(i) for i in range(WORKERS)]
         limits = self.workers[0].limits | self.workers[1].limits
         self.models = {name: Model(name, *limit) for name, limit in limits.items()}
-        self.events, self.number, self.longest, self.bytes = {}, 0, 0.0, {}
+        self.events, self.number, self.longest, self.bytes, self.calls = {}, 0, 0.0, {}, 0
 
     def started(self, i):
         return Worker(self.folder, self.environment, self.private if i == 0 else list(SHARED))
@@ -183,7 +184,7 @@ class Soak:
         back = [self.number - 1 - int(10 ** self.chance.uniform(0, 3)) for _ in range(12)]
         return list(dict.fromkeys([*fresh, *[key for key in back if key >= 0]]))
 
-    def call(self, worker, what="call", *, killed=False):
+    def call(self, worker, what="call", *, killed=False, stopped=False):
         """Let a worker look up or insert keys in all its filters, and compare its answers."""
         keys = self.keys()
         method = self.chance.choice(["duplicated", "insert", "query", "seen", "contains", "once"])
@@ -192,14 +193,17 @@ class Soak:
         if killed:
             time.sleep(self.chance.random() * 0.004)
             worker.kill()
-            for name in SHARED:
-                self.models[name].insert(keys, began, self.time(), surely=False)
+        for name in SHARED if killed or stopped else ():
+            # Another worker may find them before this one answers.
+            self.models[name].insert(keys, began, self.time(), surely=False)
+        if killed:
             return lambda: None
 
         def compare():
             for name, (found, began, ended, lasted, nbytes) in worker.answer().items():
                 began, ended, model = began + self.earlier, ended + self.earlier, self.models[name]
                 self.longest = max(self.longest, lasted)
+                self.calls += len(keys)
                 self.bytes[name] = max(self.bytes.get(name, 0), nbytes)
                 if method != "insert":
                     model.check(keys, found, began, ended)
@@ -247,7 +251,7 @@ class Soak:
             self.call(worker, killed=True)
             self.workers[i] = self.started(i)
         elif kind == "stop":
-            answered = self.call(worker)
+            answered = self.call(worker, stopped=True)
             worker.process.send_signal(signal.SIGSTOP)
             other = self.workers[WORKERS - i]
             other_answered = self.call(other)
@@ -275,7 +279,8 @@ def soak(folder, seed, events=-1, seconds=math.inf):
     soaked = Soak(folder, seed)
     days = soaked.run(events, seconds)
     counts = {name: model.counts for name, model in soaked.models.items()}
-    print(f"\n{days:.1f} days, {soaked.number} keys, longest call {soaked.longest:.3f} s, {soaked.events}")
+    counted = f"{soaked.number} keys in {soaked.calls} calls, longest {soaked.longest:.3f} s"
+    print(f"\n{days:.1f} days, {counted}, {soaked.events}")
     for name, count in counts.items():
         print(f"{name:<40} {count}, at most {soaked.bytes.get(name, 0):,} bytes")
     assert {name: count["missed"] for name, count in counts.items() if count["missed"]} == {}

@@ -1,13 +1,13 @@
 //! Filters as bytes of serde: their saved form.
 
-use std::fmt;
+use std::{fmt, iter};
 
 use serde::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
-use serde::ser::{Error as _, Serialize, Serializer};
+use serde::ser::{Serialize, Serializer};
 
-use super::{ConcurrentFilter, ExactWindow, Filter};
+use super::{ExactWindow, Filter};
 
-/// Reads bytes, or a sequence of numbers where a format such as JSON has no bytes.
+/// Reads bytes, or numbers where a format such as JSON has no bytes.
 struct Bytes;
 
 impl<'de> Visitor<'de> for Bytes {
@@ -22,25 +22,20 @@ impl<'de> Visitor<'de> for Bytes {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut numbers: A) -> Result<Vec<u8>, A::Error> {
-        let mut bytes = Vec::new();
-        while let Some(byte) = numbers.next_element()? {
-            bytes.push(byte);
-        }
-        Ok(bytes)
+        iter::from_fn(|| numbers.next_element().transpose()).collect()
     }
 }
 
 macro_rules! as_bytes {
-    ($($filter:ty => |$one:ident| $bytes:expr;)*) => {$(
-        /// Writes the saved form as bytes. For large filters take `save`, which needs no copy of the cells.
+    ($($filter:ty),*) => {$(
+        /// Writes the bytes of `to_bytes`.
         impl Serialize for $filter {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                let $one = self;
-                serializer.serialize_bytes(&$bytes)
+                serializer.serialize_bytes(&self.to_bytes())
             }
         }
 
-        /// Reads the saved form. Rejects what `from_bytes` rejects.
+        /// Reads these bytes, and rejects what `from_bytes` rejects.
         impl<'de> Deserialize<'de> for $filter {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 Self::from_bytes(&deserializer.deserialize_byte_buf(Bytes)?).map_err(D::Error::custom)
@@ -49,8 +44,4 @@ macro_rules! as_bytes {
     )*};
 }
 
-as_bytes! {
-    Filter => |filter| filter.to_bytes();
-    ExactWindow => |exact| exact.to_bytes();
-    ConcurrentFilter => |filter| filter.to_bytes().map_err(S::Error::custom)?;
-}
+as_bytes!(Filter, ExactWindow);

@@ -143,8 +143,8 @@ impl KeyClaim {
         Ok(Self { filter: filter.clone().unbind(), hash, moments, window, distinct, lease, process, held, wait })
     }
 
-    /// Claim the key, after so many seconds of attempts: return "first", "done" or "busy", or None where another
-    /// process has the lock of the file.
+    /// Claim the key: return "first", "done" or "busy", or None where another process has the lock of the file.
+    /// `waited` is the time of earlier attempts, in seconds.
     fn take(&self, py: Python<'_>, waited: f64) -> PyResult<Option<&'static str>> {
         let PyFilter { shared, claims, .. } = self.filter.get();
         if self.distinct {
@@ -178,8 +178,8 @@ impl KeyClaim {
         }
     }
 
-    /// Insert the key and return True, after so many seconds of attempts; return None where another process has the
-    /// lock of the file, and False if the claim is lost.
+    /// Insert the key and return True; return None where another process has the lock of the file, and False if the
+    /// claim is lost. `waited` is the time of earlier attempts, in seconds.
     fn insert(&self, py: Python<'_>, waited: f64) -> PyResult<Option<bool>> {
         let filter = self.filter.get();
         match self.held() {
