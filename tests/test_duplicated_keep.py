@@ -68,24 +68,6 @@ def test_of_a_frame_the_column_of_times_is_no_part_of_the_key():
     assert lately.drop_duplicates(clicks, "10min", at="time", keep=False)["time"].tolist() == [600, 2000]
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"keep": "none"}, "keep must be 'first', 'last' or False, got 'none'"),
-        ({"keep": None}, "keep must be 'first', 'last' or False, got None"),
-        ({"keep": True}, "keep must be"),
-        ({"keep": 0}, "keep must be"),
-        ({"keep": "last", "fpr": 0.01}, "keep='last' needs the exact answer: leave out fpr and filter"),
-        ({"keep": False, "filter": "swamp"}, "keep=False needs the exact answer"),
-        ({"keep": "last", "refresh": False}, "keep='last' needs refresh=True, got refresh=False"),
-    ],
-)
-def test_a_value_of_keep_that_cannot_be_answered_is_named(given, message):
-    for call in (lately.duplicated, lately.drop_duplicates):
-        with pytest.raises(ValueError, match=message):
-            call(pd.Series(["a", "b"]), 9, **given)
-
-
 def test_a_reader_keeps_the_first_only():
     table = pa.table({"key": ["a", "b", "a"]})
     with pytest.raises(ValueError, match="needs later rows"):

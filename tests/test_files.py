@@ -107,11 +107,6 @@ def test_damage_is_an_error():
     for cut in (1, 63, 64, 100, 200, len(data) - 1):
         with pytest.raises(lately.FormatError, match="cut short"):
             lately.open(io.BytesIO(data[:cut]))
-    for place in (0, 9, 20, 30, 60, 70, len(data) - 1):
-        broken = bytearray(data)
-        broken[place] ^= 255
-        with pytest.raises(lately.FormatError):
-            lately.open(io.BytesIO(broken))
     with pytest.raises(lately.FormatError, match="not a saved filter"):
         lately.open(io.BytesIO(b"x" * 500))
 

@@ -172,15 +172,6 @@ def _everyone():
     yield pytest.param(lately.ExactFilter("1h"), id="exact by time")
 
 
-@pytest.mark.parametrize("f", everyone())
-def test_seen_answers_as_duplicated_and_remembers(f):
-    f.clear()
-    keys = np.random.default_rng(0).integers(0, 300, 900)
-    together = f.copy().duplicated(keys)
-    assert [f.seen(key) for key in keys] == together.tolist()
-    assert together.sum() > 500
-
-
 @pytest.mark.parametrize("refresh", [True, False, "delivered"])
 def test_seen_refreshes_as_duplicated(refresh):
     f = lately.Filter("10s", 1e-6, capacity=100, slack="2s")

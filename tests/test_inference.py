@@ -133,15 +133,15 @@ def test_a_time_limited_filter_has_no_keys_of_a_time_without_insertions():
         (lambda f: f.age_probability([1], 0.1, [0, np.nan]), "edges must be at least 2 ages"),
     ],
 )
-def test_bad_values_are_named(filled, call, message):
+def test_bad_values_are_named(call, message):
     with pytest.raises(ValueError, match=message):
-        call(filled)
+        call(FILTERS["timing"]())
 
 
-def test_a_prior_that_is_no_number_is_a_type_error(filled):
+def test_a_prior_that_is_no_number_is_a_type_error():
     for prior in ("often", None, [["a"]], [[0.1, 0.2]]):
         with pytest.raises(TypeError, match="prior must be a number or an array with one for each key, got"):
-            filled.posterior([1, 2], prior)
+            FILTERS["timing"]().posterior([1, 2], prior)
 
 
 def test_in_a_window_of_time_finite_ages_and_negative_rates_are_errors():

@@ -403,7 +403,7 @@ def test_integers_among_others_are_hashed_as_alone():
             assert lately.hash_keys(given).tolist() == alone
 
 
-N = 1 << 20
+N = 1 << 18
 BUCKETS = 1 << 10
 
 

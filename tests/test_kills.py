@@ -321,9 +321,8 @@ def kills(ray, name, folder, number):
     assert (lost, twice) == (0, 0)
 
 
-@pytest.mark.parametrize("name", ["horizontal", "vertical"])
-def test_each_key_is_new_once_while_processes_are_killed_on_ray(ray_cluster, name, tmp_path):
-    kills(ray_cluster, name, tmp_path, 2)
+def test_each_key_is_new_once_while_processes_are_killed_on_ray(ray_cluster, tmp_path):
+    kills(ray_cluster, "vertical", tmp_path, 2)
 
 
 @pytest.mark.campaign

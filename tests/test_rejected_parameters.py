@@ -75,8 +75,11 @@ CALLS = {
     "no line": (A.from_parameters, {"window": 100, "k": 3, "l": 5, "pages": 1}),
     "no family": (lately.Filter.from_parameters, {"window": 100, "k": 3}),
     "a query": (A(1000, 0.01).query, {"keys": [1]}),
+    "an insertion": (A(1000, 0.01).insert, {"keys": [1]}),
+    "marks by a filter": (A(1000, 0.01).duplicated, {"keys": [1]}),
     "marks": (lately.duplicated, {"keys": [1, 2, 3], "window": 5}),
     "marks of a filter": (lately.duplicated, {"keys": [1, 2, 3], "window": 5, "fpr": 0.01}),
+    "rows": (lately.drop_duplicates, {"frame": pd.Series(["a", "b"]), "window": 9}),
     "a plan": (lately.plan, {"window": 1000, "nbytes": 4096}),
     "a plan at a rate": (lately.plan, {"window": 1000, "fpr": 0.1}),
     "unique": (lately.unique, {"events": [1, 2, 3], "window": 5}),
@@ -191,9 +194,20 @@ OWN = [
     ("slices from", {"k": 1.5}, TypeError, "^k must be a whole number, got 1.5$"),
     ("no parameter", {}, TypeError, "window"),
     *((name, {"threads": x}, TypeError, f"^threads must be a whole number, got {x!r}")
-      for name in ("a query", "marks") for x in ("auto", None)),
+      for name in ("a query", "an insertion", "marks", "marks by a filter") for x in ("auto", None, 1.5)),
+    *((name, {"threads": x}, ValueError, "threads")
+      for name in ("a query", "an insertion", "marks", "marks by a filter") for x in (0, -1, 2**64, 2**200)),
+    *((name, {"keep": x}, ValueError, f"keep must be 'first', 'last' or False, got {x!r}")
+      for name in ("marks", "rows") for x in ("none", None, True, 0)),
+    *((name, {"keep": x} | more, ValueError, f"keep={x!r} needs {words}") for name in ("marks", "rows")
+      for x, more, words in (("last", {"fpr": 0.01}, "the exact answer: leave out fpr and filter"),
+                             (False, {"filter": "swamp"}, "the exact answer"),
+                             ("last", {"refresh": False}, "refresh=True, got refresh=False"))),
     *(("marks", {"window": "5"} | more, ValueError, "^window must be a span of time .* '5', which has no unit$")
       for more in ({}, {"fpr": 0.1})),
+    ("marks by a filter", {"refresh": "never"}, ValueError,
+     '^refresh must be True, False or \'delivered\', got "never"'),
+    ("marks by a filter", {"refresh": 3}, TypeError, "^refresh must be True, False or 'delivered', got 3"),
     ("marks", {"keys": None}, TypeError, "^keys must be an array, .* not NoneType"),
     ("a plan", {"nbytes": "4KB"}, TypeError, "^nbytes must be a whole number of bytes"),
     ("a plan", {"nbytes": None}, TypeError, "fpr or nbytes"),

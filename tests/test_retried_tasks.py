@@ -21,10 +21,11 @@ def fail_once(marker, how):
         raise ConnectionError("the sink is away")
 
 
-@pytest.fixture(scope="module", params=["horizontal", "vertical"])
-def sliced(request, ray_cluster):
+@pytest.fixture(scope="module")
+def sliced(ray_cluster):
+    """A filter whose batches go through an orderer. `test_kills.py` has those that do not."""
     ray_cluster.cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    with SlicedFilter(request.param, 2, timers(slice_timers=100_000), sites="ray", deadline=60) as sliced:
+    with SlicedFilter("vertical", 2, timers(slice_timers=100_000), sites="ray", deadline=60) as sliced:
         yield sliced
 
 

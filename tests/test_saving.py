@@ -1,5 +1,6 @@
 """Saving: what is read is what was written, files are replaced whole or not at all, and damage is an error."""
 
+import io
 import json
 import os
 import pickle
@@ -257,6 +258,7 @@ def test_every_way_to_read_rejects_damage_as_a_format_error(tmp_path):
             lambda data=data: lately.from_bytes(bytes(data)),
             lambda: lately.open(path),
             lambda: lately.open(path, mmap=True),
+            lambda data=data: lately.open(io.BytesIO(data)),
             lambda head=head, rest=rest: from_parts(head, pickle.PickleBuffer(rest)),
         ):
             with pytest.raises(lately.FormatError):

@@ -130,6 +130,7 @@ def test_calls_that_would_separate_a_shared_filter_are_rejected(path):
         lambda: lately.TimingBloomFilter(1000, 0.01),
         lambda: lately.TimeLimitedBloomFilter("1min", 0.01, capacity=100),
         lambda: lately.Swamp(1000, 0.01),
+        lambda: lately.ExactFilter(1000),
         lambda: lately.baselines.CountingBloomFilter(1000, 0.01),
     ],
 )

@@ -278,7 +278,8 @@ def test_producers_that_wait_are_saved_together(tmp_path):
     assert everything(opened("whole, endless", tmp_path)) == before
 
 
-def test_a_site_that_was_replaced_adds_nothing_to_a_log(tmp_path):
+def test_a_site_that_was_replaced_answers_no_question_and_adds_nothing_to_a_log(tmp_path):
+    """A producer would miss keys that only its successor has."""
     kind = "whole, endless"
     dead = opened(kind, tmp_path)
     for i in range(3):
@@ -289,6 +290,8 @@ def test_a_site_that_was_replaced_adds_nothing_to_a_log(tmp_path):
     successor.call("insert", (lately.hash_keys([3]),), {})
     with pytest.raises(CheckpointError, match="another site of this name has started since"):
         dead.call("insert", (lately.hash_keys(["later"]),), {})
+    with pytest.raises(RuntimeError, match="another site of this name has started since"):
+        dead.call("query", (lately.hash_keys([3]),), {})
     before = everything(successor)
     successor.close(save=False)
     assert everything(opened(kind, tmp_path)) == before

@@ -209,16 +209,6 @@ def test_an_orderer_that_was_replaced_is_rejected_also_after_a_crash_and_a_produ
     assert (number, tuple(record)) == (7, (6, 1, "batch"))
 
 
-def test_a_site_that_was_replaced_answers_no_question():
-    """A producer would miss keys that only its successor has."""
-    kept = Slow()
-    old = Site(bloom(), name="site", store=kept, interval=0)
-    assert not old.call("query", (HASHES,), {}).any()
-    duplicated(Site(bloom(), name="site", store=kept, interval=0), HASHES)
-    with pytest.raises(RuntimeError, match="another site of this name has started since"):
-        old.call("query", (HASHES,), {})
-
-
 def test_many_threads_lose_nothing():
     kept = Slow()
     site = Site(bloom(), name="site", store=kept, interval=0)

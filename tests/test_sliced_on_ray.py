@@ -9,7 +9,6 @@ from support.sliced import timers
 KINDS = {
     "horizontal": {"kind": "horizontal", "slices": 2},
     "vertical": {"kind": "vertical", "slices": 2},
-    "diced": {"kind": "diced", "slices": (2, 2), "dice": "v-h"},
 }
 
 
@@ -34,8 +33,7 @@ def test_on_ray_as_in_one_process(ray_cluster, name, tmp_path):
             assert (sliced.query(queried, at=times[-1]) == local.query(queried, at=times[-1])).all()
         assert (sliced.failures, sliced.nbytes) == (0, local.nbytes)
         assert (sliced.fill == local.fill).all()
-        if name != "diced":
-            check_travelled(ray_cluster, sliced, at=times[-1])
+        check_travelled(ray_cluster, sliced, at=times[-1])
 
 
 def check_travelled(ray, sliced, at):

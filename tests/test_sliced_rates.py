@@ -13,7 +13,7 @@ from lately.distributed import FailedSitesWarning, SlicedFilter
 from lately.distributed._sites.interface import Failed
 
 K, SITES, FAILED, KEYS, CELLS = 8, 40, 8, 60_000, 40 * 64 * 270
-DRAWS, QUERIED = 60, 500
+DRAWS, QUERIED = 30, 500
 # As in the paper's experiment: 8 of 40 sites fail. Sites, and what there is of one filter.
 SHAPES = {
     "horizontal": ({"kind": "horizontal", "slices": 40}, 40),

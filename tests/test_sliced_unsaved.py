@@ -13,7 +13,10 @@ import lately
 from lately.distributed import CheckpointError, SlicedFilter
 from lately.distributed._sites.store import Folder
 from support.site import unsynced as unsynced
-from support.sliced import every_kind, wide
+from support.sliced import KINDS, wide
+
+# What a site does with a folder depends on what it holds: whole filters, or cells of keys.
+every_kind = pytest.mark.parametrize("shape", [KINDS["horizontal"], KINDS["v-h"]], ids=["horizontal", "v-h"])
 
 KEYS = np.arange(500)
 FAILURES = {

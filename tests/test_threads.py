@@ -178,18 +178,6 @@ def test_an_error_comes_before_threads_insert():
     assert f.fill.max() == 0
 
 
-@pytest.mark.parametrize(
-    ("threads", "kind"),
-    [(0, ValueError), (-1, ValueError), (2**64, ValueError), (2**200, ValueError), (1.5, TypeError), ("2", TypeError)],
-)
-def test_impossible_numbers_of_threads_are_rejected(threads, kind):
-    f = lately.AgePartitionedBloomFilter(1000, 0.01)
-    for call in (f.query, f.insert, f.duplicated):
-        with pytest.raises(kind, match="threads"):
-            call([1], threads=threads)
-    assert f.inserted == 0
-
-
 def test_a_signal_handler_may_use_the_filter_in_the_middle_of_its_batch():
     run(
         """

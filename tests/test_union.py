@@ -53,17 +53,6 @@ def test_machines_together_are_one_machine_that_saw_all(layout, gap):
     assert (paris.to_bytes(), tokyo.to_bytes()) == before
 
 
-@pytest.mark.parametrize("size", [{"bits": 9000}, {"slice_bits": 1500}])
-def test_a_union_of_bloom_filters_is_the_filter_that_took_all_keys(size):
-    here, there, both = (bloom(**size) for _ in range(3))
-    here.insert(np.arange(700))
-    there.insert(np.arange(600, 1300))
-    both.insert([*range(700), *range(600, 1300)])
-    union = here.union(there)
-    assert union.to_bytes() == both.to_bytes()
-    assert (union.inserted, type(union)) == (1400, lately.BloomFilter)
-
-
 def test_an_empty_filter_changes_nothing():
     full = timed("plain")
     full.insert(np.arange(300), at=np.arange(300))

@@ -76,10 +76,11 @@ fn windows() -> impl Iterator<Item = Window> {
 
 #[test]
 fn what_a_variant_plans_keeps_the_rate_the_bytes_and_the_slack() {
-    let budgets = [Budget::Rate(0.001), Budget::Bytes(500), Budget::Bytes(5_000_000)];
+    let few = [1, 24, 99, 292, 500].map(Budget::Bytes);
+    let budgets = few.into_iter().chain([Budget::Rate(0.001), Budget::Bytes(5_000_000)]);
     let mut planned = 0;
     for (variant, window) in VARIANTS.iter().flat_map(|variant| windows().map(move |window| (variant, window))) {
-        for budget in budgets {
+        for budget in budgets.clone() {
             for slack in [None, Some(window.length() / 16)] {
                 let request = Request { slack, ..Request::from(budget) };
                 if variant.rejection(window, &request).is_some() {

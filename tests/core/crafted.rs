@@ -1,11 +1,11 @@
 //! Saved filters whose cells an attacker chose, with correct sums: each is rejected, or keeps the keys that come.
 
-use crate::fuzzed::saved::{HEADER, bytes_of, reread, seal, set_word, word};
+use crate::fuzzed::saved::{HEADER, bytes_of, hashes, infer, reread, seal, set_word, share, word};
 use crate::hostile::{GOLDEN, Random, golden, try_all};
 use crate::support::timed::check_promise;
 use crate::support::{campaign, check_window, insert};
-use lately::clock::Window;
-use lately::engine::Aged;
+use lately::clock::{Moments, Window};
+use lately::engine::{Aged, Refresh};
 use lately::family::Layout;
 use lately::family::swamp::cells::Buffered;
 use lately::family::swamp::shape::SwampShape;
@@ -54,6 +54,43 @@ fn a_crafted_filter_that_opens_keeps_the_keys_that_come() {
         }
     }
     assert!(counted > 1_000 && timed > 500, "{counted} and {timed} were filters");
+}
+
+/// Cells may change after a file was opened, in memory that a filter borrows or maps. No call fails.
+#[test]
+fn calls_on_cells_that_changed_unchecked_give_shares_and_ages() {
+    let (folder, mut random, mut opened) = (tempfile::tempdir().unwrap(), Random(6), 0);
+    let path = folder.path().join("hostile.lately");
+    for (name, round) in
+        GOLDEN.into_iter().flat_map(|name| (0..if campaign() { 500 } else { 50 }).map(move |i| (name, i)))
+    {
+        let mut bytes = golden(name);
+        let cells = HEADER + word(&bytes, 24) as usize;
+        for _ in 0..[1, 3, 20, bytes.len() / 8][round % 4] {
+            let at = cells + random.below((bytes.len() - cells) / 8) * 8;
+            let few = [0, 1, 1 << 63, 1 << 62, u64::MAX, random.next()];
+            set_word(&mut bytes, at, few[random.below(few.len())]);
+        }
+        std::fs::write(&path, &bytes).unwrap();
+        let Ok(mut filter) = format::map(&path, false) else { continue };
+        opened += 1;
+        let (keys, mut seen) = (hashes::<40>(), [false; 40]);
+        let at = match filter.window() {
+            Window::Count { .. } => Moments::Untimed,
+            Window::Time { .. } => Moments::At(filter.engine().clock().latest().unwrap_or(0)),
+        };
+        for refresh in [Refresh::Always, Refresh::Unseen] {
+            infer(&filter, None);
+            assert!([filter.engine().fill(), filter.engine().match_rates()].concat().into_iter().all(share), "{name}");
+            assert!(share(filter.false_positive_rate()), "{name}");
+            filter.engine().query(&keys, at, &mut seen).unwrap();
+            // A table may be said to hold more keys than there is memory for.
+            let engine = filter.engine_mut();
+            let _ =
+                engine.duplicated(&keys[..20], at, refresh, &mut seen[..20]).and_then(|()| engine.insert(&keys, at));
+        }
+    }
+    assert!(opened > 500, "{opened} were opened");
 }
 
 /// A table that lacks an entry of the buffer, or has one more, would remove the last one too early.

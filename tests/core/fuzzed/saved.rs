@@ -90,11 +90,11 @@ fn used(bytes: &[u8], chosen: Option<u8>) -> bool {
     }
 }
 
-fn hashes<const N: usize>() -> [u64; N] {
+pub fn hashes<const N: usize>() -> [u64; N] {
     std::array::from_fn(|i| xxh3_64(&[i as u8]))
 }
 
-fn share(share: f64) -> bool {
+pub fn share(share: f64) -> bool {
     (0.0..=1.0).contains(&share)
 }
 
@@ -166,7 +166,7 @@ pub fn reread(bytes: &[u8]) -> AnyFilter {
 }
 
 /// Computes ages and posteriors, with priors from 0 to the greatest: every answer is a probability or an age.
-fn infer(filter: &AnyFilter, turn: Option<usize>) {
+pub fn infer(filter: &AnyFilter, turn: Option<usize>) {
     let keys: [u64; 8] = hashes();
     let (timed, latest) = match filter.window() {
         Window::Count { .. } => (false, None),
