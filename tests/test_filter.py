@@ -58,9 +58,10 @@ GRID = [
 ]
 
 
-@pytest.mark.parametrize("prefer", [None, "speed", "memory"])
 @pytest.mark.parametrize("given", [*(given for given, *_ in REQUESTS if "distinct" not in given), *GRID])
-def test_the_plan_takes_what_a_filter_is(given, prefer):
+def test_the_plan_takes_what_a_filter_is(given):
+    # Each request with one preference: the rule is the core's.
+    prefer = [None, "speed", "memory"][len(str(given)) % 3]
     try:
         f = lately.Filter(**given, prefer=prefer)
     except ValueError:
@@ -110,8 +111,10 @@ def test_the_default_drops_hardly_a_record_of_a_real_stream_that_it_need_not(fpr
     assert dropped[old].mean() <= stated + bound(old.sum(), fpr) / old.sum()
 
 
-@pytest.mark.parametrize("prefer", [None, "speed", "memory"])
-@pytest.mark.parametrize("window", [{"window": 10**6}, {"window": "1h", "capacity": 10**5, "lateness": "10min"}])
+@pytest.mark.parametrize(
+    ("window", "prefer"),
+    [({"window": 10**6}, None), ({"window": "1h", "capacity": 10**5, "lateness": "10min"}, "memory")],
+)
 def test_too_few_bytes_are_rejected_and_enough_are_named(window, prefer):
     with pytest.raises(ValueError, match=r"nbytes must be at least \d+ for a rate .* of 0.5, got 1000") as caught:
         lately.Filter(**window, nbytes=1000, prefer=prefer)

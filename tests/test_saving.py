@@ -72,9 +72,13 @@ AHEAD = [*product(BY_THE_CLOCK, ("90 s", None)), ("timing", "1 d"), ("timing", "
 AHEAD = {f"{family}, max_ahead={ahead}": partial(by_the_clock, family, ahead) for family, ahead in AHEAD}
 
 
-@pytest.mark.parametrize("name", FILTERS | AHEAD)
+# Golden files show it of every family. The ways of Python differ by how the cells lie in memory.
+WAYS = AHEAD | {name: FILTERS[name] for name in ("plain", "limited", "grown", "swamp", "aged_cuckoo_chain", "exact")}
+
+
+@pytest.mark.parametrize("name", WAYS)
 def test_a_saved_filter_goes_on_exactly_where_it_stopped(name, tmp_path):
-    f = (FILTERS | AHEAD)[name]()
+    f = WAYS[name]()
     before, after = f.to_bytes(), go_on(f.copy(), turns=2)
     assert after != before
     for way, round_trip in ROUND_TRIPS.items():

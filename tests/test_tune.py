@@ -4,6 +4,7 @@ import copy
 import sys
 from collections import Counter, deque
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -27,6 +28,11 @@ FAST = ["age-partitioned", "guarded-epoch-transposed", "timing"]
 def rehearse(**given):
     request = {"window": 50, "nbytes": 64, "false_positive": 5, "false_negative": 1, "prior": 0.01, "families": FAST}
     return lately.tune(**{"sample": KEYS, **request, **given})
+
+
+@cache
+def of_two_sizes():
+    return rehearse(nbytes=[40, 80])
 
 
 def alone(**given):
@@ -123,7 +129,7 @@ def test_shapes_that_no_plan_takes_cost_less():
 
 
 def test_the_least_penalty_is_taken():
-    tuned = rehearse(nbytes=[40, 80])
+    tuned = of_two_sizes()
     assert tuned.best.cost == min(trial.cost for trial in tuned.curve)
     assert max(trial.nbytes for trial in tuned.curve) <= 80
     assert len({(trial.name, *trial.parameters.items()) for trial in tuned.curve}) == len(tuned.curve)
@@ -150,7 +156,7 @@ def test_mistakes_of_higher_cost_are_made_less_often():
 
 
 def test_tables_agree():
-    tuned = rehearse(nbytes=[40, 80])
+    tuned = of_two_sizes()
     frame = tuned.to_pandas()
     assert list(frame["filter"]) == [trial.name for trial in tuned.curve]
     assert list(frame["penalty"]) == [trial.penalty for trial in tuned.curve]
@@ -194,7 +200,7 @@ def test_the_default_prior_is_how_often_keys_came_in_the_first_two_windows():
         distinct=lately.DistinctCurve.from_stream(KEYS[:100]),
     )
     pd.testing.assert_frame_equal(alone(prior=None).to_pandas(), alone(prior=chances).to_pandas())
-    costs = {"sample": KEYS, "false_positive": 1, "false_negative": 5}
+    costs = {"sample": FEW, "false_positive": 1, "false_negative": 5}
     by_default, rare = (alone(prior=prior, **costs).prior_penalty for prior in (None, 1e-9))
     assert by_default == alone(prior=chances, **costs).prior_penalty < rare
 

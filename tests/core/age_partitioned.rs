@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::support::check_rate;
+use crate::support::Rates;
 use lately::clock::Window;
 use lately::family::slices::shape::{RingShape, Segment};
 use lately::family::{Shape, runs};
@@ -20,7 +20,8 @@ fn the_rate_is_not_that_of_the_fills_that_the_paper_prints() {
         assert!((printed_rate / rate - 1.0).abs() < 0.25);
         let exact = shape.false_positive_rate(generation);
         let shape: Arc<dyn Shape> = Arc::new(shape);
-        check_rate(&shape, window, printed_rate, 10, 500_000).unwrap_err();
-        check_rate(&shape, window, exact, 10, 500_000).unwrap();
+        let rates = Rates::measure(&shape, window, 10, 500_000);
+        rates.check(printed_rate).unwrap_err();
+        rates.check(exact).unwrap();
     }
 }

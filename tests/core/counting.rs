@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::support::{check_rate, insert, key, present};
+use crate::support::{Rates, insert, key, present};
 use lately::clock::Window;
 use lately::engine::Aged;
 use lately::family::baselines::counting::cells::Counters;
@@ -120,10 +120,11 @@ fn the_rate_is_that_of_the_keys_of_the_window() {
         let exact = slices.false_positive_rate(insertions);
         let shape: Arc<dyn Shape> = Arc::new(CountingShape { slices });
         assert_eq!(shape.fpr(window), exact);
-        check_rate(&shape, window, exact, filters, fresh).unwrap();
+        let rates = Rates::measure(&shape, window, filters, fresh);
+        rates.check(exact).unwrap();
         // The check must fail without deletions, or if one key in ten were left out.
         let more = slices.false_positive_rate(insertions + insertions / 10);
-        check_rate(&shape, window, more, filters, fresh).unwrap_err();
+        rates.check(more).unwrap_err();
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::support::{check_rate, check_window, insert, key, present};
+use crate::support::{Rates, check_window, insert, key, present};
 use lately::clock::{Moments, Window};
 use lately::family::slices::shape::{RingShape, Segment};
 use lately::family::slices::transposed::Transposed;
@@ -120,18 +120,18 @@ fn the_rate_is_not_that_of_simpler_formulas() {
         [(Layout::Sliced, 8, plain, 500), (Layout::Sliced, 8, blocks, 2000), (Layout::Transposed, 7, plain, 500)]
     {
         let (shape, epoch) = (layout.shape(r, segment), window.generation(r));
-        let check = |rate| check_rate(&shape, window, rate, filters, 1000);
-        check(shape.fpr(window)).unwrap();
+        let rates = Rates::measure(&shape, window, filters, 1000);
+        rates.check(shape.fpr(window)).unwrap();
         // One formula omits the guard, the other computes the mean over the phases, a tenth lower (erratum GEBF-3).
         let guardless = 1.0 - (1.0 - segment.match_rate(epoch)).powi(r as i32);
-        check(guardless).unwrap_err();
+        rates.check(guardless).unwrap_err();
         let others = 1.0 - guardless;
         let mean = (1..=epoch).map(|keys| 1.0 - others * (1.0 - segment.match_rate(keys))).sum::<f64>() / epoch as f64;
-        check(mean).unwrap_err();
+        rates.check(mean).unwrap_err();
         if segment == blocks {
             // This formula assumes blocks of equal load, as proposition 2 does for a whole segment.
             let part_fill = 1.0 - (-(8.0 / 512.0) * epoch as f64 / 60.0).exp();
-            check(1.0 - (1.0 - part_fill.powi(8)).powi(9)).unwrap_err();
+            rates.check(1.0 - (1.0 - part_fill.powi(8)).powi(9)).unwrap_err();
         }
     }
 }

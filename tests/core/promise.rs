@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::support::{check_rate, check_window, trials};
+use crate::support::{Rates, check_window, trials};
 use lately::clock::{BY_INSERTION, Window};
 use lately::family::slices::shape::{Paper, choose};
 use lately::family::{AnyFilter, Budget, Request, Shape, VARIANTS};
@@ -86,7 +86,7 @@ fn fresh_keys_are_reported_as_often_as_stated_and_no_more_often_than_planned() {
         let fresh = if shape.cache_lines(window).miss > 100.0 { fresh / 10 } else { fresh };
         let stated = shape.fpr(window);
         assert!(stated <= rate, "{name} {shape:?}");
-        let measured = check_rate(shape, window, stated, trials(filters), fresh);
+        let measured = Rates::measure(shape, window, trials(filters), fresh).check(stated);
         match measured {
             Ok(_) => {}
             Err((measured, _)) if BOUNDS.contains(&name) && measured < stated => {}

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::support::{check_rate, insert, key, present};
+use crate::support::{Rates, insert, key, present};
 use lately::clock::{Moments, Window};
 use lately::engine::Aged;
 use lately::family::Layout;
@@ -52,9 +52,9 @@ fn the_rate_is_not_that_of_another_number_of_fingerprints() {
         let shape: Arc<dyn Shape> = Arc::new(swamp::shape::choose(window, budget).unwrap());
         let buffer: Arc<dyn Shape> = Arc::new(fingerprint_buffer::shape::choose(window, budget).unwrap());
         for shape in [shape, buffer] {
-            let rate = shape.fpr(window);
-            check_rate(&shape, window, rate / 2.0, filters, fresh).unwrap_err();
-            check_rate(&shape, window, rate * 2.0, filters, fresh).unwrap_err();
+            let (rate, rates) = (shape.fpr(window), Rates::measure(&shape, window, filters, fresh));
+            rates.check(rate / 2.0).unwrap_err();
+            rates.check(rate * 2.0).unwrap_err();
         }
     }
 }

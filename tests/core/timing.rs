@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::support::{check_rate, check_window, insert, key, present};
+use crate::support::{Rates, check_window, insert, key, present};
 use lately::clock::{Moments, Window};
 use lately::family::timing::shape::{TimingShape, choose, sweeps, timestamps};
 use lately::family::{AnyFilter, Budget, Shape};
@@ -134,7 +134,7 @@ fn a_small_slack_keeps_window_and_rate() {
         let turns = (three_rounds(shape) * block).min(600_000);
         check_window(&mut filter(shape, window), insertions, block.max(insertions / 10), turns).unwrap();
         let shape: Arc<dyn Shape> = Arc::new(shape);
-        check_rate(&shape, window, shape.fpr(window), 60, 5000).unwrap();
+        Rates::measure(&shape, window, 60, 5000).check(shape.fpr(window)).unwrap();
     }
 }
 
@@ -145,8 +145,9 @@ fn the_rate_is_not_that_of_the_keys_of_the_window_alone() {
         // The paper's (1 - e^(-kn/m))^k with n = W omits the slack.
         let printed = (1.0 - (-1000.0 / shape.slice_timers() as f64).exp()).powi(7);
         let shape: Arc<dyn Shape> = Arc::new(shape);
-        check_rate(&shape, window, printed, 500, 20_000).unwrap_err();
-        check_rate(&shape, window, shape.fpr(window), 500, 20_000).unwrap();
+        let rates = Rates::measure(&shape, window, 500, 20_000);
+        rates.check(printed).unwrap_err();
+        rates.check(shape.fpr(window)).unwrap();
     }
 }
 

@@ -59,31 +59,36 @@ pub fn check_window(filter: &mut AnyFilter, window: u64, generation: u64, insert
     Ok(())
 }
 
-/// Checks that `filters` filters of a shape report `fresh` keys each as often as `rate` states, at the end of a
-/// generation in their third round: within five standard deviations of the mean over the filters, and of as many coins.
-/// Returns the share that was reported, or an error with that share and what would be allowed.
-///
-/// The answers of one filter vary together, so that the filters are the trials.
-pub fn check_rate(
-    shape: &Arc<dyn Shape>,
-    window: Window,
-    rate: f64,
-    filters: u64,
+/// Shares of fresh keys that filters of a shape report.
+pub struct Rates {
+    shares: Vec<f64>,
     fresh: u64,
-) -> Result<f64, (f64, f64)> {
-    let generation = window.generation(shape.retained());
-    let inserted = generation * (2 * (window.length() + shape.slack(window)).div_ceil(generation) + 1);
-    let shares: Vec<f64> = (0..filters)
-        .map(|stream| {
+}
+
+impl Rates {
+    /// Measures `filters` filters with `fresh` keys each, at the end of a generation in their third round.
+    pub fn measure(shape: &Arc<dyn Shape>, window: Window, filters: u64, fresh: u64) -> Self {
+        let generation = window.generation(shape.retained());
+        let inserted = generation * (2 * (window.length() + shape.slack(window)).div_ceil(generation) + 1);
+        let share = |stream| {
             let mut filter = AnyFilter::of(Arc::clone(shape), window, 0).unwrap();
             insert(&mut filter, &(0..inserted).map(|i| key(stream, i)).collect::<Vec<_>>());
-            let fresh: Vec<_> = (0..fresh).map(|i| key(stream, inserted + i)).collect();
-            present(&filter, &fresh) as f64 / fresh.len() as f64
-        })
-        .collect();
-    let (measured, scatter) = mean(&shares);
-    let allowed = scatter.max(5.0 * (rate * (1.0 - rate) / (filters * fresh) as f64).sqrt());
-    if (measured - rate).abs() <= allowed { Ok(measured) } else { Err((measured, allowed)) }
+            let keys: Vec<_> = (0..fresh).map(|i| key(stream, inserted + i)).collect();
+            present(&filter, &keys) as f64 / fresh as f64
+        };
+        Self { shares: (0..filters).map(share).collect(), fresh }
+    }
+
+    /// Checks that the mean is `rate`, within five standard deviations of the mean over the filters, and of as many
+    /// coins. Returns the share that was reported, or an error with that share and what would be allowed.
+    ///
+    /// The answers of one filter vary together, so that the filters are the trials.
+    pub fn check(&self, rate: f64) -> Result<f64, (f64, f64)> {
+        let (measured, scatter) = mean(&self.shares);
+        let coins = (self.shares.len() as u64 * self.fresh) as f64;
+        let allowed = scatter.max(5.0 * (rate * (1.0 - rate) / coins).sqrt());
+        if (measured - rate).abs() <= allowed { Ok(measured) } else { Err((measured, allowed)) }
+    }
 }
 
 /// Returns the mean of one share per filter, and five standard errors of that mean, estimated from the shares.
