@@ -163,7 +163,11 @@ def killed(name, path, kills, seconds):
     return text
 
 
-@pytest.mark.parametrize("name", MAKE)
+# Of windows of time lines end generations by time or by count, and a table moves entries; others differ by cells alone.
+QUICK = [name for name in MAKE if "2 s" not in name or name.startswith(("lines", "aged cuckoo"))]
+
+
+@pytest.mark.parametrize("name", QUICK)
 def test_no_acknowledged_key_is_missed_while_writers_are_killed_and_the_file_is_opened(name, tmp_path):
     killed(name, tmp_path / "f.lately", 8 if str(WINDOW) in name else 4, seconds=300)
 

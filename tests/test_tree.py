@@ -59,7 +59,7 @@ def test_windows_end_as_in_a_single_filter(kind, name):
     # Steps of nothing, to a boundary of blocks, over it, about a window, and gaps in which timers go round.
     steps = [0, 0, 1, block - 1, block, block + 1, window - 1, window, window + 1, window + block, 40 * window + 17]
     now = 800_000_000 * 10**9
-    for i in range(500):
+    for i in range(250):
         now += int(rng.choice(steps, p=[0.3, 0.15, 0.15, *[0.05] * 8]))
         leaf, n = rng.choice(LEAVES), rng.choice([1, 1, 3, 40])
         keys = rng.integers(60, size=n)
@@ -67,7 +67,7 @@ def test_windows_end_as_in_a_single_filter(kind, name):
         expected = single.duplicated(keys, at=when, refresh=False)
         np.testing.assert_array_equal(at[leaf].query(keys[:1], at=when[:1]), expected[:1])
         np.testing.assert_array_equal(at[leaf].duplicated(keys, at=when), expected, err_msg=f"batch {i}")
-        if i % 50 == 0:
+        if i % 25 == 0:
             assert nowhere_younger_than_above(tree)
     # The root has no record of what was answered below; with the time it is the single filter.
     root = contents(tree, 0)._slice
@@ -110,7 +110,7 @@ def test_no_key_is_missed_within_the_window(kind, name):
 @pytest.mark.parametrize("name", ["bits", "few blocks"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_batch_is_as_single_calls(kind, name):
-    keys, leaves, times = (column[:1_500] for column in nasa())
+    keys, leaves, times = (column[:600] for column in nasa())
     whole, single = (BloomTree(kind, SHAPE, FILTERS[name]()) for _ in range(2))
     at, one = producers(whole), producers(single)
     for rows, leaf, when in by_leaf(leaves, times, itertools.repeat(100)):

@@ -200,7 +200,7 @@ def test_the_default_prior_is_how_often_keys_came_in_the_first_two_windows():
         distinct=lately.DistinctCurve.from_stream(KEYS[:100]),
     )
     pd.testing.assert_frame_equal(alone(prior=None).to_pandas(), alone(prior=chances).to_pandas())
-    costs = {"sample": FEW, "false_positive": 1, "false_negative": 5}
+    costs = {"sample": KEYS[:400], "false_positive": 1, "false_negative": 5}
     by_default, rare = (alone(prior=prior, **costs).prior_penalty for prior in (None, 1e-9))
     assert by_default == alone(prior=chances, **costs).prior_penalty < rare
 
