@@ -352,40 +352,6 @@ def test_generations_count_from_the_epoch_and_need_time():
 
 
 F = minutes(k=4, bpt=4, blocks=10, slice_timers=400)
-GROWING = lately.TimingBloomFilter("10min", 0.01, capacity=500, grow="density")
-CELLS = np.zeros(3, np.uint64)
-
-
-@pytest.mark.parametrize(
-    ("call", "kind", "message"),
-    [
-        (lambda: Slice(GROWING), ValueError, "grows"),
-        (lambda: GROWING.cells([1]), ValueError, "grows"),
-        (lambda: Slice(lately.Swamp(100, 0.1)), ValueError, "only Bloom filters and timing Bloom filters"),
-        (lambda: Slice(5), TypeError, "like"),
-        (lambda: Slice(F, parts=0), ValueError, "parts must lie in 1 .. 100, .* got 0"),
-        (lambda: Slice(F, parts=101), ValueError, "got 101"),
-        (lambda: Slice(F, part=3, parts=3), ValueError, "part must lie in 0 .. 2, got 3"),
-        (lambda: Slice(F, part=-1), ValueError, "part"),
-        (lambda: Slice.bounds(F, 101), ValueError, "got 101"),
-        (
-            lambda: Slice(F).ages(np.array([5])),
-            TypeError,
-            "cells must be an ndarray of uint32 or uint64, not an array of",
-        ),
-        (lambda: Slice(F).ages([5]), TypeError, "not list"),
-        (lambda: Slice(F).ages(CELLS[None]), ValueError, "cells must have one dimension, got 2"),
-        (lambda: Slice(F).touch(CELLS, 0.5), TypeError, "float"),
-        (lambda: Slice(bits(capacity=500, k=5, bits=3001)).touch(CELLS, 1), ValueError, "only generation 0, got 1"),
-        (lambda: Slice.from_words(F, CELLS, newest=5), ValueError, "100 words, got 3"),
-        (lambda: Slice.from_words(F, CELLS[None], newest=5), ValueError, "one dimension"),
-        (lambda: Slice.from_words(F, np.ones(100, "u8"), newest=NEVER), ValueError, "newest"),
-    ],
-)
-def test_impossible_arguments_are_named(call, kind, message):
-    with pytest.raises(kind, match=message) as caught:
-        call()
-    assert caught.type is kind
 
 
 def test_no_keys_and_strange_arrays():

@@ -5,11 +5,13 @@ import pickle
 from itertools import product
 
 import numpy as np
+import pytest
 
 import lately
 from lately.baselines import CountingBloomFilter, GeneralizedBloomFilter, StableBloomFilter
 from lately.distributed import SlicedFilter
 from lately.distributed._contents.empty_filter import EmptyFilter
+from support.sliced import every_kind, state, timers
 
 SPAN = {"fpr": 0.001, "capacity": 2000}
 FAMILIES = {
@@ -87,3 +89,31 @@ def test_a_slice_of_a_filter_that_grows_answers_as_the_filter_alone_when_ten_tim
             assert (sliced.query(new, at=101) == alone.query(new, at=101)).all()
         rates[grows] = alone.query(new, at=101).mean()
     assert rates[True] < 0.02 < rates[False]
+
+
+def test_sites_that_hold_another_filter_are_rejected():
+    with SlicedFilter("vertical", 3, timers()) as sliced:
+        joined = SlicedFilter("vertical", 3, timers(), sites=lambda makers: sliced.sites)
+        joined.insert(["a"], at=0)
+        assert sliced.query(["a"], at=0).all()
+        with pytest.raises(ValueError, match="this filter has 4 sites, but 3 were given"):
+            SlicedFilter("vertical", 4, timers(), sites=lambda makers: sliced.sites)
+
+
+@every_kind
+def test_bad_keys_and_empty_batches(shape):
+    with SlicedFilter(**shape, filter=timers()) as sliced:
+        before = state(sliced)
+        with pytest.raises(TypeError, match="object"):
+            sliced.duplicated(["a", object()], at=0)
+        for call in (sliced.duplicated, sliced.query):
+            answer = call([], at=[])
+            assert (answer.dtype, answer.shape) == (np.bool_, (0,))
+        sliced.insert([], at=0)
+        assert (state(sliced), sliced.traffic.messages, sliced.number) == (before, 0, 0)
+
+
+def test_representation():
+    with SlicedFilter("diced", (2, 3), timers(), dice="h-v") as sliced:
+        assert repr(sliced).startswith("<SlicedFilter diced h-v slices=(2, 3) of <TimingBloomFilter window=600")
+        assert (sliced.window, sliced.kind, sliced.slices) == (600.0, "diced", (2, 3))

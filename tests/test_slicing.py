@@ -57,26 +57,3 @@ def test_arguments_are_those_of_the_formulas():
             rates = SlicedShape(kind, 7, sites).failure_rates(3, 0.4, on_failure=on_failure)
             assert (rates[("fpr", "fnr").index(bound)] <= 0.1) == enough
     assert [slice_capacity(10, 2, overfull=overfull) for overfull in (0.0215, 0.0214)] == [8, 9]
-
-
-@pytest.mark.parametrize(
-    ("call", "kind", "message"),
-    [
-        (lambda: SlicedShape("flat", 4, 2), ValueError, 'kind must be .* got "flat"'),
-        (lambda: SlicedShape("vertical", 4, 2, inner=2), ValueError, "inner"),
-        (lambda: SlicedShape("vertical", 4, 0), ValueError, "sites"),
-        (lambda: TWO_SITES.fpr(10, 0), ValueError, "cells"),
-        (lambda: TWO_SITES.failure_rates(3, 0.5), ValueError, "failed"),
-        (lambda: TWO_SITES.failure_rates(1, 1.5), ValueError, "density"),
-        (lambda: TWO_SITES.failure_rates(1, 0.5, on_failure="x"), ValueError, "on_failure"),
-        (lambda: TWO_SITES.failure_rates(1, 0.5, on_failure=0.5), TypeError, "on_failure"),
-        (lambda: TWO_SITES.failure_rates(1, 0.5, on_failure=5), ValueError, "least must be at most k"),
-        (lambda: SlicedShape("h-v", 4, 2).least_sites(2, 0.5, fpr=0.1), ValueError, "kind"),
-        (lambda: TWO_SITES.least_sites(2, 0.9, fpr=0.1), ValueError, "no number of sites"),
-        (lambda: TWO_SITES.least_sites(2, 0.9), TypeError, "fpr or fnr"),
-        (lambda: slice_capacity(10, 2, overfull=2), ValueError, "overfull"),
-    ],
-)
-def test_impossible_arguments_are_named(call, kind, message):
-    with pytest.raises(kind, match=message):
-        call()

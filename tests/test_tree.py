@@ -220,3 +220,20 @@ def test_a_tree_reports_accesses_hits_and_failures():
     assert "BloomTree dense nodes=3 levels=2" in repr(tree)
     assert "Leaf 'eu'" in repr(tree.at("eu"))
     assert not any(isinstance(status, Failed) for status in tree.status())
+
+
+def test_a_tree_of_one_node_is_a_filter():
+    for kind in KINDS:
+        tree = BloomTree(kind, [-1], lately.BloomFilter(1000, 0.01))
+        assert tree.leaves == [0]
+        assert tree.at(0).duplicated(["a", "b", "a"]).tolist() == [False, False, True]
+
+
+def test_an_error_comes_before_any_effect():
+    tree = BloomTree("dense", SHAPE, timing())
+    leaf = tree.at(4)
+    leaf.duplicated(["a"], at=100)
+    with pytest.raises(ValueError, match="lateness"):
+        leaf.duplicated(["b", "c"], at=[101, 99])
+    assert (leaf.number, tree.accesses.sum()) == (1, 6)
+    assert not leaf.query(["b"], at=100)[0]

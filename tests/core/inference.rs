@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use crate::support::calibration::Calibration;
-use crate::support::{insert, key, trials};
+use crate::support::{campaign, insert, key, trials};
 use lately::clock::{Moments, Window};
 use lately::family::baselines::generalized::likelihood::{Matches, likelihood};
 use lately::family::baselines::{counting, fingerprint_buffer, generalized, stable};
@@ -211,17 +211,20 @@ fn timed_filters() -> Vec<(&'static str, AnyFilter)> {
 
 #[test]
 fn posteriors_of_time_are_the_shares_of_streams() {
-    for (name, filter) in timed_filters() {
+    for (i, (name, filter)) in timed_filters().into_iter().enumerate() {
         for p in [0.003, 0.03] {
             check_against_timed_streams(name, &filter, (p, p), trials(20_000)).unwrap();
         }
-        assert!(check_against_timed_streams(name, &filter, (0.01, 0.02), 20_000).is_err(), "{name}");
+        // The check fails for a prior that is not the streams'.
+        if campaign() || i % 4 == 0 {
+            assert!(check_against_timed_streams(name, &filter, (0.01, 0.02), 20_000).is_err(), "{name}");
+        }
     }
 }
 
 #[test]
 fn the_check_fails_for_a_prior_that_is_not_the_streams() {
-    for (name, filter) in small_filters().into_iter().step_by(3) {
+    for (name, filter) in small_filters().into_iter().step_by(if campaign() { 3 } else { 6 }) {
         assert!(check_against_streams(name, &filter, (0.01, 0.015), 6_000, 41).is_err(), "{name}");
     }
 }

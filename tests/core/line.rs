@@ -124,7 +124,7 @@ const RATED: [(u32, u32, u32, f64); 8] = [
 #[test]
 fn fresh_keys_are_reported_as_often_as_the_shape_computes() {
     const WINDOW: u64 = 2_000_000;
-    const TRIALS: u64 = 1_000_000;
+    const TRIALS: u64 = 400_000;
     for (k, l, lines, bits) in RATED {
         let pages = (bits * WINDOW as f64 / 32768.0) as u64;
         let shape = LineShape::age_partitioned(k, l, pages, lines).unwrap();
