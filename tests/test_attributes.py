@@ -68,6 +68,10 @@ GIVEN: list[tuple[list[Family], dict[str, Any]]] = [
     (TIMERS, {"window": 5000, "nbytes": 60_000, "slack": 7}),
     (TIMERS, {"window": "10min", "fpr": 0.01, "capacity": 3000}),
     (TIMERS, {"window": SPAN, "fpr": 0.01, "capacity": 3000, "lateness": "90s", "slack": "2min"}),
+    *(
+        (TIMERS, {"window": "10min", "fpr": 1e-4, "capacity": 300, "lateness": "90s", "slack": "2min", "grow": grow})
+        for grow in ("cardinality", "density")
+    ),
     (TIMERS, {"window": SPAN64, "nbytes": 5000, "capacity": 3000, "lateness": "1h"}),
     (LIMITED, {"window": "10min", "fpr": 0.01}),
     (LIMITED, {"window": "1s", "fpr": 0.3, "capacity": 5, "seed": LARGEST}),

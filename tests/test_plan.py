@@ -47,35 +47,6 @@ def test_the_one_to_take_is_among_the_choices_and_is_built():
     assert [c.nbytes for c in plan.choices] == sorted(c.nbytes for c in plan.choices)
 
 
-PREFERENCES = [
-    *((None, {"window": 100_000} | size) for size in ({"fpr": 0.01}, {"fpr": 1e-12}, {"nbytes": 1 << 18})),
-    *(("memory", {"window": 100_000, "nbytes": nbytes}) for nbytes in (1 << 18, 200_000)),
-    *(("memory", {"window": w, "fpr": fpr}) for w in (5, 50, 1000, 100_000) for fpr in (0.05, 1e-3, 1e-6)),
-]
-
-
-@pytest.mark.parametrize(("prefer", "request_"), PREFERENCES)
-def test_the_best_is_the_default_or_has_the_fewest_bytes_or_the_least_rate(prefer, request_):
-    """Of families that promise and are no baselines; without a preference at a slack of 1/64. A filter is the best."""
-    plan = lately.plan(**request_, prefer=prefer)
-    most = math.inf if prefer == "memory" else request_["window"] // 64
-    real = [c for c in plan.choices if FAMILIES[c.name].promise and not FAMILIES[c.name].baseline and c.slack <= most]
-    assert plan.best in real
-    if prefer is None and "aged-cuckoo" not in plan.refused:
-        assert plan.best.name == "aged-cuckoo"
-        assert plan.best.fpr <= request_.get("fpr", 0.05)
-        assert plan.best.nbytes <= request_.get("nbytes", math.inf)
-    elif "fpr" in request_:
-        assert plan.best.nbytes == min(c.nbytes for c in real)
-        assert plan.best.fpr <= request_["fpr"]
-    else:
-        assert plan.best.fpr == min(c.fpr for c in real)
-        assert plan.best.nbytes <= request_["nbytes"]
-        assert prefer is None or "lowest rate" in plan.reason
-    f = lately.Filter(**request_, prefer=prefer)
-    assert (f.nbytes, f.fpr) == (plan.best.nbytes, plan.best.fpr)
-
-
 def test_a_growing_family_is_not_planned_for_a_number_of_bytes():
     plan = lately.plan("1h", nbytes=1 << 20, capacity=100_000)
     assert plan.refused["timing-growing"] == "its memory follows bursts: give fpr instead of nbytes"

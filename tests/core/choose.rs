@@ -46,11 +46,21 @@ fn the_default_grows_with_the_keys_where_their_number_is_unknown() {
 
 #[test]
 fn a_preference_is_met() {
-    let every = compare(MILLION, &rate(0.01), Some(Prefer::Memory)).unwrap();
-    let for_use =
-        || every.rows.iter().filter(|(variant, _)| variant.family.is_for_use()).flat_map(|(_, choice)| choice);
-    let smallest = for_use().map(|choice| choice.shape.bytes(MILLION)).min().unwrap();
-    assert_eq!(chosen(MILLION, &rate(0.01), Some(Prefer::Memory)).shape.bytes(MILLION), smallest);
+    let memory = Some(Prefer::Memory);
+    let for_use = |window, request: &Request| -> Vec<Choice> {
+        let rows = compare(window, request, memory).unwrap().rows.into_iter();
+        rows.filter(|(variant, _)| variant.family.is_for_use()).flat_map(|(_, choice)| choice).collect()
+    };
+    for window in [5, 50, 1000, 100_000, 1_000_000].map(|insertions| Window::Count { insertions }) {
+        for request in [0.05, 1e-3, 1e-6].map(rate) {
+            let bytes = for_use(window, &request).iter().map(|choice| choice.shape.bytes(window)).min();
+            assert_eq!(Some(chosen(window, &request, memory).shape.bytes(window)), bytes, "{window:?} {request:?}");
+        }
+    }
+    for request in [1_600_000, 4_000_000].map(|bytes| Request::from(Budget::Bytes(bytes))) {
+        let least = for_use(MILLION, &request).iter().map(|choice| choice.shape.fpr(MILLION)).fold(1.0, f64::min);
+        assert_eq!(chosen(MILLION, &request, memory).shape.fpr(MILLION), least, "{request:?}");
+    }
     let fastest = |window, fpr| chosen(window, &rate(fpr), Some(Prefer::Speed)).variant.name();
     assert_eq!(fastest(MILLION, 0.01), "age-partitioned-line");
     assert_eq!(fastest(MILLION, 0.009), "aged-cuckoo");

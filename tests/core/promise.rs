@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::support::{Rates, check_window, trials};
+use crate::support::{Rates, campaign, check_window, trials};
 use lately::clock::{BY_INSERTION, Window};
 use lately::family::slices::shape::{Paper, choose};
 use lately::family::{AnyFilter, Budget, Request, Shape, VARIANTS};
@@ -51,7 +51,11 @@ fn check_promise(shape: &Arc<dyn Shape>, made_for: Window, window: Window) -> Re
 
 #[test]
 fn no_key_of_the_window_is_missed() {
-    for_all(|name, shape, window, _| {
+    for_all(|name, shape, window, rate| {
+        // Shapes of neighbouring rates differ little, and large windows take seconds.
+        if window.length() > 1000 && !campaign() && (rate == RATES[0] || rate == RATES[2]) {
+            return;
+        }
         check_promise(shape, window, window).unwrap_or_else(|error| panic!("{name} {shape:?}: {error}"));
     });
 }
