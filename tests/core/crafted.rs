@@ -84,7 +84,7 @@ fn calls_on_cells_that_changed_unchecked_give_shares_and_ages() {
             assert!([filter.engine().fill(), filter.engine().match_rates()].concat().into_iter().all(share), "{name}");
             assert!(share(filter.false_positive_rate()), "{name}");
             filter.engine().query(&keys, at, &mut seen).unwrap();
-            // A table may be said to hold more keys than there is memory for.
+            // Crafted numbers may need more memory than there is.
             let engine = filter.engine_mut();
             let _ =
                 engine.duplicated(&keys[..20], at, refresh, &mut seen[..20]).and_then(|()| engine.insert(&keys, at));
