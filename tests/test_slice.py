@@ -324,6 +324,34 @@ def test_a_site_that_failed_is_a_duplicate_or_distinct():
             assert scatter.decide(answers, now, "new", newest=9, kept=3)[0][0] == NEVER
 
 
+@pytest.mark.parametrize("name", ROWS)
+def test_words_come_back_and_any_are_legal(name):
+    f, rng = ROWS[name][0](), np.random.default_rng(5)
+    timed = isinstance(f, lately.TimingBloomFilter)
+    for part, parts in ((0, 1), (2, 7)):
+        s = Slice(f, part=part, parts=parts)
+        all_cells = np.arange(s.start, s.stop, dtype=np.uint64)
+        put(s, rng.choice(all_cells, 100), 77 if timed else 0)
+        copy = Slice.from_words(f, s.words(), newest=s.newest, part=part, parts=parts)
+        assert (copy.words() == s.words()).all()
+        assert (read(copy, all_cells) == read(s, all_cells)).all()
+        assert (copy.newest, copy.fill) == (s.newest, s.fill)
+        for hostile in (
+            rng.integers(2**64, size=s.nbytes // 8, dtype=np.uint64),
+            np.full(s.nbytes // 8, 2**64 - 1, "u8"),
+        ):
+            for newest in (NEVER + 1, -1, 0, 12345, 2**63 - 1) if timed else (0,):
+                wild = Slice.from_words(f, hostile, newest=newest, part=part, parts=parts)
+                base = wild.ages(all_cells - np.uint64(s.start))[1]
+                assert base == newest
+                assert 0 <= wild.fill <= 1
+                wild.touch(all_cells[:5] - np.uint64(s.start), newest)
+                assert (wild.ages(all_cells[:5] - np.uint64(s.start))[0] == 0).all()
+                if timed and newest < 2**63 - 1:
+                    wild.touch(all_cells[:0], 2**63 - 1)
+                    assert (wild.ages(all_cells[5:] - np.uint64(s.start))[0] != 0).all()
+
+
 def test_the_cells_of_a_key_are_those_it_sets():
     for make, _ in ROWS.values():
         f = make()
