@@ -99,6 +99,18 @@ def test_query_of_keys_that_are_no_text(command, tmp_path):
         assert [line.split("\t")[0] for line in lines] == answers.split()
 
 
+@pytest.mark.parametrize("window", [("--window", "1000"), ("--window", "1h", "--time", "1")])
+def test_states_of_two_machines_merge_without_a_capacity(command, tmp_path, window):
+    options = ("--no-header", "--format", "csv", "--key", "2", "--seed", 1, "-o", tmp_path / "o", *window)
+    for name, keys in (("a", range(500)), ("b", range(400, 900))):
+        (tmp_path / f"{name}.csv").write_text("".join(f"{1_700_000_000 + k},{k}\n" for k in keys))
+        assert command("dedupe", tmp_path / f"{name}.csv", *options, "--state", tmp_path / name)[0] == 0
+    assert command("merge", tmp_path / "a", tmp_path / "b", "-o", tmp_path / "both") == (0, "", "")
+    at = ("--at", 1_700_000_900) if "--time" in window else ()
+    found = command("query", *at, tmp_path / "both", *range(901))[1]
+    assert found == "".join(f"seen\t{k}\n" for k in range(900)) + "new\t900\n"
+
+
 def test_merge(command, tmp_path):
     made = [lately.AgePartitionedBloomFilter("10min", 0.001, capacity=5000) for _ in "ab"]
     for f, key in zip(made, "ab", strict=True):

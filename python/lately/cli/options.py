@@ -133,8 +133,8 @@ def _merge(commands: Any) -> None:
     command = commands.add_parser(
         "merge",
         help="merge filters of several machines",
-        description="Merge saved filters of windows of time that were made with the same options, --capacity and a "
-        "--seed that is a number among them. The result reports every key that one of them reports.",
+        description="Merge saved filters that were made with the same options, a --seed that is a number among them. "
+        "The result reports every key that one of them reports.",
     )
     command.set_defaults(module="lately.cli.tools", run="merge")
     command.add_argument("files", nargs="+", metavar="FILE", help="saved by --state, or in Python")
