@@ -63,6 +63,13 @@ def test_the_first_command_installs_what_the_blocks_import():
     assert "lately" in project["scripts"]
 
 
+def test_the_pages_name_the_extras_that_there_are():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))]
+    named = {name for text in texts for extras in re.findall(r"'\.\[([\w,]+)\]'", text) for name in extras.split(",")}
+    assert named == set(project["optional-dependencies"])
+
+
 def name_of(requirement):
     return re.match(r"[\w-]+", requirement)[0]
 
