@@ -66,7 +66,10 @@ impl Filter {
     /// ```
     pub fn seen(&mut self, key: impl Key) -> bool {
         let hash = key.to_hash(&self.hasher);
-        infallible(self.seen_in_core(hash, self.now()))
+        match self.core.engine_mut().seen_untimed(hash) {
+            Some(seen) => seen,
+            None => infallible(self.seen_in_core(hash, self.now())),
+        }
     }
 
     /// Returns whether a key was inserted within the window before an event, and inserts it as of that time.
@@ -102,8 +105,11 @@ impl Filter {
     /// # Ok::<(), lately::Error>(())
     /// ```
     pub fn insert(&mut self, key: impl Key) {
-        let (hash, at) = (key.to_hash(&self.hasher), self.now());
-        infallible(self.core.engine_mut().insert(&[hash], at));
+        let hash = key.to_hash(&self.hasher);
+        if self.core.engine_mut().seen_untimed(hash).is_none() {
+            let at = self.now();
+            infallible(self.core.engine_mut().insert(&[hash], at));
+        }
     }
 
     /// Inserts a key as of the time of an event. Rejects the times that [`seen_at`](Self::seen_at) rejects.
@@ -134,7 +140,8 @@ impl Filter {
     /// # Ok::<(), lately::Error>(())
     /// ```
     pub fn contains(&self, key: impl Key) -> bool {
-        infallible(self.core.engine().contains_one(key.to_hash(&self.hasher), self.now()))
+        let (hash, engine) = (key.to_hash(&self.hasher), self.core.engine());
+        engine.contains_untimed(hash).unwrap_or_else(|| infallible(engine.contains_one(hash, self.now())))
     }
 
     /// Returns whether a key was inserted within the window before a time, which may lie in the future. Rejects a

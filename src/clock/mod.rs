@@ -12,6 +12,7 @@ pub use search::before;
 pub(crate) use shares::Plan;
 pub use window::Window;
 
+use std::cell::Cell;
 use std::ops::Range;
 
 use crate::Error;
@@ -306,13 +307,15 @@ impl Clock {
             let moment = moment.max(earliest);
             [moment, moment.saturating_sub_unsigned(window)].map(|moment| self.generation_at(moment))
         };
+        let read = Cell::new(None);
         let alike = |moment: i64| {
+            read.set(Some(generations(moment)));
             let [own, oldest] = generations(moment).map(|generation| self.span_of(generation));
             let later = |moment: i64| moment.saturating_add_unsigned(window);
             own.start.max(later(oldest.start))..own.end.min(later(oldest.end))
         };
         let Some((moment, run)) = moments.run(i, len, alike) else { return (0, [0; 2], len - i) };
-        let generations = generations(moment);
+        let generations = read.get().unwrap_or_else(|| generations(moment));
         // Keys of earlier generations do not advance the clock.
         let is_late = self.latest.is_some() && generations[0] < self.generation;
         let (opened, run) = if is_late { (0, run) } else { self.run(moments, i, i + run) };
@@ -478,9 +481,8 @@ impl Clock {
 
     /// Returns the moments of a generation, clipped to the range of moments.
     fn span_of(&self, generation: i64) -> Range<i64> {
-        let start =
-            |generation: i128| (generation * i128::from(self.length)).clamp(i64::MIN.into(), i64::MAX.into()) as i64;
-        start(generation.into())..start(i128::from(generation) + 1)
+        let length = self.length as i64;
+        generation.saturating_mul(length)..generation.saturating_add(1).saturating_mul(length)
     }
 
     /// Time clock: returns the generation of a moment.

@@ -77,20 +77,17 @@ impl<L: Layout> Aged<L> {
         }
     }
 
-    /// Queries one key as a run. Kept out of [`contains_one`](Engine::contains_one), which then saves no registers.
-    #[inline(never)]
-    fn contains_in_run(&self, hash: u64, at: Moments<'_>) -> Result<bool, Error> {
-        let mut present = [false];
-        self.query(&[hash], at, &mut present)?;
-        Ok(present[0])
-    }
-
-    /// Processes one key as a run.
-    #[inline(never)]
-    fn seen_in_run(&mut self, hash: u64, at: Moments<'_>, refresh: Refresh) -> Result<bool, Error> {
-        let mut seen = [false];
-        self.duplicated(&[hash], at, refresh, &mut seen)?;
-        Ok(seen[0])
+    /// Processes one key as [`seen_untimed`](Engine::seen_untimed) does, where the open generation is full.
+    #[cold]
+    fn seen_at_end(&mut self, hash: u64) -> Option<bool> {
+        let words = self.words.private_mut()?;
+        // The query comes first, while the old generation is open.
+        let seen = self.layout.contains(words, self.layout.rotation(self.clock.generation(), 0), hash);
+        self.clock.open_next();
+        self.clock.count(1);
+        age(self.layout, words, self.clock.generation(), 1);
+        self.layout.insert(words, self.layout.rotation(self.clock.generation(), 0), hash);
+        Some(seen)
     }
 
     /// Returns the rotation of the open generation.
@@ -168,38 +165,22 @@ impl<L: Layout> Engine for Aged<L> {
         Ok(())
     }
 
-    /// Skips the search for runs in a window of insertions, where most calls take a tenth of it.
-    fn contains_one(&self, hash: u64, at: Moments<'_>) -> Result<bool, Error> {
-        if let Moments::Untimed = at
-            && self.clock.counts()
-            && let Some(words) = self.words.private()
-        {
-            return Ok(self.layout.contains(words, self.layout.rotation(self.clock.generation(), 0), hash));
-        }
-        self.contains_in_run(hash, at)
+    // A search for runs takes longer than all the rest.
+    fn contains_untimed(&self, hash: u64) -> Option<bool> {
+        let words = self.words.private().filter(|_| self.clock.counts())?;
+        Some(self.layout.contains(words, self.layout.rotation(self.clock.generation(), 0), hash))
     }
 
-    /// Skips the search for runs in a window of insertions.
-    fn seen_one(&mut self, hash: u64, at: Moments<'_>, refresh: Refresh) -> Result<bool, Error> {
-        if let Moments::Untimed = at
-            && refresh == Refresh::Always
-            && self.clock.counts_several()
-            && let (words, None) = self.words.to_mut_live()?
-        {
-            let rotation = self.layout.rotation(self.clock.generation(), 0);
-            if self.clock.has_room() {
-                self.clock.count(1);
-                return Ok(self.layout.seen(words, rotation, hash));
-            }
-            // The query comes first, while the old generation is open.
-            let seen = self.layout.contains(words, rotation, hash);
-            self.clock.open_next();
-            self.clock.count(1);
-            age(self.layout, words, self.clock.generation(), 1);
-            self.layout.insert(words, self.layout.rotation(self.clock.generation(), 0), hash);
-            return Ok(seen);
+    fn seen_untimed(&mut self, hash: u64) -> Option<bool> {
+        if !self.clock.counts_several() {
+            return None;
         }
-        self.seen_in_run(hash, at, refresh)
+        if !self.clock.has_room() {
+            return self.seen_at_end(hash);
+        }
+        let (words, rotation) = (self.words.private_mut()?, self.layout.rotation(self.clock.generation(), 0));
+        self.clock.count(1);
+        Some(self.layout.seen(words, rotation, hash))
     }
 
     fn count(&self, hashes: &[u64], counts: &mut [u64]) -> Result<(), Error> {

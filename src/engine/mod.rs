@@ -113,8 +113,27 @@ pub trait Engine: EvidenceSource + Any + Send + Sync {
         present: &mut [bool],
     ) -> Result<(), Error>;
 
+    /// Returns whether the filter contains one key, or `None` where that takes more than a look into its cells: the
+    /// window is one of insertions, and the cells are those of this process alone.
+    fn contains_untimed(&self, hash: u64) -> Option<bool> {
+        let _ = hash;
+        None
+    }
+
+    /// Returns whether the filter contains one key, and inserts it; or `None`, and does nothing, where
+    /// [`contains_untimed`](Self::contains_untimed) or each insertion takes more than that.
+    fn seen_untimed(&mut self, hash: u64) -> Option<bool> {
+        let _ = hash;
+        None
+    }
+
     /// Returns whether the filter contains one key. The result is that of [`query`](Self::query).
     fn contains_one(&self, hash: u64, at: Moments<'_>) -> Result<bool, Error> {
+        if let Moments::Untimed = at
+            && let Some(present) = self.contains_untimed(hash)
+        {
+            return Ok(present);
+        }
         let mut present = [false];
         self.query(&[hash], at, &mut present)?;
         Ok(present[0])
@@ -123,6 +142,11 @@ pub trait Engine: EvidenceSource + Any + Send + Sync {
     /// Returns whether the filter contains one key, and inserts it as `refresh` demands. The result is that of
     /// [`duplicated`](Self::duplicated).
     fn seen_one(&mut self, hash: u64, at: Moments<'_>, refresh: Refresh) -> Result<bool, Error> {
+        if let (Moments::Untimed, Refresh::Always) = (at, refresh)
+            && let Some(seen) = self.seen_untimed(hash)
+        {
+            return Ok(seen);
+        }
         let mut seen = [false];
         self.duplicated(&[hash], at, refresh, &mut seen)?;
         Ok(seen[0])

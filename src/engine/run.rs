@@ -10,6 +10,9 @@ use crate::family::Layout;
 use crate::memory::mapped::{Live, RECORD};
 use crate::memory::prefetch::{AHEAD, Address, in_flight};
 
+/// Number of late keys that are processed together, at least.
+const GATHERED: usize = 256;
+
 /// The cells that a thread writes, all of a filter or one partition, with the clock that ages them.
 pub(crate) struct AgedMut<'a, L> {
     pub layout: L,
@@ -155,31 +158,39 @@ impl<L: Layout> AgedMut<'_, L> {
     }
 
     /// Processes the keys as [`process`](Self::process) does, late ones in the generations of their own times.
+    ///
+    /// Keys that are late at random have a run each. Short runs are gathered while no generation opens, and processed
+    /// together, each key in a rotation of its own.
     fn process_late(&mut self, keys: SelectedHashes<'_>, at: Moments<'_>, refresh: Option<Refresh>, seen: &mut [bool]) {
-        let (layout, address, mut i, mut fetched) = (self.layout, Address::of(self.words), 0, 0);
+        let layout = self.layout;
+        let Some(late) = layout.abilities().late else { return };
+        let (mut i, mut end, mut rotations) = (0, 0, Vec::new());
+        let refresh = refresh.map(|refresh| refresh == Refresh::Always);
+        let short = if self.live.is_some() { 0 } else { AHEAD };
         while i < keys.len {
             let (opened, rotation, run) = next_run(&layout, self.clock, at, i, keys.len);
+            let own = keys.within(i..i + run);
+            if opened > 0 || own.len() > short || rotations.len() >= GATHERED {
+                let gathered = end - rotations.len()..end;
+                let seen = refresh.map(|refresh| (refresh, &mut seen[gathered.clone()]));
+                late.process_late(self.words, &rotations, &keys.hashes[gathered], seen);
+                rotations.clear();
+            }
             if opened > 0 {
                 self.age(opened);
             }
-            let own = keys.within(i..i + run);
-            // Runs may be short, and keys of the next ones are on their way meanwhile.
-            let coming = own.end.max(fetched)..keys.hashes.len().min(own.end + AHEAD);
-            fetched = fetched.max(coming.end);
-            keys.hashes.get(coming).unwrap_or_default().iter().for_each(|&hash| layout.prefetch_query(address, hash));
-            let alone = own.len() == 1 && self.live.is_none();
+            end = own.end;
             match refresh {
-                Some(Refresh::Always) if alone => {
-                    seen[own.start] = layout.seen(self.words, rotation, keys.hashes[own.start]);
-                }
+                _ if own.len() <= short => rotations.extend(own.map(|_| rotation)),
                 None => self.insert_run(rotation, keys.hashes, own),
-                Some(refresh) => {
-                    self.duplicated_run(rotation, keys.hashes, own, refresh == Refresh::Always, seen);
-                }
+                Some(refresh) => _ = self.duplicated_run(rotation, keys.hashes, own, refresh, seen),
             }
             self.clock.count(run as u64);
             i += run;
         }
+        let gathered = end - rotations.len()..end;
+        let seen = refresh.map(|refresh| (refresh, &mut seen[gathered.clone()]));
+        late.process_late(self.words, &rotations, &keys.hashes[gathered], seen);
     }
 
     /// Processes key `i` as [`duplicated`](Self::duplicated) does, where the open generation is full.

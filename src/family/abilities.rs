@@ -42,6 +42,10 @@ pub trait Late<R> {
     /// Returns the rotation for keys of the generation `own` before the open one, whose window begins in the generation
     /// `oldest` before it.
     fn rotation_of(&self, generation: i64, own: u64, oldest: u64) -> R;
+
+    /// Inserts keys in order, each in a rotation of its own, all while one generation is open. With `seen` writes there
+    /// which keys the cells contain, and without its refresh inserts only those that they do not contain.
+    fn process_late(&self, words: &mut [u64], rotations: &[R], hashes: &[u64], seen: Option<(bool, &mut [bool])>);
 }
 
 /// Writes evidence as codes of a few bits: for layouts whose evidence always has a code.

@@ -173,13 +173,9 @@ impl Words {
     #[inline(always)]
     #[allow(unsafe_code, reason = "`Arc::get_mut` locks a counter of pointers that do not exist, for each single key")]
     pub fn to_mut_live(&mut self) -> Result<(&mut [u64], Option<Live<'_>>), Error> {
-        // No other thread can share them meanwhile: only this value can be cloned.
-        let shared = Arc::strong_count(&self.region) > 1;
-        if shared || matches!(*self.region, Region::Lent { .. }) {
+        if self.is_shared() || matches!(*self.region, Region::Lent { .. }) {
             self.copy()?;
         }
-        // A thread that has dropped its clone has read the words before.
-        fence(Acquire);
         // SAFETY: no other strong pointer to the region exists, see above. No weak one is ever made. Only `self`, which
         // is borrowed, can make one.
         let region = unsafe { &mut *Arc::as_ptr(&self.region).cast_mut() };
@@ -194,6 +190,34 @@ impl Words {
             Region::Lent { .. } => unreachable!("lent words are copied above"),
         };
         Ok((&mut words[..self.len], None))
+    }
+
+    /// Returns the words, to write, if they lie in memory of this process and no clone shares them.
+    #[inline(always)]
+    #[allow(unsafe_code, reason = "as above")]
+    pub fn private_mut(&mut self) -> Option<&mut [u64]> {
+        if self.is_shared() {
+            return None;
+        }
+        // SAFETY: as above.
+        let region = unsafe { &mut *Arc::as_ptr(&self.region).cast_mut() };
+        let words: &mut [u64] = match region {
+            Region::Small(lines) => bytemuck::cast_slice_mut(lines),
+            #[cfg(feature = "file")]
+            Region::Mapped(map) => bytemuck::cast_slice_mut(map),
+            Region::Lent { .. } | Region::File(_) => return None,
+        };
+        Some(&mut words[..self.len])
+    }
+
+    /// Returns whether a clone shares the words.
+    #[inline(always)]
+    fn is_shared(&self) -> bool {
+        // No other thread can share them meanwhile: only this value can be cloned.
+        let shared = Arc::strong_count(&self.region) > 1;
+        // A thread that has dropped its clone has read the words before.
+        fence(Acquire);
+        shared
     }
 
     /// Replaces shared or lent words by a copy.

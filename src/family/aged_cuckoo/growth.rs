@@ -116,7 +116,7 @@ impl Growth for AgedCuckooShape {
     }
 
     fn seen_one(&self, newest: &mut Table, now: Now, hash: u64) -> Result<Option<bool>, Error> {
-        Ok(newest.layout.seen_some(newest.words.to_mut()?, now, hash))
+        Ok(newest.layout.seen_some(newest.words.to_mut()?, now, hash, Full::Ends))
     }
 
     /// Rejects hashes that crowd into few lines, which an attacker may choose.

@@ -60,9 +60,18 @@ impl Now {
     /// even the open epoch. `retained` is less than the number of tags.
     #[inline(always)]
     pub fn new(generation: i64, retained: Option<u32>) -> Self {
-        let open = 1 + generation.rem_euclid(TAGS) as u8;
+        // Generations of insertions are not negative, and the remainder of an unsigned number takes half as long.
+        let since_first =
+            u64::try_from(generation).map_or_else(|_| generation.rem_euclid(TAGS) as u64, |n| n % TAGS as u64);
+        let open = 1 + since_first as u8;
         let live = retained.map_or(Tags { low: 0, span: 0 }, |retained| Tags::since(open, retained as u8));
         Self { open, own: open, live, reported: live, late: false }
+    }
+
+    /// Returns the tags for a query that reports entries of these.
+    #[inline(always)]
+    pub fn reporting(reported: Tags) -> Self {
+        Self { reported, ..Self::new(0, None) }
     }
 
     /// Returns the tags for a key of the epoch `own` before the open one, whose window begins with the epoch `oldest`
@@ -117,7 +126,7 @@ pub trait Format {
     const ALL: u32 = (1 << Self::SLOTS) - 1;
     /// The byte at which the planes of bits begin.
     const PLANES: usize = Self::SLOTS * (1 + Self::BYTES);
-    /// The byte from which the planes of bits are read, as one number of 16 bytes, and the bit at which they begin
+    /// The byte from which the planes of bits are written, as one number of 16 bytes, and the bit at which they begin
     /// there.
     const FROM: usize = if Self::PLANES < 48 { Self::PLANES } else { 48 };
     const SHIFT: usize = 8 * (Self::PLANES - Self::FROM);
@@ -146,11 +155,8 @@ pub trait Format {
             let from = start.min(32);
             equal &= machine.equal(vector(line, from), (fingerprint >> (8 * p)) as u8) >> (start - from);
         }
-        if Self::BITS > 0 {
-            let planes = Self::planes(line);
-            for x in 0..Self::BITS {
-                equal &= (planes >> (x * Self::SLOTS)) as u32 ^ (bit::<Self>(fingerprint, x) as u32).wrapping_sub(1);
-            }
+        for x in 0..Self::BITS {
+            equal &= Self::plane(line, x) ^ (bit::<Self>(fingerprint, x) as u32).wrapping_sub(1);
         }
         (live, equal)
     }
@@ -162,10 +168,13 @@ pub trait Format {
         machine.within(of_slots, tags.low as u8, tags.span as u8) & !machine.equal(of_slots, 0) & Self::ALL
     }
 
-    /// Returns the planes of bits, from slot 0 of the first on.
+    /// Returns a plane of bits, from slot 0 on.
     #[inline(always)]
-    fn planes(line: &Line) -> u128 {
-        u128::from_le_bytes(*half(line, Self::FROM)) >> Self::SHIFT
+    fn plane(line: &Line, x: usize) -> u32 {
+        let bit = 8 * Self::PLANES + x * Self::SLOTS;
+        let from = (bit / 8).min(60);
+        let bytes = line[from..].first_chunk().expect("a line ends with byte 63");
+        u32::from_le_bytes(*bytes) >> (bit - 8 * from)
     }
 
     /// Writes an entry, its tag last: the tag alone makes it live.
@@ -190,8 +199,7 @@ pub trait Format {
     fn fingerprint(line: &Line, slot: usize) -> u64 {
         let of_byte = |p| u64::from(line[Self::SLOTS * (1 + p) + slot]) << (8 * p);
         let bytes = (0..Self::BYTES).fold(0, |bytes, p| bytes | of_byte(p));
-        let planes = Self::planes(line) >> slot;
-        let of_bit = |x: usize| ((planes >> (x * Self::SLOTS)) as u64 & 1) << (8 * Self::BYTES + x);
+        let of_bit = |x: usize| u64::from(Self::plane(line, x) >> slot & 1) << (8 * Self::BYTES + x);
         (0..Self::BITS).fold(bytes, |all, x| all | of_bit(x))
     }
 }

@@ -58,7 +58,7 @@ use crate::memory::prefetch::Address;
 use line::Format;
 pub(crate) use line::{Line, Now, Slots};
 pub(crate) use operations::Full;
-use operations::{Contains, Duplicated, ForEach, Insert, Operation, Query, ReadEvidence, Seen, Sweep};
+use operations::{Contains, Duplicated, ForEach, Insert, Nows, Operation, Query, ReadEvidence, Seen, Sweep};
 use pages::Pages;
 use shape::AgedCuckooShape;
 use table::Table;
@@ -114,7 +114,7 @@ impl AgedCuckoo {
 
     /// Applies an operation to the keys of a run, in order. Returns the number of keys done.
     #[inline(always)]
-    fn for_each(&self, now: Now, hashes: &[u64], run: Range<usize>, operation: &mut impl Operation) -> usize {
+    fn for_each(&self, now: impl Nows, hashes: &[u64], run: Range<usize>, operation: &mut impl Operation) -> usize {
         let pages = &self.pages;
         by_format!(pages.fingerprint_bits, F => {
             self.run(ForEach { pages, now, hashes, run, operation, format: PhantomData::<F> })
@@ -122,7 +122,7 @@ impl AgedCuckoo {
     }
 
     /// Inserts keys until one ends the run because it finds no room. Returns the number of keys done.
-    pub(crate) fn insert_some(&self, words: &mut [u64], now: Now, hashes: &[u64], full: Full) -> usize {
+    pub(crate) fn insert_some(&self, words: &mut [u64], now: impl Nows, hashes: &[u64], full: Full) -> usize {
         self.for_each(now, hashes, 0..hashes.len(), &mut Insert { lines: lines_mut(words), full })
     }
 
@@ -131,7 +131,7 @@ impl AgedCuckoo {
     pub(crate) fn duplicated_some(
         &self,
         words: &mut [u64],
-        now: Now,
+        now: impl Nows,
         hashes: &[u64],
         (refresh, full): (bool, Full),
         seen: &mut [bool],
@@ -142,9 +142,11 @@ impl AgedCuckoo {
 
     /// Returns whether the lines contain a key, and inserts it; `None` if there is no room for it.
     #[inline(always)]
-    pub(crate) fn seen_some(&self, words: &mut [u64], now: Now, hash: u64) -> Option<bool> {
+    pub(crate) fn seen_some(&self, words: &mut [u64], now: Now, hash: u64, full: Full) -> Option<bool> {
         let (pages, lines) = (&self.pages, lines_mut(words));
-        by_format!(pages.fingerprint_bits, F => self.run(Seen { pages, now, lines, hash, format: PhantomData::<F> }))
+        by_format!(pages.fingerprint_bits, F => {
+            self.run(Seen { pages, now, lines, hash, full, format: PhantomData::<F> })
+        })
     }
 
     /// Rejects a key that finds no room: its lines report every key until the epoch expires. Returns whether they did
@@ -291,13 +293,13 @@ impl Layout for AgedCuckoo {
     fn contains(&self, words: &[u64], now: Now, hash: u64) -> bool {
         let (pages, lines) = (&self.pages, lines(words));
         by_format!(pages.fingerprint_bits, F => {
-            self.run(Contains { pages, now, lines, hash, format: PhantomData::<F> })
+            self.run(Contains { pages, reported: now.reported, lines, hash, format: PhantomData::<F> })
         })
     }
 
     #[inline(always)]
     fn seen(&self, words: &mut [u64], now: Now, hash: u64) -> bool {
-        self.seen_some(words, now, hash).unwrap_or_else(|| self.reject(words, now, hash))
+        self.seen_some(words, now, hash, Full::Rejects).unwrap_or(true)
     }
 
     fn insert_run(&self, words: &mut [u64], now: Now, hashes: &[u64], run: Range<usize>) {
@@ -378,6 +380,13 @@ impl Late<Now> for AgedCuckoo {
     fn rotation_of(&self, generation: i64, own: u64, oldest: u64) -> Now {
         let within = |back: u64| back.min(self.retained.into()) as u8;
         self.rotation(generation, 0).late(within(own), within(oldest))
+    }
+
+    fn process_late(&self, words: &mut [u64], nows: &[Now], hashes: &[u64], seen: Option<(bool, &mut [bool])>) {
+        match seen {
+            None => self.insert_some(words, nows, hashes, Full::Rejects),
+            Some((refresh, seen)) => self.duplicated_some(words, nows, hashes, (refresh, Full::Rejects), seen),
+        };
     }
 }
 

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use super::line::{Format, Line, Now};
+use super::line::{Format, Line, Now, Tags};
 use super::pages::{Pages, Place};
 use super::table::{Found, Table};
 use super::vectors::ByteVectors;
@@ -20,24 +20,43 @@ pub trait Operation {
     fn lines(&self) -> &[Line];
 }
 
+/// What the open epoch means to each key of a run.
+pub trait Nows {
+    /// Returns what it means to key `i` of the run.
+    fn of(&self, i: usize) -> Now;
+}
+
+impl Nows for Now {
+    #[inline(always)]
+    fn of(&self, _: usize) -> Now {
+        *self
+    }
+}
+
+impl Nows for &[Now] {
+    #[inline(always)]
+    fn of(&self, i: usize) -> Now {
+        self[i]
+    }
+}
+
 /// Applies an operation to the keys of a run, in order, while both lines of later keys are on their way. Returns the
 /// number of keys done.
-pub struct ForEach<'a, F, O> {
+pub struct ForEach<'a, F, O, N> {
     pub pages: &'a Pages,
-    pub now: Now,
+    pub now: N,
     pub hashes: &'a [u64],
     pub run: Range<usize>,
     pub operation: &'a mut O,
     pub format: PhantomData<F>,
 }
 
-impl<F: Format, O: Operation, M: ByteVectors> Work<M> for ForEach<'_, F, O> {
+impl<F: Format, O: Operation, N: Nows, M: ByteVectors> Work<M> for ForEach<'_, F, O, N> {
     type Output = usize;
 
     #[inline(always)]
     fn run(self, machine: M) -> usize {
         let Self { pages, now, hashes, run, operation, .. } = self;
-        let table = Table { machine, pages, now };
         let (hashes, before) = (&hashes[..run.end], run.start);
         // The places of the next keys, so that each is computed once.
         let (mut ring, address) = ([Place::default(); AHEAD], Address::of(bytemuck::cast_slice(operation.lines())));
@@ -54,7 +73,7 @@ impl<F: Format, O: Operation, M: ByteVectors> Work<M> for ForEach<'_, F, O> {
             if let Some(&hash) = hashes.get(i + AHEAD) {
                 ring[coming] = placed(hash);
             }
-            if !operation.apply::<F, M>(table, i, place) {
+            if !operation.apply::<F, M>(Table { machine, pages, now: now.of(i - before) }, i, place) {
                 return i - before;
             }
         }
@@ -65,7 +84,7 @@ impl<F: Format, O: Operation, M: ByteVectors> Work<M> for ForEach<'_, F, O> {
 /// Looks up one key.
 pub struct Contains<'a, F> {
     pub pages: &'a Pages,
-    pub now: Now,
+    pub reported: Tags,
     pub lines: &'a [Line],
     pub hash: u64,
     pub format: PhantomData<F>,
@@ -76,17 +95,18 @@ impl<F: Format, M: ByteVectors> Work<M> for Contains<'_, F> {
 
     #[inline(always)]
     fn run(self, machine: M) -> bool {
-        Table { machine, pages: self.pages, now: self.now }
+        Table { machine, pages: self.pages, now: Now::reporting(self.reported) }
             .contains::<F>(self.lines, self.pages.place_of(self.hash, F::FINGERPRINT))
     }
 }
 
-/// Looks up one key and inserts it, if there is room for it.
+/// Looks up one key and inserts it.
 pub struct Seen<'a, F> {
     pub pages: &'a Pages,
     pub now: Now,
     pub lines: &'a mut [Line],
     pub hash: u64,
+    pub full: Full,
     pub format: PhantomData<F>,
 }
 
@@ -96,7 +116,7 @@ impl<F: Format, M: ByteVectors> Work<M> for Seen<'_, F> {
     #[inline(always)]
     fn run(self, machine: M) -> Option<bool> {
         let table = Table { machine, pages: self.pages, now: self.now };
-        table.seen::<F>(self.lines, self.pages.place_of(self.hash, F::FINGERPRINT), true)
+        self.full.seen::<F, M>(table, self.lines, self.pages.place_of(self.hash, F::FINGERPRINT))
     }
 }
 
