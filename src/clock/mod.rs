@@ -173,12 +173,17 @@ impl Clock {
 
     /// Returns this clock advanced to a moment, if that is later than the latest one.
     pub fn at(mut self, moment: i64) -> Self {
+        self.move_to(moment);
+        self
+    }
+
+    /// Advances to a moment, if that is later than the latest one.
+    fn move_to(&mut self, moment: i64) {
         if self.shares.is_some() {
-            self.advance(moment);
-            return self;
+            return self.advance(moment);
         }
         let latest = self.latest.map_or(moment, |latest| latest.max(moment));
-        Self { latest: Some(latest), generation: self.generation_at(latest), ..self }
+        (self.latest, self.generation) = (Some(latest), self.generation_at(latest));
     }
 
     /// Encodes the state that changes, for the file of a filter that several processes share: keys so far, 1 and the
@@ -329,7 +334,7 @@ impl Clock {
         if self.counts() {
             return;
         }
-        *self = self.at(moments.latest(range));
+        self.move_to(moments.latest(range));
         self.by_system |= matches!(moments, Moments::Now(_));
     }
 

@@ -246,7 +246,9 @@ mod tests {
             let mut words = Words::zeroed(len).unwrap();
             words.to_mut().unwrap()[len - 1] = 5;
             let mut copy = words.clone();
+            assert!(copy.private_mut().is_none());
             copy.to_mut().unwrap()[len - 1] = 6;
+            assert_eq!(copy.private_mut().unwrap()[len - 1], 6);
             assert_eq!((words.as_slice()[len - 1], copy.as_slice()[len - 1]), (5, 6));
             assert_eq!(words.as_slice().len(), len);
         }

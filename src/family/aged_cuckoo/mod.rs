@@ -114,16 +114,24 @@ impl AgedCuckoo {
 
     /// Applies an operation to the keys of a run, in order. Returns the number of keys done.
     #[inline(always)]
-    fn for_each(&self, now: impl Nows, hashes: &[u64], run: Range<usize>, operation: &mut impl Operation) -> usize {
+    fn for_each(
+        &self,
+        address: Address,
+        now: impl Nows,
+        hashes: &[u64],
+        run: Range<usize>,
+        operation: &mut impl Operation,
+    ) -> usize {
         let pages = &self.pages;
         by_format!(pages.fingerprint_bits, F => {
-            self.run(ForEach { pages, now, hashes, run, operation, format: PhantomData::<F> })
+            self.run(ForEach { pages, now, hashes, run, operation, address, format: PhantomData::<F> })
         })
     }
 
     /// Inserts keys until one ends the run because it finds no room. Returns the number of keys done.
     pub(crate) fn insert_some(&self, words: &mut [u64], now: impl Nows, hashes: &[u64], full: Full) -> usize {
-        self.for_each(now, hashes, 0..hashes.len(), &mut Insert { lines: lines_mut(words), full })
+        let address = Address::of(words);
+        self.for_each(address, now, hashes, 0..hashes.len(), &mut Insert { lines: lines_mut(words), full })
     }
 
     /// Writes which keys the lines contain and inserts them, without `refresh` only new ones, until one ends the run
@@ -136,8 +144,23 @@ impl AgedCuckoo {
         (refresh, full): (bool, Full),
         seen: &mut [bool],
     ) -> usize {
-        let mut duplicated = Duplicated { lines: lines_mut(words), seen, refresh, full, inserted: 0 };
-        self.for_each(now, hashes, 0..hashes.len(), &mut duplicated)
+        self.duplicate(words, now, hashes, 0..hashes.len(), (refresh, full), seen).0
+    }
+
+    /// Processes the keys of a run as [`duplicated_some`](Self::duplicated_some) does. Returns the number of keys done,
+    /// and that of insertions.
+    fn duplicate(
+        &self,
+        words: &mut [u64],
+        now: impl Nows,
+        hashes: &[u64],
+        run: Range<usize>,
+        (refresh, full): (bool, Full),
+        seen: &mut [bool],
+    ) -> (usize, u64) {
+        let address = Address::of(words);
+        let mut operation = Duplicated { lines: lines_mut(words), seen, refresh, full, inserted: 0 };
+        (self.for_each(address, now, hashes, run, &mut operation), operation.inserted)
     }
 
     /// Returns whether the lines contain a key, and inserts it; `None` if there is no room for it.
@@ -303,11 +326,11 @@ impl Layout for AgedCuckoo {
     }
 
     fn insert_run(&self, words: &mut [u64], now: Now, hashes: &[u64], run: Range<usize>) {
-        self.for_each(now, hashes, run, &mut Insert { lines: lines_mut(words), full: Full::Rejects });
+        self.insert_some(words, now, &hashes[run], Full::Rejects);
     }
 
     fn query_run(&self, words: &[u64], now: Now, hashes: &[u64], run: Range<usize>, present: &mut [bool]) {
-        self.for_each(now, hashes, run, &mut Query { lines: lines(words), present });
+        self.for_each(Address::of(words), now, hashes, run, &mut Query { lines: lines(words), present });
     }
 
     fn duplicated_run(
@@ -319,13 +342,12 @@ impl Layout for AgedCuckoo {
         refresh: bool,
         seen: &mut [bool],
     ) -> u64 {
-        let mut operation = Duplicated { lines: lines_mut(words), seen, refresh, full: Full::Rejects, inserted: 0 };
-        self.for_each(now, hashes, run, &mut operation);
-        operation.inserted
+        self.duplicate(words, now, hashes, run, (refresh, Full::Rejects), seen).1
     }
 
     fn evidence_run(&self, words: &[u64], now: Now, hashes: &[u64], evidence: &mut [Evidence]) {
-        self.for_each(now, hashes, 0..hashes.len(), &mut ReadEvidence { lines: lines(words), evidence });
+        let (address, mut operation) = (Address::of(words), ReadEvidence { lines: lines(words), evidence });
+        self.for_each(address, now, hashes, 0..hashes.len(), &mut operation);
     }
 
     /// Sweeps a share of the lines.
@@ -404,9 +426,7 @@ impl Still<Now> for AgedCuckoo {
         refresh: bool,
         seen: &mut [bool],
     ) -> (usize, u64) {
-        let full = Full::EndsStill;
-        let mut operation = Duplicated { lines: lines_mut(words), seen, refresh, full, inserted: 0 };
-        (self.for_each(now, hashes, run, &mut operation), operation.inserted)
+        self.duplicate(words, now, hashes, run, (refresh, Full::EndsStill), seen)
     }
 }
 
@@ -423,10 +443,12 @@ impl Divide<Self> for AgedCuckoo {
 }
 
 impl Merge<Now> for AgedCuckoo {
+    /// Merges the live entries and the rejections of each line.
     fn merge(&self, words: &mut [u64], others: &[u64], now: Now) {
-        let (pages, lines, others) = (&self.pages, lines_mut(words), lines(others));
-        by_format!(pages.fingerprint_bits, F => {
-            self.run(operations::Merge { pages, now, lines, others, format: PhantomData::<F> })
+        let (table, lines, others) =
+            (Table { machine: Portable, pages: &self.pages, now }, lines_mut(words), lines(others));
+        by_format!(self.pages.fingerprint_bits, F => {
+            (0..).zip(others).for_each(|(line, other)| table.merge_line::<F>(lines, line, other));
         });
     }
 }

@@ -15,9 +15,6 @@ use crate::memory::prefetch::{AHEAD, Address};
 pub trait Operation {
     /// Applies the operation to key `i` of the batch. Returns whether to go on.
     fn apply<F: Format, M: ByteVectors>(&mut self, table: Table<'_, M>, i: usize, place: Place) -> bool;
-
-    /// Returns the lines.
-    fn lines(&self) -> &[Line];
 }
 
 /// What the open epoch means to each key of a run.
@@ -48,6 +45,8 @@ pub struct ForEach<'a, F, O, N> {
     pub hashes: &'a [u64],
     pub run: Range<usize>,
     pub operation: &'a mut O,
+    /// The address of the lines.
+    pub address: Address,
     pub format: PhantomData<F>,
 }
 
@@ -56,10 +55,10 @@ impl<F: Format, O: Operation, N: Nows, M: ByteVectors> Work<M> for ForEach<'_, F
 
     #[inline(always)]
     fn run(self, machine: M) -> usize {
-        let Self { pages, now, hashes, run, operation, .. } = self;
+        let Self { pages, now, hashes, run, operation, address, .. } = self;
         let (hashes, before) = (&hashes[..run.end], run.start);
         // The places of the next keys, so that each is computed once.
-        let (mut ring, address) = ([Place::default(); AHEAD], Address::of(bytemuck::cast_slice(operation.lines())));
+        let mut ring = [Place::default(); AHEAD];
         let placed = |hash: u64| {
             let place = pages.place_of(hash, F::FINGERPRINT);
             address.fetch(place.first as usize * 8);
@@ -153,10 +152,6 @@ impl Operation for Insert<'_> {
     fn apply<F: Format, M: ByteVectors>(&mut self, table: Table<'_, M>, _: usize, place: Place) -> bool {
         self.full.seen::<F, M>(table, self.lines, place).is_some()
     }
-
-    fn lines(&self) -> &[Line] {
-        self.lines
-    }
 }
 
 /// Writes which keys the lines contain.
@@ -170,10 +165,6 @@ impl Operation for Query<'_> {
     fn apply<F: Format, M: ByteVectors>(&mut self, table: Table<'_, M>, i: usize, place: Place) -> bool {
         self.present[i] = table.contains::<F>(self.lines, place);
         true
-    }
-
-    fn lines(&self) -> &[Line] {
-        self.lines
     }
 }
 
@@ -199,10 +190,6 @@ impl Operation for Duplicated<'_> {
         self.inserted += 1;
         true
     }
-
-    fn lines(&self) -> &[Line] {
-        self.lines
-    }
 }
 
 /// Writes the evidence about each key.
@@ -221,44 +208,6 @@ impl Operation for ReadEvidence<'_> {
             Found::Nothing => None,
         });
         true
-    }
-
-    fn lines(&self) -> &[Line] {
-        self.lines
-    }
-}
-
-/// Merges the live entries and rejections of the lines of another table of the same pages.
-pub struct Merge<'a, F> {
-    pub pages: &'a Pages,
-    pub now: Now,
-    pub lines: &'a mut [Line],
-    pub others: &'a [Line],
-    pub format: PhantomData<F>,
-}
-
-impl<F: Format, M: ByteVectors> Work<M> for Merge<'_, F> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self, machine: M) {
-        let Self { pages, now, lines, others, .. } = self;
-        let table = Table { machine, pages, now };
-        for (first, other) in (0..).zip(others) {
-            let mut live = F::live(machine, other, now.live);
-            while live != 0 {
-                let slot = live.trailing_zeros() as usize;
-                live &= live - 1;
-                let fingerprint = F::fingerprint(other, slot);
-                let place = Place { first, second: pages.other_line(first, fingerprint), fingerprint };
-                table.merge::<F>(lines, place, other[slot]);
-            }
-            let tag = super::line::rejection(other);
-            if now.live.contain(tag) {
-                let line = &mut lines[first as usize];
-                super::line::reject(line, now.younger(super::line::rejection(line), tag));
-            }
-        }
     }
 }
 

@@ -115,7 +115,7 @@ impl<'a, M: ByteVectors> Table<'a, M> {
 
     /// Inserts an entry with the tag of a live epoch. Of two tags the younger stays, and so it is with rejections.
     #[inline(always)]
-    pub fn merge<F: Format>(self, lines: &mut [Line], place: Place, tag: u8) {
+    fn merge<F: Format>(self, lines: &mut [Line], place: Place, tag: u8) {
         let mut free = None;
         for line in [place.first, place.second] {
             let (live, found) = F::look(self.machine, &lines[line as usize], place.fingerprint, self.now.live);
@@ -130,6 +130,22 @@ impl<'a, M: ByteVectors> Table<'a, M> {
             Some((line, slot)) => F::write(&mut lines[line as usize], slot, place.fingerprint, tag),
             None if self.portable().make_room::<F>(lines, place, tag) => {}
             None => self.reject(lines, place, tag),
+        }
+    }
+
+    /// Merges a line of another table of the same pages.
+    pub fn merge_line<F: Format>(self, lines: &mut [Line], first: u32, other: &Line) {
+        let mut live = F::live(self.machine, other, self.now.live);
+        while live != 0 {
+            let slot = live.trailing_zeros() as usize;
+            live &= live - 1;
+            let fingerprint = F::fingerprint(other, slot);
+            let place = Place { first, second: self.pages.other_line(first, fingerprint), fingerprint };
+            self.merge::<F>(lines, place, other[slot]);
+        }
+        let (line, tag) = (&mut lines[first as usize], rejection(other));
+        if self.now.live.contain(tag) {
+            reject(line, self.now.younger(rejection(line), tag));
         }
     }
 
