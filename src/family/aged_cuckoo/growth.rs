@@ -89,7 +89,7 @@ impl Growth for AgedCuckooShape {
 
     /// Whatever a file states, the smallest table is no larger than those that it contains.
     fn read_head(&mut self, _: &[u64], tables: &mut [Table]) -> Option<()> {
-        *self = self.at_most(tables.iter().map(|table| table.layout.lines()).max()?);
+        *self = self.at_most(tables.iter().map(|table| table.layout.pages.all_lines()).max()?);
         Some(())
     }
 
@@ -108,11 +108,7 @@ impl Growth for AgedCuckooShape {
         hashes: &[u64],
         seen: Option<(bool, &mut [bool])>,
     ) -> Result<usize, Error> {
-        let words = newest.words.to_mut()?;
-        Ok(match seen {
-            None => newest.layout.insert_some(words, now, hashes, Full::Ends),
-            Some((refresh, seen)) => newest.layout.duplicated_some(words, now, hashes, (refresh, Full::Ends), seen),
-        })
+        Ok(newest.layout.process(newest.words.to_mut()?, now, hashes, seen, Full::Ends))
     }
 
     fn seen_one(&self, newest: &mut Table, now: Now, hash: u64) -> Result<Option<bool>, Error> {
@@ -129,7 +125,7 @@ impl Growth for AgedCuckooShape {
     }
 
     fn room(&self, newest: &Table, now: Now) -> usize {
-        if newest.layout.pages() == 1 {
+        if newest.layout.pages.count == 1 {
             return 0;
         }
         (ROOMY * newest.layout.all_slots() - newest.entries(now, SAMPLE)) as usize

@@ -55,10 +55,8 @@ use crate::family::{Abilities, Layout};
 use crate::inference::{Evidence, Likelihood, Question};
 use crate::instructions::{Instructions, Portable};
 use crate::memory::prefetch::Address;
-use line::Format;
-pub(crate) use line::{Line, Now, Slots};
-pub(crate) use operations::Full;
-use operations::{Contains, Duplicated, ForEach, Insert, Nows, Operation, Query, ReadEvidence, Seen, Sweep};
+use line::{Format, Line, Now, Slots};
+use operations::{Contains, Duplicated, ForEach, Full, Insert, Nows, Operation, Query, ReadEvidence, Seen, Sweep};
 use pages::Pages;
 use shape::AgedCuckooShape;
 use table::Table;
@@ -128,27 +126,25 @@ impl AgedCuckoo {
         })
     }
 
-    /// Inserts keys until one ends the run because it finds no room. Returns the number of keys done.
-    pub(crate) fn insert_some(&self, words: &mut [u64], now: impl Nows, hashes: &[u64], full: Full) -> usize {
-        let address = Address::of(words);
-        self.for_each(address, now, hashes, 0..hashes.len(), &mut Insert { lines: lines_mut(words), full })
-    }
-
-    /// Writes which keys the lines contain and inserts them, without `refresh` only new ones, until one ends the run
-    /// because it finds no room. Returns the number of keys done.
-    pub(crate) fn duplicated_some(
+    /// Inserts keys until one ends the run because it finds no room. With `seen` writes there which keys the lines
+    /// contain, and without its refresh inserts only new ones. Returns the number of keys done.
+    fn process(
         &self,
         words: &mut [u64],
         now: impl Nows,
         hashes: &[u64],
-        (refresh, full): (bool, Full),
-        seen: &mut [bool],
+        seen: Option<(bool, &mut [bool])>,
+        full: Full,
     ) -> usize {
-        self.duplicate(words, now, hashes, 0..hashes.len(), (refresh, full), seen).0
+        let (all, address) = (0..hashes.len(), Address::of(words));
+        match seen {
+            None => self.for_each(address, now, hashes, all, &mut Insert { lines: lines_mut(words), full }),
+            Some((refresh, seen)) => self.duplicate(words, now, hashes, all, (refresh, full), seen).0,
+        }
     }
 
-    /// Processes the keys of a run as [`duplicated_some`](Self::duplicated_some) does. Returns the number of keys done,
-    /// and that of insertions.
+    /// Writes which keys of a run the lines contain, and inserts them, without `refresh` only new ones, until one ends
+    /// the run. Returns the number of keys done, and that of insertions.
     fn duplicate(
         &self,
         words: &mut [u64],
@@ -165,7 +161,7 @@ impl AgedCuckoo {
 
     /// Returns whether the lines contain a key, and inserts it; `None` if there is no room for it.
     #[inline(always)]
-    pub(crate) fn seen_some(&self, words: &mut [u64], now: Now, hash: u64, full: Full) -> Option<bool> {
+    fn seen_some(&self, words: &mut [u64], now: Now, hash: u64, full: Full) -> Option<bool> {
         let (pages, lines) = (&self.pages, lines_mut(words));
         by_format!(pages.fingerprint_bits, F => {
             self.run(Seen { pages, now, lines, hash, full, format: PhantomData::<F> })
@@ -175,7 +171,7 @@ impl AgedCuckoo {
     /// Rejects a key that finds no room: its lines report every key until the epoch expires. Returns whether they did
     /// so before.
     #[cold]
-    pub(crate) fn reject(&self, words: &mut [u64], now: Now, hash: u64) -> bool {
+    fn reject(&self, words: &mut [u64], now: Now, hash: u64) -> bool {
         let (table, place) = (Table { machine: Portable, pages: &self.pages, now }, self.pages.place(hash));
         let rejects = table.rejects(lines(words), place);
         table.reject(lines_mut(words), place, now.own);
@@ -183,7 +179,7 @@ impl AgedCuckoo {
     }
 
     /// Writes the tags of the same ages as before, where the open epoch has another number.
-    pub(crate) fn realign(&self, words: &mut [u64], from: Now, to: Now) {
+    fn realign(&self, words: &mut [u64], from: Now, to: Now) {
         let slots = self.slots();
         for line in lines_mut(words) {
             let (tags, others) = line.split_at_mut(slots);
@@ -192,32 +188,22 @@ impl AgedCuckoo {
     }
 
     /// Returns the bits of a fingerprint, the number of pages and that of the lines of a page.
-    pub(crate) fn numbers(&self) -> [u64; 3] {
+    fn numbers(&self) -> [u64; 3] {
         [self.pages.fingerprint_bits.into(), self.pages.count, self.pages.lines.into()]
     }
 
-    /// Returns the number of pages.
-    pub(crate) fn pages(&self) -> u64 {
-        self.pages.count
-    }
-
-    /// Returns the number of all lines.
-    pub(crate) fn lines(&self) -> u64 {
-        self.pages.all_lines()
-    }
-
     /// Returns the number of words of all lines.
-    pub(crate) fn words(&self) -> usize {
+    fn words(&self) -> usize {
         self.pages.all_lines() as usize * (size_of::<Line>() / 8)
     }
 
     /// Returns the number of slots of all lines.
-    pub(crate) fn all_slots(&self) -> f64 {
+    fn all_slots(&self) -> f64 {
         self.pages.all_lines() as f64 * self.slots() as f64
     }
 
     /// Returns an estimate of the number of live entries, from at most this many lines.
-    pub(crate) fn load(&self, words: &[u64], now: Now, sample: usize) -> f64 {
+    fn load(&self, words: &[u64], now: Now, sample: usize) -> f64 {
         let (lines, pages) = (lines(words), &self.pages);
         let step = lines.len().div_ceil(sample).max(1);
         let entries: u32 = by_format!(pages.fingerprint_bits, F => {
@@ -263,7 +249,7 @@ impl AgedCuckoo {
 }
 
 /// Returns the likelihood of the entries of one table, or of several that answer together.
-pub(crate) fn likelihood_of<'a>(
+fn likelihood_of<'a>(
     clock: &Clock,
     now: Now,
     tables: impl IntoIterator<Item = (&'a AgedCuckoo, &'a [u64])>,
@@ -326,7 +312,7 @@ impl Layout for AgedCuckoo {
     }
 
     fn insert_run(&self, words: &mut [u64], now: Now, hashes: &[u64], run: Range<usize>) {
-        self.insert_some(words, now, &hashes[run], Full::Rejects);
+        self.process(words, now, &hashes[run], None, Full::Rejects);
     }
 
     fn query_run(&self, words: &[u64], now: Now, hashes: &[u64], run: Range<usize>, present: &mut [bool]) {
@@ -405,16 +391,13 @@ impl Late<Now> for AgedCuckoo {
     }
 
     fn process_late(&self, words: &mut [u64], nows: &[Now], hashes: &[u64], seen: Option<(bool, &mut [bool])>) {
-        match seen {
-            None => self.insert_some(words, nows, hashes, Full::Rejects),
-            Some((refresh, seen)) => self.duplicated_some(words, nows, hashes, (refresh, Full::Rejects), seen),
-        };
+        self.process(words, nows, hashes, seen, Full::Rejects);
     }
 }
 
 impl Still<Now> for AgedCuckoo {
     fn insert_still(&self, words: &mut [u64], now: Now, hashes: &[u64], run: Range<usize>) -> usize {
-        self.insert_some(words, now, &hashes[run], Full::EndsStill)
+        self.process(words, now, &hashes[run], None, Full::EndsStill)
     }
 
     fn duplicated_still(
