@@ -201,6 +201,13 @@ fn single_keys_and_batches_end_generations_alike() {
         }
         assert_eq!(seen[0], seen[1], "{pattern} {shape:?}");
         assert_eq!(single.equals(&batch), Ok(true), "{pattern} {shape:?}");
+        // Queries of later moments, in any order, are those of single keys too.
+        let later: Vec<i64> = (0..hashes.len()).map(|i| (6 * SPAN + i * 37 % 130) as i64 * TICK).collect();
+        batch.engine().query(&hashes, Moments::of(&later), &mut seen[0]).unwrap();
+        for (i, hash) in hashes.iter().enumerate() {
+            single.engine().query(&[*hash], Moments::At(later[i]), &mut seen[1][i..=i]).unwrap();
+        }
+        assert_eq!(seen[0], seen[1], "{pattern} {shape:?}");
     }
 }
 
@@ -298,9 +305,10 @@ fn filters_merge_in_a_lull_and_refuse_where_keys_would_be_missed() {
         filter.engine().query(&hashes, Moments::At(at * TICK), &mut present).unwrap();
         present.iter().filter(|&&present| present).count() as u64
     };
-    for (burst, later) in [(300, 10), (1000, 40), (1000, 100), (10, 90)] {
-        let mut merged = build(burst, 1, 0);
-        let other = build(200, 2, later);
+    let merges = [(300, 10), (1000, 40), (1000, 100), (10, 90)];
+    for ((burst, later), reversed) in merges.into_iter().flat_map(|merge| [(merge, false), (merge, true)]) {
+        let pair = || (build(burst, 1, 0), build(200, 2, later));
+        let (mut merged, other) = if reversed { (pair().1, pair().0) } else { pair() };
         match merged.merge(&other) {
             Ok(()) => {
                 for at in later..=later + 100 {
@@ -313,8 +321,18 @@ fn filters_merge_in_a_lull_and_refuse_where_keys_would_be_missed() {
             }
             Err(error) => {
                 assert!(burst == 1000 && error.to_string().contains("a burst has ended generations"), "{error}");
-                assert_eq!(merged.equals(&build(burst, 1, 0)), Ok(true), "a merge that fails changes nothing");
+                let before = if reversed { pair().1 } else { pair().0 };
+                assert_eq!(merged.equals(&before), Ok(true), "a merge that fails changes nothing");
             }
         }
     }
+    // A burst in each of three windows has ended more generations than the cells retain.
+    let mut busy = build(1000, 1, 0);
+    for at in [150, 300] {
+        let burst: Vec<u64> = (0..1000).map(|i| key(at, i)).collect();
+        busy.engine_mut().insert(&burst, Moments::At(at as i64 * TICK)).unwrap();
+    }
+    let mut other = build(200, 2, 310);
+    assert!(busy.merge(&other).is_err() && other.merge(&busy).is_err());
+    assert_eq!(present(&other, 2, 200, 410), 200);
 }

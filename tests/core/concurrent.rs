@@ -11,6 +11,7 @@ use lately::concurrent::{At, SharedFilter};
 use lately::engine::Refresh;
 use lately::family::slices::shape::Paper;
 use lately::family::{AnyFilter, Budget, lines};
+use lately::format;
 use lately::key::Seed;
 
 use crate::support::campaign;
@@ -318,5 +319,26 @@ fn no_insertion_of_many_threads_is_left_uncounted() {
         // The clock is ahead by a 256th of the window at most, and by one where a page has rotated for the next.
         let counted = filter.to_filter().unwrap().engine().clock().inserted();
         assert!((inserted..=inserted + 1_000_000 / 256 + 1).contains(&counted), "{counted} of {inserted}");
+    }
+}
+
+/// Calls within a 16,384th of the window are one moment to threads, the earliest. A saved copy keeps all their keys.
+#[test]
+fn a_copy_keeps_the_last_key_of_a_moment_for_its_whole_window() {
+    let (span, start) = (1 << 24, 1 << 40);
+    let window = Window::Time { span, lateness: 0, capacity: 1000 };
+    let filter = SharedFilter::plan(window, Budget::Rate(1e-2), None, None, Seed::Public(0)).unwrap();
+    for (hash, after) in [(mix(1), 0), (mix(2), (span >> 14) as i64 - 1)] {
+        filter.insert(hash, At::Moment(start + after)).unwrap();
+    }
+    let mut bytes = Vec::new();
+    format::write(&filter.to_filter().unwrap(), &mut bytes).unwrap();
+    let mut copy = format::from_bytes(Box::new(bytes)).unwrap();
+    // Their generation ends.
+    copy.engine_mut().insert(&[mix(3)], Moments::At(start + span as i64 / 2)).unwrap();
+    for (hash, after) in [(mix(1), 0), (mix(2), (span >> 14) as i64 - 1)] {
+        let mut seen = [false];
+        copy.engine().query(&[hash], Moments::At(start + after + span as i64), &mut seen).unwrap();
+        assert_eq!(seen, [true]);
     }
 }
