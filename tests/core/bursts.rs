@@ -202,7 +202,7 @@ fn single_keys_and_batches_end_generations_alike() {
         assert_eq!(seen[0], seen[1], "{pattern} {shape:?}");
         assert_eq!(single.equals(&batch), Ok(true), "{pattern} {shape:?}");
         // Queries of later moments, in any order, are those of single keys too.
-        let later: Vec<i64> = (0..hashes.len()).map(|i| (6 * SPAN + i * 37 % 130) as i64 * TICK).collect();
+        let later: Vec<i64> = (0..hashes.len()).map(|i| (7 * SPAN - i % 99 + i % 2) as i64 * TICK).collect();
         batch.engine().query(&hashes, Moments::of(&later), &mut seen[0]).unwrap();
         for (i, hash) in hashes.iter().enumerate() {
             single.engine().query(&[*hash], Moments::At(later[i]), &mut seen[1][i..=i]).unwrap();
