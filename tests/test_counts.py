@@ -15,7 +15,7 @@ def stream(n):
     return np.where(rng.random(n) < 0.3, rng.integers(0, 5, n), rng.geometric(0.002, n))
 
 
-@pytest.mark.parametrize("size", [1, 7, 4095, 4096, 4097, 30_000])
+@pytest.mark.parametrize("size", [1, 4096, 4097, 30_000])
 def test_counts_are_those_of_the_window(size):
     keys = stream(30_000)
     f = lately.Swamp(10_000, 1e-9)
