@@ -157,6 +157,9 @@ pub(crate) fn summed(of_tables: impl Iterator<Item = Vec<f64>>) -> Option<Vec<f6
     of_tables.reduce(|a, b| a.into_iter().zip(b).map(|(a, b)| a + b).collect())
 }
 
+/// The row and the cells of a table, as a file has them.
+type Saved<'a> = (&'a [u64], &'a [u64]);
+
 /// Splits the words that a file has for several tables: their number, a head, a row for each, then the cells of each in
 /// the order of the rows. `len` returns how many words of cells a row states. Returns the head, and the row and the
 /// cells of each table, of which there is one at least; `None` if the words are damaged.
@@ -164,7 +167,7 @@ pub(crate) fn split(
     words: &[u64],
     [head, row]: [usize; 2],
     len: impl Fn(&[u64]) -> Option<usize>,
-) -> Option<(&[u64], Vec<(&[u64], &[u64])>)> {
+) -> Option<(&[u64], Vec<Saved<'_>>)> {
     let (&count, rest) = words.split_first()?;
     let (head, rest) = rest.split_at_checked(head)?;
     let (rows, mut cells) = rest.split_at_checked(usize::try_from(count).ok()?.checked_mul(row)?)?;

@@ -326,7 +326,8 @@ fn too_few_bytes_are_answered_with_how_many_are_enough() {
 fn filters_are_values_of_serde() {
     let mut filter = Filter::builder(Window::last(100)).fpr(0.01).build().unwrap();
     let mut exact = ExactWindow::new(Window::last(100)).unwrap();
-    (filter.insert("a"), exact.insert("a"));
+    filter.insert("a");
+    exact.insert("a");
     let text = serde_json::to_string(&(&filter, &exact)).unwrap();
     assert!(serde_json::from_str::<(Filter, ExactWindow)>(&text).unwrap() == (filter.clone(), exact));
     let of = serde::de::value::BytesDeserializer::<serde_json::Error>::new;
