@@ -184,10 +184,10 @@ class Soak:
         back = [self.number - 1 - int(10 ** self.chance.uniform(0, 3)) for _ in range(12)]
         return list(dict.fromkeys([*fresh, *[key for key in back if key >= 0]]))
 
-    def call(self, worker, what="call", *, killed=False, stopped=False):
+    def call(self, worker, what="call", *, method=None, killed=False, stopped=False):
         """Let a worker look up or insert keys in all its filters, and compare its answers."""
         keys = self.keys()
-        method = self.chance.choice(["duplicated", "insert", "query", "seen", "contains", "once"])
+        method = method or self.chance.choice(["duplicated", "insert", "query", "seen", "contains", "once"])
         began = self.time()
         worker.send(what, method, keys)
         if killed:
@@ -238,8 +238,8 @@ class Soak:
             worker.end()
             self.workers[i] = self.started(i)
         elif kind == "machine":
-            # The file notes the wall clock with each insertion.
-            self.call(self.workers[1])()
+            # The file notes the wall clock with each insertion: before, and after, from when on it may be set again.
+            self.call(self.workers[1], method="insert")()
             for each in self.workers:
                 each.end()
             self.earlier = self.time()
@@ -247,6 +247,7 @@ class Soak:
             self.clocks.start_again(off := self.chance.uniform(0, 200))
             self.earlier += off
             self.workers = [self.started(i) for i in range(WORKERS)]
+            self.call(self.workers[1], method="insert")()
         elif kind == "kill":
             self.call(worker, killed=True)
             self.workers[i] = self.started(i)
