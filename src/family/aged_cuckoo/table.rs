@@ -51,11 +51,7 @@ impl<'a, M: ByteVectors> Table<'a, M> {
     #[inline(always)]
     pub fn find<F: Format>(self, lines: &[Line], place: Place) -> Found {
         let pair = [place.first, place.second].map(|line| &lines[line as usize]);
-        let entry = |line: &Line| {
-            let found = F::look(self.machine, line, place.fingerprint, self.now.live).1;
-            if found == 0 { 0 } else { line[found.trailing_zeros() as usize] }
-        };
-        let [first, second] = pair.map(entry);
+        let [first, second] = [self.entry::<F>(pair[0], place), self.entry::<F>(pair[1], place)];
         let tag = if first == 0 {
             second
         } else if second == 0 {
@@ -69,6 +65,13 @@ impl<'a, M: ByteVectors> Table<'a, M> {
             0 => Found::Nothing,
             tag => Found::Entry(tag),
         }
+    }
+
+    /// Returns the tag of the entry of a key in a line, or 0.
+    #[inline(always)]
+    fn entry<F: Format>(self, line: &Line, place: Place) -> u8 {
+        let found = F::look(self.machine, line, place.fingerprint, self.now.live).1;
+        if found == 0 { 0 } else { line[found.trailing_zeros() as usize] }
     }
 
     /// Returns whether the lines contain a key, and inserts it; `None` if there is no room for it. `moves` is
