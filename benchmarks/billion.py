@@ -4,7 +4,8 @@
 
 writes `results/billion.md`. The filter that `lately.Filter` makes takes as many keys as its window has, and a tenth
 more. Then keys that were never inserted are queried, and keys of the whole window, of which none may be missed. Keys
-are integers, and no two are equal. (The Bloom filter of Spark reports 76 % instead of 1 % of a billion keys: apache/spark#50933.)
+are integers, and no two are equal. (The Bloom filter of Spark reports 76 % instead of 1 % of a billion keys:
+apache/spark#50933.)
 """
 
 import argparse

@@ -38,6 +38,12 @@ def lines(code, **options):
     return ended.stdout.splitlines()
 
 
+def test_the_first_claim_imports_nothing():
+    """A handler of signals may claim a key while the program's own first claim is on its way."""
+    claim = "with f.once('a'), exact.once('a'), timed.once('a'): pass"
+    assert lines(f"import sys{MADE}before = set(sys.modules)\n{claim}\nprint(set(sys.modules) - before)") == ["set()"]
+
+
 @pytest.fixture
 def broken(tmp_path):
     """Return a folder whose NumPy cannot be imported."""

@@ -165,7 +165,7 @@ def duplicated(
     make: Callable[..., Filter] = Filter if filter is None else family_of(filter).make
     if isinstance(keys, Hashes) or missing != "same" or not hasattr(keys, "__len__"):
         keys, seed = hashed(keys, seed, missing)
-    request = {"fpr": FPR if fpr is None else fpr, "seed": seed}
+    request: dict[str, Any] = {"fpr": FPR if fpr is None else fpr, "seed": seed}
     if at is None:
         window = whole(window)
         if not hasattr(window, "__index__"):

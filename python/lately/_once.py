@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from functools import wraps
-from inspect import isasyncgen, isasyncgenfunction, isawaitable, iscoroutinefunction, isgenerator, isgeneratorfunction
 
 from lately._core import Filter, KeyClaim
 
@@ -259,6 +257,9 @@ def once(
             raise TypeError(f"{error}; the first argument is the key: for a method, pass key= to once()") from None
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        from functools import wraps
+        from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
+
         if not callable(function):
             raise TypeError(f"function must be callable, got {type(function).__name__}")
         if isgeneratorfunction(function) or isasyncgenfunction(function):
@@ -285,6 +286,8 @@ def once(
 
 def _finished(function: Callable[..., Any], result: Any) -> Any:
     """Return the result of a call, or raise `TypeError` if its work is not done."""
+    from inspect import isasyncgen, isawaitable, isgenerator
+
     if isawaitable(result) or isgenerator(result) or isasyncgen(result):
         if hasattr(result, "close"):
             result.close()

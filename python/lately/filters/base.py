@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lately._core as _core
+from lately._once import Claim
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -10,7 +11,6 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar, Literal, Self
 
     from lately._core import _Missing, _Moments, _Seed, _Span
-    from lately._once import Claim
 
 
 class Filter(_core.Filter):
@@ -286,8 +286,6 @@ class Filter(_core.Filter):
         >>> receive("evt_1"), receive("evt_1")
         ('done now', 'done before')
         """
-        from lately._once import Claim
-
         return Claim(self, key, at, wait, lease, missing)
 
     def explain(self, sample: Any = None, *, at: Any = None) -> str:

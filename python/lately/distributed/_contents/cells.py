@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lately._core import FilterSpec, Slice
+from lately._core import Slice
 from lately.distributed._contents.empty_filter import NEVER, EmptyFilter
 from lately.distributed._sites.results import State
 from lately.distributed._sites.site import Contents
