@@ -57,8 +57,8 @@ impl Refresh {
 ///
 /// A call that returns an error has changed nothing.
 pub trait Engine: EvidenceSource + Any + Send + Sync {
-    /// Inserts the keys in order. With `refresh`, writes to `seen` for each key whether the filter contains it, and then
-    /// inserts it as that demands.
+    /// Inserts the keys in order. With `refresh`, writes to `seen` for each key whether the filter contains it, and
+    /// then inserts it as that demands.
     fn process(
         &mut self,
         hashes: &[u64],

@@ -1,6 +1,6 @@
 //! What other projects expect of such a filter, in our words: QUIC's log of tokens, a gossip protocol's cache of
-//! messages, the filter of transactions that a node of a currency has seen, a validator's filter of packets, and a cache
-//! whose entries live for a time.
+//! messages, the filter of transactions that a node of a currency has seen, a validator's filter of packets, and a
+//! cache whose entries live for a time.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
