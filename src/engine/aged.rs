@@ -3,7 +3,7 @@
 use super::hashes::SelectedHashes;
 use super::run::{AgedMut, age, for_query_runs, of_clock, publish};
 use super::threads::{self, Chunk, Owned};
-use super::{Engine, Refresh, no_counts, not_mergeable};
+use super::{Engine, Insertion, no_counts, not_mergeable};
 use crate::Error;
 use crate::clock::{Clock, Moments};
 use crate::family::Layout;
@@ -98,42 +98,31 @@ impl<L: Layout> Aged<L> {
 }
 
 impl<L: Layout> Engine for Aged<L> {
-    fn process(
-        &mut self,
-        hashes: &[u64],
-        at: Moments<'_>,
-        refresh: Option<Refresh>,
-        seen: &mut [bool],
-    ) -> Result<(), Error> {
+    fn process(&mut self, hashes: &[u64], insertion: Insertion<'_>) -> Result<(), Error> {
         self.catch_up()?;
-        let at = self.clock.admit(at)?;
+        let insertion = Insertion { at: self.clock.admit(insertion.at)?, ..insertion };
         // The layout is copied last: within a `Result` it is packed in several steps that wait for each other, and the
         // insertion of a single key took a fifth longer.
         let (words, live) = self.words.to_mut_live()?;
         let mut cells = AgedMut { layout: self.layout, words, clock: &mut self.clock, live };
-        cells.process(SelectedHashes::all(hashes), at, refresh, seen);
+        cells.process(SelectedHashes::all(hashes), insertion);
         publish(live, &self.clock, 0);
         Ok(())
     }
 
-    fn process_shared(
-        &mut self,
-        keys: &mut Chunk<'_>,
-        at: Moments<'_>,
-        refresh: Option<Refresh>,
-        seen: &mut [bool],
-    ) -> Result<(), Error> {
+    fn process_shared(&mut self, keys: &mut Chunk<'_>, mut insertion: Insertion<'_>) -> Result<(), Error> {
         self.catch_up()?;
-        let admitted = self.clock.admit(at)?;
+        let admitted = self.clock.admit(insertion.at)?;
+        let at = std::mem::replace(&mut insertion.at, admitted);
         // If other processes use the cells and this one is killed, all cells agree with its clock. Where only delivered
         // keys count, the generation of a key depends on the answers to all keys before it.
-        let waits = refresh.is_some_and(|refresh| refresh.waits(&self.clock));
+        let waits = insertion.refresh.is_some_and(|refresh| refresh.waits(&self.clock));
         let count = if waits || self.words.live().is_some() { 1 } else { keys.partitions() };
         let (layout, clock, words) = (self.layout, self.clock, self.words.to_mut()?);
         let cells = |partition| Owned::boxed(partition, clock);
-        match threads::divided(&layout, words, count, cells, keys, admitted, (refresh, seen))? {
+        match threads::divided(&layout, words, count, cells, keys, &mut insertion)? {
             Some(after) => self.clock = after,
-            None => self.process(keys.hashes()?, at, refresh, seen)?,
+            None => self.process(keys.hashes()?, Insertion { at, ..insertion })?,
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use super::hashes::SelectedHashes;
 use super::run::{age, for_query_runs, next_run};
 use super::threads::{self, Chunk, PIECE, Process};
-use super::{Aged, Engine, Refresh, not_mergeable};
+use super::{Aged, Engine, Insertion, Refresh, not_mergeable};
 use crate::Error;
 use crate::clock::{Clock, Moments};
 use crate::family::abilities::Partition;
@@ -156,18 +156,12 @@ impl<G: Growth> Chain<G> {
 
     /// Processes the keys of a chunk, for which the newest table has room, on several threads. Each writes to one
     /// partition of that table; the older ones are swept afterwards. Returns whether the cells were divided.
-    fn divided(
-        &mut self,
-        keys: &mut Chunk<'_>,
-        at: Moments<'_>,
-        refresh: Option<Refresh>,
-        seen: &mut [bool],
-    ) -> Result<bool, Error> {
+    fn divided(&mut self, keys: &mut Chunk<'_>, insertion: &mut Insertion<'_>) -> Result<bool, Error> {
         let clock = self.clock;
         let Some((newest, older)) = self.tables.split_last_mut() else { return Ok(false) };
         let (shared, count): (&[TableOf<G>], usize) = (older, keys.partitions());
         let part = |Partition { layout, words, .. }| Box::new(Part { clock, layout, words, older: shared }) as _;
-        let divided = threads::divided(&newest.layout, newest.words.to_mut()?, count, part, keys, at, (refresh, seen))?;
+        let divided = threads::divided(&newest.layout, newest.words.to_mut()?, count, part, keys, insertion)?;
         let Some(after) = divided else { return Ok(false) };
         newest.last = G::moment(&after);
         let opened = clock.latest().map_or(0, |_| after.generation().abs_diff(clock.generation()));
@@ -180,17 +174,12 @@ impl<G: Growth> Chain<G> {
         Ok(true)
     }
 
-    /// Inserts the keys in order. With `refresh`, writes to `seen` which keys the tables contained, and inserts the
-    /// keys as it demands. The moments are admitted.
+    /// Inserts the keys in order, each after it has been looked up if the insertion demands it. The moments are
+    /// admitted.
     ///
     /// If a table cannot be allocated, the filter stays as it was before that key, and contains the keys before it.
-    fn process_admitted(
-        &mut self,
-        hashes: &[u64],
-        at: Moments<'_>,
-        refresh: Option<Refresh>,
-        seen: &mut [bool],
-    ) -> Result<(), Error> {
+    fn process_admitted(&mut self, hashes: &[u64], insertion: Insertion<'_>) -> Result<(), Error> {
+        let Insertion { at, refresh, seen } = insertion;
         let waits = refresh.is_some_and(|refresh| refresh.waits(&self.clock));
         let mut i = 0;
         while i < hashes.len() {
@@ -352,7 +341,7 @@ struct Part<'a, L> {
 }
 
 impl<L: Layout> Process for Part<'_, L> {
-    fn process(&mut self, keys: SelectedHashes<'_>, at: Moments<'_>, refresh: Option<Refresh>, seen: &mut [bool]) {
+    fn process(&mut self, keys: SelectedHashes<'_>, Insertion { at, refresh, seen }: Insertion<'_>) {
         let Self { clock, layout, words, older } = self;
         let mut i = 0;
         while i < keys.len {
@@ -388,38 +377,27 @@ impl<L: Layout> Process for Part<'_, L> {
 }
 
 impl<G: Growth> Engine for Chain<G> {
-    fn process(
-        &mut self,
-        hashes: &[u64],
-        at: Moments<'_>,
-        refresh: Option<Refresh>,
-        seen: &mut [bool],
-    ) -> Result<(), Error> {
-        let at = self.clock.admit(at)?;
-        self.process_admitted(hashes, at, refresh, seen)
+    fn process(&mut self, hashes: &[u64], insertion: Insertion<'_>) -> Result<(), Error> {
+        let at = self.clock.admit(insertion.at)?;
+        self.process_admitted(hashes, Insertion { at, ..insertion })
     }
 
     /// Divides keys among threads where the newest table has room for all of them.
-    fn process_shared(
-        &mut self,
-        keys: &mut Chunk<'_>,
-        at: Moments<'_>,
-        refresh: Option<Refresh>,
-        seen: &mut [bool],
-    ) -> Result<(), Error> {
-        let (at, all, mut done) = (self.clock.admit(at)?, keys.range(), 0);
+    fn process_shared(&mut self, keys: &mut Chunk<'_>, mut insertion: Insertion<'_>) -> Result<(), Error> {
+        insertion.at = self.clock.admit(insertion.at)?;
+        let (all, mut done) = (keys.range(), 0);
         while done < all.len() {
-            let rest = at.slice(done..all.len());
-            let mut part = if self.clock.counts() { 0 } else { self.roomy(rest, all.len() - done) };
+            let left = all.len() - done;
+            let rest = insertion.at.slice(done..all.len());
+            let mut part = if self.clock.counts() { 0 } else { self.roomy(rest, left) };
             let divided = keys.at(all.start + done..all.start + done + part).partitions() > 1;
             if !divided {
-                part = PIECE.min(all.len() - done);
+                part = PIECE.min(left);
                 keys.at(all.start + done..all.start + done + part);
             }
-            let (at, seen) =
-                (rest.slice(0..part), if refresh.is_some() { &mut seen[done..done + part] } else { &mut [] });
-            if !(divided && self.divided(keys, at, refresh, seen)?) {
-                self.process_admitted(keys.hashes()?, at, refresh, seen)?;
+            let mut insertion = insertion.part(done..done + part);
+            if !(divided && self.divided(keys, &mut insertion)?) {
+                self.process_admitted(keys.hashes()?, insertion)?;
             }
             done += part;
         }
@@ -451,7 +429,7 @@ impl<G: Growth> Engine for Chain<G> {
             return Ok(seen | older.iter().any(|table| table.contains(rotation, hash)));
         }
         let mut seen = [false];
-        self.process_admitted(&[hash], at, Some(refresh), &mut seen)?;
+        self.process_admitted(&[hash], Insertion { at, refresh: Some(refresh), seen: &mut seen })?;
         Ok(seen[0])
     }
 

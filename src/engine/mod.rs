@@ -19,6 +19,7 @@ mod time_limited;
 
 use std::any::Any;
 use std::borrow::Cow;
+use std::ops::Range;
 
 pub use aged::Aged;
 
@@ -53,35 +54,45 @@ impl Refresh {
     }
 }
 
+/// How keys are inserted: when they came, and whether they are looked up first.
+pub struct Insertion<'a> {
+    /// When the keys came.
+    pub at: Moments<'a>,
+    /// Which keys are inserted, by what is written to `seen`; `None` inserts all of them.
+    pub refresh: Option<Refresh>,
+    /// Receives for each key whether the filter contained it before; empty without `refresh`.
+    pub seen: &'a mut [bool],
+}
+
+impl<'a> Insertion<'a> {
+    /// Returns the insertion of all keys, without answers.
+    pub fn of_all(at: Moments<'a>) -> Self {
+        Self { at, refresh: None, seen: &mut [] }
+    }
+
+    /// Returns the insertion of the keys in a range.
+    pub(crate) fn part(&mut self, range: Range<usize>) -> Insertion<'_> {
+        let (at, refresh) = (self.at.slice(range.clone()), self.refresh);
+        Insertion { at, refresh, seen: if refresh.is_some() { &mut self.seen[range] } else { &mut [] } }
+    }
+}
+
 /// The cells of a filter with their clock, which process batches, whatever the layout.
 ///
 /// A call that returns an error has changed nothing.
 pub trait Engine: EvidenceSource + Any + Send + Sync {
-    /// Inserts the keys in order. With `refresh`, writes to `seen` for each key whether the filter contains it, and
-    /// then inserts it as that demands.
-    fn process(
-        &mut self,
-        hashes: &[u64],
-        at: Moments<'_>,
-        refresh: Option<Refresh>,
-        seen: &mut [bool],
-    ) -> Result<(), Error>;
+    /// Inserts the keys in order, each after it has been looked up if the insertion demands it.
+    fn process(&mut self, hashes: &[u64], insertion: Insertion<'_>) -> Result<(), Error>;
 
     /// Processes the keys of a chunk, by several threads if the cells can be divided. The result is that of
     /// [`process`](Self::process).
-    fn process_shared(
-        &mut self,
-        keys: &mut Chunk<'_>,
-        at: Moments<'_>,
-        refresh: Option<Refresh>,
-        seen: &mut [bool],
-    ) -> Result<(), Error> {
-        self.process(keys.hashes()?, at, refresh, seen)
+    fn process_shared(&mut self, keys: &mut Chunk<'_>, insertion: Insertion<'_>) -> Result<(), Error> {
+        self.process(keys.hashes()?, insertion)
     }
 
     /// Inserts the keys in order.
     fn insert(&mut self, hashes: &[u64], at: Moments<'_>) -> Result<(), Error> {
-        self.process(hashes, at, None, &mut [])
+        self.process(hashes, Insertion::of_all(at))
     }
 
     /// Writes to `seen`, for each key in order, whether the filter contains it, and then inserts it as `refresh`
@@ -93,7 +104,7 @@ pub trait Engine: EvidenceSource + Any + Send + Sync {
         refresh: Refresh,
         seen: &mut [bool],
     ) -> Result<(), Error> {
-        self.process(hashes, at, Some(refresh), seen)
+        self.process(hashes, Insertion { at, refresh: Some(refresh), seen })
     }
 
     /// Writes to `present` which of the keys the filter contains, and changes nothing.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::hashes::SelectedHashes;
-use super::{Refresh, no_ages};
+use super::{Insertion, Refresh, no_ages};
 use crate::Error;
 use crate::clock::{Clock, Moments};
 use crate::family::Layout;
@@ -63,8 +63,8 @@ impl<L: Layout> AgedMut<'_, L> {
         self.layout.duplicated_run(self.words, rotation, hashes, run, refresh, seen)
     }
 
-    /// Queries and inserts the keys as `refresh` demands, or without it only inserts them.
-    pub fn process(&mut self, keys: SelectedHashes<'_>, at: Moments<'_>, refresh: Option<Refresh>, seen: &mut [bool]) {
+    /// Inserts the keys in order, each after it has been looked up if the insertion demands it.
+    pub fn process(&mut self, keys: SelectedHashes<'_>, Insertion { at, refresh, seen }: Insertion<'_>) {
         match refresh {
             None => self.insert(keys, at),
             Some(refresh) => self.duplicated(keys, at, refresh, seen),

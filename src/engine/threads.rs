@@ -34,11 +34,11 @@ use std::ops::{Range, RangeInclusive};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::{iter, vec};
 
-use super::Refresh;
 use super::hashes::SelectedHashes;
 pub use super::partition::PIECE;
 use super::partition::{BLOCK, Partitioned};
 use super::run::AgedMut;
+use super::{Insertion, Refresh};
 use crate::Error;
 use crate::clock::{Clock, Moments};
 use crate::family::Layout;
@@ -132,8 +132,8 @@ struct Task<'a> {
 /// Cells that a thread writes. They lie behind a pointer, so that the code of the threads is compiled once and not for
 /// every layout.
 pub(super) trait Process: Send {
-    /// Processes keys as the batch demands, and writes their answers to `seen`, if it has room for them.
-    fn process(&mut self, keys: SelectedHashes<'_>, at: Moments<'_>, refresh: Option<Refresh>, seen: &mut [bool]);
+    /// Inserts the keys in order, each after it has been looked up if the insertion demands it.
+    fn process(&mut self, keys: SelectedHashes<'_>, insertion: Insertion<'_>);
 
     /// Returns the clock after the keys.
     fn clock(&self) -> Clock;
@@ -149,9 +149,9 @@ pub(super) struct Owned<'a, L> {
 }
 
 impl<L: Layout> Process for Owned<'_, L> {
-    fn process(&mut self, keys: SelectedHashes<'_>, at: Moments<'_>, refresh: Option<Refresh>, seen: &mut [bool]) {
+    fn process(&mut self, keys: SelectedHashes<'_>, insertion: Insertion<'_>) {
         let mut cells = AgedMut { layout: self.layout, words: self.words, clock: &mut self.clock, live: None };
-        cells.process(keys, at, refresh, seen);
+        cells.process(keys, insertion);
     }
 
     fn clock(&self) -> Clock {
@@ -166,9 +166,8 @@ impl<'a, L: Layout> Owned<'a, L> {
     }
 }
 
-/// Divides cells into at most `count` partitions, and processes the keys of a chunk on several threads. Each thread has
-/// the `cells` of one partition: it queries its keys as `refresh` demands and writes the answers to `seen`, or only
-/// inserts them. Returns the clock after the keys, or `None` if the cells cannot be divided. A call that returns an
+/// Divides cells into at most `count` partitions, and inserts the keys of a chunk on several threads, each of which has
+/// the `cells` of one partition. Returns the clock after the keys, or `None` if the cells cannot be divided. A call that returns an
 /// error has changed nothing. A clock that waits for answers needs all partitions, and cannot be used here.
 pub(super) fn divided<'a, L: Layout>(
     layout: &L,
@@ -176,17 +175,17 @@ pub(super) fn divided<'a, L: Layout>(
     count: usize,
     cells: impl Fn(Partition<'a, L>) -> Box<dyn Process + 'a>,
     keys: &mut Chunk<'_>,
-    at: Moments<'_>,
-    (refresh, seen): (Option<Refresh>, &mut [bool]),
+    insertion: &mut Insertion<'_>,
 ) -> Result<Option<Clock>, Error> {
     let Some(divide) = layout.abilities().divide else { return Ok(None) };
     let mut tasks = Vec::new();
     divide.divide(words, count, &mut |partition| {
         tasks.push(Task { hashes: partition.hashes.clone(), cells: cells(partition) });
     });
-    let Some(_) = tasks.first() else { return Ok(None) };
-    side_by_side(&mut tasks, keys, at, refresh, seen)?;
-    Ok(Some(tasks[0].cells.clock()))
+    if !tasks.is_empty() {
+        side_by_side(&mut tasks, keys, insertion)?;
+    }
+    Ok(tasks.first().map(|task| task.cells.clock()))
 }
 
 /// One worker: hashes and scatters every n-th piece of a chunk, and processes the keys of one partition.
@@ -237,7 +236,8 @@ impl Worker<'_> {
             let Some(piece) = self.piece(round, worker) else { break };
             let mut scattered = self.from[worker].recv().ok()?;
             let at = self.moments.slice(piece);
-            scattered.process(|keys, answers| self.cells.process(keys, at, self.refresh, answers));
+            let refresh = self.refresh;
+            scattered.process(|keys, seen| self.cells.process(keys, Insertion { at, refresh, seen }));
             self.done_to[worker].send(scattered).ok()?;
         }
         Some(())
@@ -288,22 +288,15 @@ fn channels<T>(workers: usize) -> (Ends<Sender<T>>, Ends<Receiver<T>>) {
     ((0..workers).map(to_all).collect(), receivers)
 }
 
-/// Processes the keys of each partition in order, piece by piece, and writes their answers, if `answers` has room for
-/// them. A call that returns an error has changed nothing.
-fn side_by_side(
-    tasks: &mut [Task<'_>],
-    keys: &mut Chunk<'_>,
-    moments: Moments<'_>,
-    refresh: Option<Refresh>,
-    answers: &mut [bool],
-) -> Result<(), Error> {
+/// Inserts the keys of each partition in order, piece by piece. A call that returns an error has changed nothing.
+fn side_by_side(tasks: &mut [Task<'_>], keys: &mut Chunk<'_>, insertion: &mut Insertion<'_>) -> Result<(), Error> {
     let count = tasks.len();
     if keys.buffers.len() != count {
         keys.buffers = iter::repeat_with(|| Buffers::new(count)).take(count).collect::<Result<_, _>>()?;
     }
     let partitions: Vec<_> = tasks.iter().map(|task| task.hashes.clone()).collect();
     let mut answers_of: Vec<_> = (0..count).map(|_| Vec::new()).collect();
-    for (piece, answers) in answers.chunks_mut(PIECE).enumerate() {
+    for (piece, answers) in insertion.seen.chunks_mut(PIECE).enumerate() {
         answers_of[piece % count].push(answers);
     }
     let ((to, from), (done_to, done_from)) = (channels(count), channels(count));
@@ -314,10 +307,10 @@ fn side_by_side(
         number,
         keys: keys.keys,
         range: keys.range.clone(),
-        moments,
+        moments: insertion.at,
         partitions: &partitions,
         cells: &mut *task.cells,
-        refresh,
+        refresh: insertion.refresh,
         buffers,
         answers: answers.into_iter(),
         to: to.next().unwrap_or_default(),

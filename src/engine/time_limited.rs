@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use super::{Engine, Refresh, no_ages, not_mergeable};
+use super::{Engine, Insertion, Refresh, no_ages, not_mergeable};
 use crate::Error;
 use crate::clock::{Clock, Moments};
 use crate::family::arrays::SliceCells;
@@ -16,13 +16,7 @@ use crate::inference::{Evidence, EvidenceSource, Likelihood, Question};
 use crate::memory::Words;
 
 impl Engine for Slices {
-    fn process(
-        &mut self,
-        hashes: &[u64],
-        at: Moments<'_>,
-        refresh: Option<Refresh>,
-        seen: &mut [bool],
-    ) -> Result<(), Error> {
+    fn process(&mut self, hashes: &[u64], Insertion { at, refresh, seen }: Insertion<'_>) -> Result<(), Error> {
         let at = self.clock.admit(at)?;
         let (mut i, k) = (0, self.k());
         while i < hashes.len() {

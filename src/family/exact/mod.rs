@@ -19,7 +19,7 @@ use std::ops::Range;
 
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};
-use crate::engine::{Engine, Refresh, not_mergeable};
+use crate::engine::{Engine, Insertion, Refresh, not_mergeable};
 use crate::inference::{Evidence, EvidenceSource, Likelihood, Question};
 use crate::memory::Words;
 use crate::memory::prefetch::in_flight;
@@ -28,9 +28,6 @@ use table::{Key, StampTable};
 
 /// Windows of at most this many keys have stamps of 32 bits.
 const SHORT: u64 = 1 << 31;
-
-/// Number of keys that an insertion without answers processes at a time.
-const BLOCK: usize = 512;
 
 /// The keys of a window, exactly: without slack and without false positives.
 #[derive(Clone)]
@@ -92,32 +89,9 @@ impl<L: StampLine> Exact<L> {
         }
     }
 
-    /// Looks up and inserts keys whose moments are in the filter's time.
-    fn process_admitted(
-        &mut self,
-        hashes: &[u64],
-        at: Moments<'_>,
-        refresh: Refresh,
-        seen: &mut [bool],
-    ) -> Result<(), Error> {
-        if matches!(at, Moments::Now(_)) && !hashes.is_empty() {
-            self.clock = self.clock.with_system(true, self.clock.time_at(0));
-        }
-        let done = self.see_all(hashes, at, refresh, seen);
-        let counted = match done {
-            Ok(()) if self.clock.counts() && refresh == Refresh::Delivered => {
-                seen.iter().filter(|&&seen| !seen).count()
-            }
-            Ok(()) => hashes.len(),
-            Err(_) => 0,
-        };
-        let latest = (!self.clock.counts() && self.latest > 0).then(|| moment(self.latest));
-        self.clock = self.clock.resumed(self.clock.inserted() + counted as u64, latest);
-        done
-    }
-
-    fn see_all(&mut self, hashes: &[u64], at: Moments<'_>, refresh: Refresh, seen: &mut [bool]) -> Result<(), Error> {
-        let (mut run, mut copied, always) = (0..0, Vec::new(), refresh == Refresh::Always);
+    /// Inserts keys whose moments are in the filter's time, each after it has been looked up.
+    fn insert_all(&mut self, hashes: &[u64], Insertion { at, refresh, seen }: Insertion<'_>) -> Result<(), Error> {
+        let (mut run, mut copied, always) = (0..0, Vec::new(), refresh.is_none_or(|refresh| refresh.inserts(true)));
         // Times in place are read one after the other.
         let at = at.for_all(&mut copied)?;
         let earliest = if matches!(at, Moments::Now(_)) { self.latest } else { 0 };
@@ -126,7 +100,7 @@ impl<L: StampLine> Exact<L> {
             run = run.end..hashes.len().min(run.end.saturating_add(room));
             let run = run.clone();
             match self.window() {
-                Window::Count { .. } if refresh == Refresh::Delivered => {
+                Window::Count { .. } if refresh == Some(Refresh::Delivered) => {
                     self.see(hashes, run, false, |latest, _| latest + 1, |seen| !seen, seen)?;
                 }
                 Window::Count { .. } => self.see(hashes, run, always, |latest, _| latest + 1, |_| true, seen)?,
@@ -138,8 +112,8 @@ impl<L: StampLine> Exact<L> {
         Ok(())
     }
 
-    /// Looks up and stamps keys that there is room for, and writes to `seen`. `now` computes the stamp of key `i` from
-    /// the latest one. A key that does not count leaves the latest stamp as it is.
+    /// Looks up and stamps keys that there is room for, and writes to `seen`, unless it is empty. `now` computes the
+    /// stamp of key `i` from the latest one. A key that does not count leaves the latest stamp as it is.
     #[inline(always)]
     fn see(
         &mut self,
@@ -157,8 +131,11 @@ impl<L: StampLine> Exact<L> {
             let stamp = now(latest, i);
             let later = latest.max(stamp);
             let [stamp, lately, alive] = [stamp, lately(span, stamp), alive(window, later)].map(L::Stamp::of);
-            seen[i] = unlike != Some(hash) && table.seen(Key { hash, stamp, lately, alive, renewed });
-            latest = if counts(seen[i]) { later } else { latest };
+            let was_seen = unlike != Some(hash) && table.seen(Key { hash, stamp, lately, alive, renewed });
+            latest = if counts(was_seen) { later } else { latest };
+            if let Some(seen) = seen.get_mut(i) {
+                *seen = was_seen;
+            }
         };
         in_flight(hashes, run, |hash| homes.prefetch(hash), see);
         self.latest = latest;
@@ -193,24 +170,22 @@ impl<L: StampLine> Engine for Exact<L> {
     /// the time of a key earlier. A moment of [`Moments::Now`] is the latest moment so far, if that is later.
     ///
     /// If memory runs out, the keys before that point have been inserted.
-    fn process(
-        &mut self,
-        hashes: &[u64],
-        at: Moments<'_>,
-        refresh: Option<Refresh>,
-        seen: &mut [bool],
-    ) -> Result<(), Error> {
-        let at = self.clock.admit(at)?;
-        if let Some(refresh) = refresh {
-            return self.process_admitted(hashes, at, refresh, seen);
+    fn process(&mut self, hashes: &[u64], mut insertion: Insertion<'_>) -> Result<(), Error> {
+        insertion.at = self.clock.admit(insertion.at)?;
+        if matches!(insertion.at, Moments::Now(_)) && !hashes.is_empty() {
+            self.clock = self.clock.with_system(true, self.clock.time_at(0));
         }
-        let (mut seen, mut start) = ([false; BLOCK], 0);
-        for hashes in hashes.chunks(BLOCK) {
-            let run = start..start + hashes.len();
-            self.process_admitted(hashes, at.slice(run.clone()), Refresh::Always, &mut seen[..hashes.len()])?;
-            start = run.end;
-        }
-        Ok(())
+        let done = self.insert_all(hashes, insertion.part(0..hashes.len()));
+        let counted = match (&done, insertion.refresh) {
+            (Ok(()), Some(Refresh::Delivered)) if self.clock.counts() => {
+                insertion.seen.iter().filter(|&&seen| !seen).count()
+            }
+            (Ok(()), _) => hashes.len(),
+            (Err(_), _) => 0,
+        };
+        let latest = (!self.clock.counts() && self.latest > 0).then(|| moment(self.latest));
+        self.clock = self.clock.resumed(self.clock.inserted() + counted as u64, latest);
+        done
     }
 
     /// In a window of time a key is present if it came at most the window before its moment; in a window of insertions

@@ -7,8 +7,8 @@ use std::sync::{Arc, LazyLock};
 use arbitrary::{Arbitrary, Unstructured};
 use lately::Error;
 use lately::clock::{Moments, Window};
-use lately::engine::Refresh;
 use lately::engine::threads::{Chunk, PIECE};
+use lately::engine::{Insertion, Refresh};
 use lately::family::request::{Grow, Layout};
 use lately::family::{AnyFilter, Budget, FAMILIES, Family, Form, Parameters, Request, Shape};
 use lately::key::Keys;
@@ -209,7 +209,8 @@ impl Pair {
         let mut chunk = Chunk::new(threads, &batch);
         let (at, engine) = (each.all(), self.filter.engine_mut());
         let chunk = chunk.at(0..keys.len());
-        let done = engine.process_shared(chunk, at, how.map(How::refresh), &mut seen);
+        let insertion = Insertion { at, refresh: how.map(How::refresh), seen: &mut seen };
+        let done = engine.process_shared(chunk, insertion);
         self.follow(keys, &each, how, &seen, done);
     }
 

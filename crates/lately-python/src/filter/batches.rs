@@ -13,8 +13,8 @@ use crate::keys::hash_key;
 use crate::time::moments::{OwnedMoments, present};
 use crate::whole::Threads;
 use lately::clock::Moments;
-use lately::engine::Refresh;
 use lately::engine::threads::Chunk;
+use lately::engine::{Insertion, Refresh};
 
 #[pymethods]
 impl PyFilter {
@@ -63,7 +63,7 @@ impl PyFilter {
         let batch = self.batch(py, keys, at, true)?;
         if threads.0 > 1 {
             let engine = |keys: &mut Chunk<'_>, at: Moments<'_>, _: &mut [()]| {
-                self.write()?.engine_mut().process_shared(keys, at, None, &mut []).map_err(raise)
+                self.write()?.engine_mut().process_shared(keys, Insertion::of_all(at)).map_err(raise)
             };
             batch.run_in_order(py, threads.0, engine)?;
         } else {

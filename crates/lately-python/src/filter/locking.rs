@@ -13,8 +13,8 @@ use crate::time::moments::OwnedMoments;
 use crate::whole::Threads;
 use lately::Error;
 use lately::clock::{Clock, Moments, Window};
-use lately::engine::Refresh;
 use lately::engine::threads::Chunk;
+use lately::engine::{Insertion, Refresh};
 use lately::family::AnyFilter;
 
 /// Greatest number of bytes that an insertion may write without detaching from the interpreter: most filters copy or
@@ -128,7 +128,8 @@ impl PyFilter {
     ) -> PyResult<Vec<bool>> {
         let seen: Result<Vec<bool>, Stopped<bool>> = if threads.0 > 1 {
             let engine = |keys: &mut Chunk<'_>, at: Moments<'_>, seen: &mut [bool]| {
-                self.write()?.engine_mut().process_shared(keys, at, Some(refresh), seen).map_err(raise)
+                let insertion = Insertion { at, refresh: Some(refresh), seen };
+                self.write()?.engine_mut().process_shared(keys, insertion).map_err(raise)
             };
             batch.run_in_order(py, threads.0, engine)
         } else {
