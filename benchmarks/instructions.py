@@ -1,11 +1,11 @@
 """How many instructions does a call take? Counts, not times: they hardly depend on what else a machine does.
 
-    uv run benchmarks/instructions.py [--check]
+    CARGO_PROFILE_RELEASE_STRIP=none uv run benchmarks/instructions.py [--check]
 
 Runs the hot paths once under `valgrind --tool=callgrind` (Debian's package `valgrind`) and writes what each takes to
 `results/instructions.json`; with `--check`, compares with what lies there, and fails if a path takes 3 % more and one
-instruction, or if a vector instruction has become a function. valgrind knows no AVX-512, so that batches are counted in
-the kernels of AVX2.
+instruction, or if a vector instruction has become a function. Functions have names in a build that is not stripped
+only. valgrind knows no AVX-512, so that batches are counted in the kernels of AVX2.
 """
 
 import argparse
@@ -97,6 +97,8 @@ def functions() -> list[str]:
     Such a call passes vectors through memory and takes as long as a query; those of AVX-512 show in no count here.
     """
     library = Path(lately._core.__file__).read_bytes()
+    if b"process_admitted" not in library:
+        sys.exit("the library has no names of functions: build it with CARGO_PROFILE_RELEASE_STRIP=none")
     names = re.findall(rb"core_arch(?:3x86|6x86_64)\w*?\d_+((?:mm\d*|pdep|pext)_\w+)", library)
     return sorted({name.decode() for name in names})
 

@@ -7,7 +7,7 @@
 //!
 //! The filter keeps its promise at every instant, so a process may be killed at any time: *no key is missed whose
 //! insertion has returned, and that is among the last W by the clock of the file*. Only layouts with these properties
-//! can be shared: an insertion sets bits, and nothing else ([`SETS_BITS`](crate::family::Layout::SETS_BITS)), or it
+//! can be shared: an insertion sets bits, and nothing else ([`sets_bits`](crate::family::Layout::sets_bits)), or it
 //! writes an entry, as [below](#entries-that-move); a new generation clears what no key needs for its promise once that
 //! generation is open, and nothing else; every pattern of bits is legal. A batch is then a row of three kinds of steps,
 //! and a kill falls between two of them:

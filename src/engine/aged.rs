@@ -1,9 +1,10 @@
-//! The engine of all cells that age by generations, in any layout.
+//! The engine of all cells that age by generations, in any layout. It is compiled for that of the default, whose single
+//! keys need no call through a pointer then, and once for [all others](AnyCells).
 
 use super::hashes::SelectedHashes;
 use super::run::{AgedMut, age, for_query_runs, of_clock, publish};
 use super::threads::{self, Chunk, Owned};
-use super::{Engine, Insertion, no_counts, not_mergeable};
+use super::{AnyCells, Engine, Insertion, no_counts, not_mergeable};
 use crate::Error;
 use crate::clock::{Clock, Moments};
 use crate::family::Layout;
@@ -22,12 +23,14 @@ pub struct Aged<L> {
     pub clock: Clock,
 }
 
-impl<L: Layout> Aged<L> {
+impl Aged<AnyCells> {
     /// Returns an engine of any layout, boxed.
-    pub fn boxed(layout: L, words: Words, clock: Clock) -> Box<dyn Engine> {
-        Box::new(Self { layout, words, clock })
+    pub fn boxed(layout: impl Layout, words: Words, clock: Clock) -> Box<dyn Engine> {
+        Box::new(Self { layout: AnyCells::of(layout), words, clock })
     }
+}
 
+impl<L: Layout> Aged<L> {
     /// Returns the clock in a record and a table from a file, and the number of generations that the cells have yet to
     /// open.
     #[inline]
@@ -52,7 +55,7 @@ impl<L: Layout> Aged<L> {
         self.clock = clock;
         if pending_rotations > 0 {
             let (words, live) = self.words.to_mut_live()?;
-            age(self.layout, words, self.clock.generation(), pending_rotations);
+            age(&self.layout, words, self.clock.generation(), pending_rotations);
             publish(live, &self.clock, 0);
         }
         Ok(())
@@ -85,7 +88,7 @@ impl<L: Layout> Aged<L> {
         let seen = self.layout.contains(words, self.layout.rotation(self.clock.generation(), 0), hash);
         self.clock.open_next();
         self.clock.count(1);
-        age(self.layout, words, self.clock.generation(), 1);
+        age(&self.layout, words, self.clock.generation(), 1);
         self.layout.insert(words, self.layout.rotation(self.clock.generation(), 0), hash);
         Some(seen)
     }
@@ -104,7 +107,7 @@ impl<L: Layout> Engine for Aged<L> {
         // The layout is copied last: within a `Result` it is packed in several steps that wait for each other, and the
         // insertion of a single key took a fifth longer.
         let (words, live) = self.words.to_mut_live()?;
-        let mut cells = AgedMut { layout: self.layout, words, clock: &mut self.clock, live };
+        let mut cells = AgedMut { layout: self.layout.clone(), words, clock: &mut self.clock, live };
         cells.process(SelectedHashes::all(hashes), insertion);
         publish(live, &self.clock, 0);
         Ok(())
@@ -118,9 +121,9 @@ impl<L: Layout> Engine for Aged<L> {
         // keys count, the generation of a key depends on the answers to all keys before it.
         let waits = insertion.refresh.is_some_and(|refresh| refresh.waits(&self.clock));
         let count = if waits || self.words.live().is_some() { 1 } else { keys.partitions() };
-        let (layout, clock, words) = (self.layout, self.clock, self.words.to_mut()?);
+        let (clock, words) = (self.clock, self.words.to_mut()?);
         let cells = |partition| Owned::boxed(partition, clock);
-        match threads::divided(&layout, words, count, cells, keys, &mut insertion)? {
+        match threads::divided(&self.layout, words, count, cells, keys, &mut insertion)? {
             Some(after) => self.clock = after,
             None => self.process(keys.hashes()?, Insertion { at, ..insertion })?,
         }
@@ -189,14 +192,14 @@ impl<L: Layout> Engine for Aged<L> {
                 "cannot merge into a filter that processes share: save it, open the file, and merge into that",
             ));
         }
-        if !L::SETS_BITS && self.layout.abilities().merge.is_none() {
+        if !self.layout.sets_bits() && self.layout.abilities().merge.is_none() {
             return Err(not_mergeable("the cells of this family cannot be combined"));
         }
         let (clock, ours_opened, theirs_opened) = self.clock.merged(&other.clock(), false)?;
         let (mut ours, mut theirs) = (self.words.clone(), other.words().clone());
         for (words, opened) in [(&mut ours, ours_opened), (&mut theirs, theirs_opened)] {
             if opened > 0 {
-                age(self.layout, words.to_mut()?, clock.generation(), opened);
+                age(&self.layout, words.to_mut()?, clock.generation(), opened);
             }
         }
         let (words, others) = (ours.to_mut()?, theirs.as_slice());
@@ -213,7 +216,7 @@ impl<L: Layout> Engine for Aged<L> {
     }
 
     fn shareable(&self) -> bool {
-        L::SETS_BITS || self.layout.abilities().still.is_some()
+        self.layout.sets_bits() || self.layout.abilities().still.is_some()
     }
 
     // Only this test is inlined: most cells belong to one process, and a single insertion is short.
@@ -225,7 +228,7 @@ impl<L: Layout> Engine for Aged<L> {
     fn restore(&mut self, record: [u64; RECORD], table: &[u64; TABLE]) -> Result<(), Error> {
         let (clock, pending_rotations) = self.recorded(record, || *table)?;
         if pending_rotations > 0 && self.words.live().is_none() {
-            age(self.layout, self.words.to_mut()?, clock.generation(), pending_rotations);
+            age(&self.layout, self.words.to_mut()?, clock.generation(), pending_rotations);
         }
         self.clock = clock;
         Ok(())

@@ -347,7 +347,7 @@ impl<L: Layout> Process for Part<'_, L> {
         while i < keys.len {
             let (opened, rotation, run) = next_run(layout, clock, at, i, keys.len);
             if opened > 0 {
-                age(*layout, words, clock.generation(), opened);
+                age(layout, words, clock.generation(), opened);
             }
             let own = keys.within(i..i + run);
             for start in own.clone().step_by(BLOCK) {

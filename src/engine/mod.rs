@@ -10,6 +10,7 @@
 //! one partition of the cells. A run is a range of these within one generation.
 
 mod aged;
+mod any_cells;
 pub mod chain;
 pub(crate) mod hashes;
 mod partition;
@@ -22,6 +23,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 pub use aged::Aged;
+pub use any_cells::AnyCells;
 
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};

@@ -162,7 +162,7 @@ impl<L: Layout> AgedMut<'_, L> {
     /// Keys that are late at random have a run each. Short runs are gathered while no generation opens, and processed
     /// together, each key in a rotation of its own.
     fn process_late(&mut self, keys: SelectedHashes<'_>, at: Moments<'_>, refresh: Option<Refresh>, seen: &mut [bool]) {
-        let layout = self.layout;
+        let layout = self.layout.clone();
         let Some(late) = layout.abilities().late else { return };
         let (mut i, mut end, mut rotations) = (0, 0, Vec::new());
         let refresh = refresh.map(|refresh| refresh == Refresh::Always);
@@ -211,14 +211,14 @@ impl<L: Layout> AgedMut<'_, L> {
 
     /// Inserts the keys in order, where every insertion opens a generation.
     fn insert_each(&mut self, hashes: &[u64]) {
-        let (layout, rotation, address) = (self.layout, self.rotation(), Address::of(self.words));
+        let (layout, rotation, address) = (self.layout.clone(), self.rotation(), Address::of(self.words));
         let prefetch = |hash| layout.prefetch_insert(address, rotation, hash);
         in_flight(hashes, 0..hashes.len(), prefetch, |_, hash| self.insert_next(Some(hash)));
     }
 
     /// Processes the keys as [`duplicated`](Self::duplicated) does, where every insertion opens a generation.
     fn duplicated_each(&mut self, hashes: &[u64], refresh: Refresh, seen: &mut [bool]) {
-        let (layout, address) = (self.layout, Address::of(self.words));
+        let (layout, address) = (self.layout.clone(), Address::of(self.words));
         let prefetch = |hash| layout.prefetch_query(address, hash);
         in_flight(hashes, 0..hashes.len(), prefetch, |i, hash| {
             // The query comes first, while the old generation is still open.
@@ -265,7 +265,7 @@ impl<L: Layout> AgedMut<'_, L> {
     fn age(&mut self, opened: u64) {
         let clock = self.clock.with_opening_key();
         publish(self.live, &clock, opened);
-        age(self.layout, self.words, clock.generation(), opened);
+        age(&self.layout, self.words, clock.generation(), opened);
         publish(self.live, &clock, 0);
     }
 }
@@ -350,7 +350,7 @@ pub(super) fn of_clock(record: [u64; RECORD]) -> ([u64; RECORD - 1], u64) {
 /// Opens the last `opened` generations up to `open`. Clears all words at once after a gap in which every key has
 /// expired.
 #[inline]
-pub(super) fn age<L: Layout>(layout: L, words: &mut [u64], open: i64, opened: u64) {
+pub(super) fn age<L: Layout>(layout: &L, words: &mut [u64], open: i64, opened: u64) {
     if opened >= layout.generations() {
         words.fill(0);
     } else {

@@ -27,7 +27,7 @@ pub type TableOf<G> = Table<<G as Growth>::Cells>;
 /// the oldest first.
 pub trait Growth: Clone + Send + Sync + 'static {
     /// The cells of a table.
-    type Cells: Layout;
+    type Cells: Layout + Copy;
 
     /// Number of words of the [head](Self::head).
     const HEAD: usize;

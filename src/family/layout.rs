@@ -15,13 +15,15 @@ use crate::memory::prefetch::{Address, in_flight};
 ///
 /// The [`Clock`](crate::clock::Clock) numbers the generations. A layout has no state: words and clock are all there is
 /// to save.
-pub trait Layout: Copy + Send + Sync + 'static {
+pub trait Layout: Clone + Send + Sync + 'static {
     /// What the open generation means for the cells, computed once per run of keys.
     type Rotation: Copy;
 
-    /// Whether insertions only set bits, and a new generation only clears some, whatever the bits were. Then filters
-    /// merge by the OR of their words, and several processes may [share](crate::shared) the words.
-    const SETS_BITS: bool = false;
+    /// Returns whether insertions only set bits, and a new generation only clears some, whatever the bits were. Then
+    /// filters merge by the OR of their words, and several processes may [share](crate::shared) the words.
+    fn sets_bits(&self) -> bool {
+        false
+    }
 
     /// Returns the number of generations after which a key has left no trace.
     fn generations(&self) -> u64;
@@ -194,7 +196,7 @@ pub struct Abilities<'a, L: Layout> {
     pub codes: Option<&'a dyn Codes<L::Rotation>>,
     /// Divides the cells among threads.
     pub divide: Option<&'a dyn Divide<L>>,
-    /// Merges the cells of two filters. Layouts that [set bits](Layout::SETS_BITS) merge without it.
+    /// Merges the cells of two filters. Layouts that [set bits](Layout::sets_bits) merge without it.
     pub merge: Option<&'a dyn Merge<L::Rotation>>,
 }
 

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use crate::support::{Rates, insert, key, present};
 use lately::clock::Window;
-use lately::engine::Aged;
 use lately::family::baselines::counting::cells::Counters;
 use lately::family::baselines::counting::shape::{CountingShape, choose, floor, sticking_rate};
 use lately::family::slice_sizes::Slices;
@@ -135,7 +134,7 @@ fn counters_stick_nearly_as_fast_as_the_bound_and_no_faster() {
     for stream in 0..filters {
         let mut filter = with(1, cells, window);
         insert(&mut filter, &(0..(windows + 1) * window).map(|i| key(stream, i)).collect::<Vec<_>>());
-        let Aged { layout, words, .. } = filter.engine_as::<Aged<Counters>>().unwrap();
+        let (layout, words) = (filter.layout_as::<Counters>().unwrap(), filter.engine().words());
         stuck += layout.stuck(words.as_slice()) * cells as f64;
     }
     let bound = sticking_rate(cells, window) * (windows * filters * cells) as f64;

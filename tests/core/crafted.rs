@@ -5,7 +5,7 @@ use crate::hostile::{GOLDEN, Random, golden, try_all};
 use crate::support::timed::check_promise;
 use crate::support::{campaign, check_window, insert};
 use lately::clock::{Moments, Window};
-use lately::engine::{Aged, Refresh};
+use lately::engine::Refresh;
 use lately::family::Layout;
 use lately::family::swamp::cells::Buffered;
 use lately::family::swamp::shape::SwampShape;
@@ -167,7 +167,7 @@ fn exact_windows_of_any_cells_are_rejected_or_legal() {
         std::fs::write(&path, &bytes).unwrap();
         let mut filter = format::map(&path, false).unwrap();
         insert(&mut filter, &std::array::from_fn::<_, 40, _>(|_| random.next()));
-        let Aged { layout, words, .. } = filter.engine_as::<Aged<Buffered>>().unwrap();
+        let (layout, words) = (filter.layout_as::<Buffered>().unwrap(), filter.engine().words());
         for hash in [0, u64::MAX] {
             layout.count(words.as_slice(), hash);
         }

@@ -3,7 +3,6 @@
 
 use crate::support::{check_window, insert, key, mean, present};
 use lately::clock::Window;
-use lately::engine::Aged;
 use lately::family::baselines::generalized::cells::FadingBits;
 use lately::family::baselines::generalized::likelihood::Matches;
 use lately::family::baselines::generalized::shape::{GeneralizedShape, choose};
@@ -128,7 +127,7 @@ fn a_bit_both_set_and_reset_is_zero_and_evidence_counts_each_bit_once() {
             ones: ones.count_ones(),
             ones_matching: (ones & state).count_ones(),
         };
-        let Aged { layout, words, .. } = filter.engine_as::<Aged<FadingBits>>().unwrap();
+        let (layout, words) = (filter.layout_as::<FadingBits>().unwrap(), filter.engine().words());
         assert_eq!(layout.matches(words.as_slice(), key(0, i)), expected);
         let matches = zeros & state == 0 && ones & !state == 0;
         assert_eq!(present(&filter, &[key(0, i)]) == 1, matches);

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use crate::support::{Rates, insert, key, present};
 use lately::clock::{Moments, Window};
-use lately::engine::Aged;
 use lately::family::Layout;
 use lately::family::baselines::fingerprint_buffer;
 use lately::family::swamp::cells::Buffered;
@@ -74,7 +73,7 @@ fn the_rate_of_the_actual_cells_follows_from_their_fingerprints() {
 }
 
 fn distinct(filter: &AnyFilter) -> f64 {
-    let Aged { layout, words, .. } = filter.engine_as::<Aged<Buffered>>().unwrap();
+    let (layout, words) = (filter.layout_as::<Buffered>().unwrap(), filter.engine().words());
     layout.distinct(words.as_slice()).unwrap()
 }
 
@@ -92,7 +91,7 @@ fn counts_and_distinct_keys_are_those_of_the_window() {
         filter.engine_mut().insert(&hash, Moments::Untimed).unwrap();
         if n % 250 == 0 {
             let last = &stream[stream.len().saturating_sub(window as usize)..];
-            let Aged { layout, words, .. } = filter.engine_as::<Aged<Buffered>>().unwrap();
+            let (layout, words) = (filter.layout_as::<Buffered>().unwrap(), filter.engine().words());
             let counts: Vec<_> = last.iter().map(|&hash| layout.count(words.as_slice(), hash).unwrap()).collect();
             let exact: Vec<_> =
                 last.iter().map(|hash| last.iter().filter(|&other| other == hash).count() as u64).collect();

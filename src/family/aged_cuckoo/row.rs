@@ -30,7 +30,7 @@ pub(crate) static ROW: Family = Family {
             if shape.grows {
                 return Ok(Box::new(Chain::new(shape, clock, &words)?));
             }
-            Ok(Aged::boxed(AgedCuckoo::new(shape), words, clock))
+            Ok(Box::new(Aged { layout: AgedCuckoo::new(shape), words, clock }))
         },
     }],
 };

@@ -25,7 +25,9 @@ impl Bits {
 impl Layout for Bits {
     type Rotation = ();
 
-    const SETS_BITS: bool = true;
+    fn sets_bits(&self) -> bool {
+        true
+    }
 
     /// Returns a number that no stream reaches: no key ever leaves.
     fn generations(&self) -> u64 {

@@ -63,7 +63,9 @@ pub struct SliceRotation {
 impl<C: SliceCells> Layout for SliceRing<C> {
     type Rotation = SliceRotation;
 
-    const SETS_BITS: bool = true;
+    fn sets_bits(&self) -> bool {
+        true
+    }
 
     fn generations(&self) -> u64 {
         self.slices.into()

@@ -94,7 +94,9 @@ impl<const EPOCHS: usize> Planes<EPOCHS> {
 impl<const EPOCHS: usize> Layout for Planes<EPOCHS> {
     type Rotation = PlaneRotation;
 
-    const SETS_BITS: bool = true;
+    fn sets_bits(&self) -> bool {
+        true
+    }
 
     fn generations(&self) -> u64 {
         EPOCHS as u64

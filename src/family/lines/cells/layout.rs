@@ -13,7 +13,9 @@ use crate::memory::prefetch::Address;
 impl<const LANES: usize, const LINES: usize> Layout for LanesInLines<LANES, LINES> {
     type Rotation = LaneRotation;
 
-    const SETS_BITS: bool = true;
+    fn sets_bits(&self) -> bool {
+        true
+    }
 
     /// Returns the number of steps until every page has rotated all of its lanes.
     fn generations(&self) -> u64 {

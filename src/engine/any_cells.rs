@@ -1,0 +1,186 @@
+//! Cells of any layout, behind a pointer: the engine is compiled once for all layouts but the default's.
+//!
+//! A call through the pointer takes a whole run of keys, so it costs a run some ten instructions. Compiled for each of
+//! 36 layouts, the engine was a fifth of the extension, and took as much of the time to build it.
+
+use std::any::Any;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::Error;
+use crate::clock::Clock;
+use crate::family::abilities::{Codes, Divide, Partition, Shorten};
+use crate::family::{Abilities, Layout};
+use crate::inference::{Code, Evidence, Likelihood, Question};
+use crate::memory::prefetch::Address;
+
+/// Cells of any layout.
+#[derive(Clone)]
+pub struct AnyCells {
+    cells: Arc<dyn Cells>,
+    /// What the layout can do, so that a run need not look it up.
+    sets_bits: bool,
+    shortens: bool,
+    encodes: bool,
+    divides: bool,
+}
+
+/// The open generation, from which a layout computes its own rotation once per run.
+#[derive(Clone, Copy)]
+pub struct Opened {
+    generation: i64,
+    pending: u64,
+    /// The generations before the open one that a query for a shorter window reads.
+    within: Option<u64>,
+}
+
+impl Opened {
+    #[inline(always)]
+    fn rotation_of<L: Layout>(self, layout: &L) -> L::Rotation {
+        match (self.within, layout.abilities().shorten) {
+            (Some(back), Some(shorten)) => shorten.rotation_within(self.generation, back),
+            _ => layout.rotation(self.generation, self.pending),
+        }
+    }
+}
+
+impl AnyCells {
+    /// Returns the cells of a layout.
+    pub fn of(layout: impl Layout) -> Self {
+        let Abilities { shorten, late, still, codes, divide, merge } = layout.abilities();
+        debug_assert!(late.is_none() && still.is_none() && merge.is_none(), "not forwarded");
+        let (shortens, encodes, divides) = (shorten.is_some(), codes.is_some(), divide.is_some());
+        Self { sets_bits: layout.sets_bits(), shortens, encodes, divides, cells: Arc::new(layout) }
+    }
+
+    /// Returns the layout, if it is of this type.
+    pub fn layout_as<L: Layout>(&self) -> Option<&L> {
+        (&*self.cells as &dyn Any).downcast_ref()
+    }
+}
+
+/// Defines [`Cells`] with these methods of a layout, first those of a rotation, and forwards calls to it and from it.
+macro_rules! forwarded {
+    (
+        $(fn $name:ident($words:ident: $words_type:ty, _ $(, $argument:ident: $type:ty)*) $(-> $output:ty)?;)*
+        ---
+        $(fn $plain:ident($($plain_argument:ident: $plain_type:ty),*) $(-> $plain_output:ty)?;)*
+    ) => {
+        /// The methods of a layout, without its type of rotations.
+        trait Cells: Any + Send + Sync {
+            $(fn $name(&self, $words: $words_type, opened: Opened, $($argument: $type),*) $(-> $output)?;)*
+            $(fn $plain(&self, $($plain_argument: $plain_type),*) $(-> $plain_output)?;)*
+            fn decoder(&self) -> Option<fn(Code) -> Evidence>;
+            fn codes_run(&self, words: &[u64], opened: Opened, hashes: &[u64], codes: &mut [Code]);
+            fn divide<'a>(&self, words: &'a mut [u64], count: usize, each: &mut dyn FnMut(Partition<'a, AnyCells>));
+        }
+
+        impl<L: Layout> Cells for L {
+            $(fn $name(&self, $words: $words_type, opened: Opened, $($argument: $type),*) $(-> $output)? {
+                Layout::$name(self, $words, opened.rotation_of(self), $($argument),*)
+            })*
+            $(fn $plain(&self, $($plain_argument: $plain_type),*) $(-> $plain_output)? {
+                Layout::$plain(self, $($plain_argument),*)
+            })*
+
+            fn decoder(&self) -> Option<fn(Code) -> Evidence> {
+                Some(self.abilities().codes?.decoder())
+            }
+
+            fn codes_run(&self, words: &[u64], opened: Opened, hashes: &[u64], codes: &mut [Code]) {
+                if let Some(encode) = self.abilities().codes {
+                    encode.codes_run(words, opened.rotation_of(self), hashes, codes);
+                }
+            }
+
+            fn divide<'a>(&self, words: &'a mut [u64], count: usize, each: &mut dyn FnMut(Partition<'a, AnyCells>)) {
+                if let Some(divide) = self.abilities().divide {
+                    divide.divide(words, count, &mut |Partition { layout, words, hashes }| {
+                        each(Partition { layout: AnyCells::of(layout), words, hashes });
+                    });
+                }
+            }
+        }
+
+        impl Layout for AnyCells {
+            type Rotation = Opened;
+
+            #[inline(always)]
+            fn rotation(&self, generation: i64, pending: u64) -> Opened {
+                Opened { generation, pending, within: None }
+            }
+
+            fn sets_bits(&self) -> bool {
+                self.sets_bits
+            }
+
+            #[inline(always)]
+            fn abilities(&self) -> Abilities<'_, Self> {
+                Abilities {
+                    shorten: self.shortens.then_some(self as _),
+                    codes: self.encodes.then_some(self as _),
+                    divide: self.divides.then_some(self as _),
+                    ..Abilities::NONE
+                }
+            }
+
+            $(#[inline(always)]
+            fn $name(&self, $words: $words_type, opened: Opened, $($argument: $type),*) $(-> $output)? {
+                self.cells.$name($words, opened, $($argument),*)
+            })*
+            $(#[inline(always)]
+            fn $plain(&self, $($plain_argument: $plain_type),*) $(-> $plain_output)? {
+                self.cells.$plain($($plain_argument),*)
+            })*
+        }
+    };
+}
+
+forwarded! {
+    fn prefetch_insert(words: Address, _, hash: u64);
+    fn insert(words: &mut [u64], _, hash: u64);
+    fn contains(words: &[u64], _, hash: u64) -> bool;
+    fn seen(words: &mut [u64], _, hash: u64) -> bool;
+    fn insert_run(words: &mut [u64], _, hashes: &[u64], run: Range<usize>);
+    fn query_run(words: &[u64], _, hashes: &[u64], run: Range<usize>, present: &mut [bool]);
+    fn duplicated_run(
+        words: &mut [u64], _, hashes: &[u64], run: Range<usize>, refresh: bool, seen: &mut [bool]
+    ) -> u64;
+    fn evidence_run(words: &[u64], _, hashes: &[u64], evidence: &mut [Evidence]);
+    fn skip(words: &mut [u64], _);
+    fn fill(words: &[u64], _) -> Vec<f64>;
+    fn match_rates(words: &[u64], _) -> Vec<f64>;
+    fn entries(words: &[u64], _) -> Option<Vec<f64>>;
+    fn false_positive_rate(words: &[u64], _) -> f64;
+    ---
+    fn generations() -> u64;
+    fn prefetch_query(words: Address, hash: u64);
+    fn rotates(generation: i64) -> bool;
+    fn open(words: &mut [u64], generation: i64);
+    fn count(words: &[u64], hash: u64) -> Option<u64>;
+    fn distinct(words: &[u64]) -> Option<f64>;
+    fn verify(words: &[u64], clock: &Clock) -> Result<(), Error>;
+    fn likelihood(words: &[u64], clock: &Clock, question: &Question<'_>) -> Option<Box<dyn Likelihood>>;
+}
+
+impl Shorten<Opened> for AnyCells {
+    fn rotation_within(&self, generation: i64, back: u64) -> Opened {
+        Opened { generation, pending: 0, within: Some(back) }
+    }
+}
+
+impl Codes<Opened> for AnyCells {
+    fn decoder(&self) -> fn(Code) -> Evidence {
+        self.cells.decoder().expect("only cells that encode have this ability")
+    }
+
+    fn codes_run(&self, words: &[u64], opened: Opened, hashes: &[u64], codes: &mut [Code]) {
+        self.cells.codes_run(words, opened, hashes, codes);
+    }
+}
+
+impl Divide<Self> for AnyCells {
+    fn divide<'a>(&self, words: &'a mut [u64], count: usize, each: &mut dyn FnMut(Partition<'a, Self>)) {
+        self.cells.divide(words, count, each);
+    }
+}
