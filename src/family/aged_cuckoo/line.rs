@@ -145,20 +145,36 @@ pub trait Format {
         && Self::SLOTS * Self::BITS <= 128 - Self::SHIFT
         && 8 * Self::PLANES + Self::SLOTS * Self::BITS <= 8 * REJECTION;
 
-    /// Returns the slots of entries that have these tags, and those of them that have the fingerprint.
+    /// Returns the slots of each line whose entries have these tags, and those of them that have the fingerprint.
+    ///
+    /// The bits are compared only where the bytes are equal, which for a new key they seldom are.
     #[inline(always)]
-    fn look<M: ByteVectors>(machine: M, line: &Line, fingerprint: u64, tags: Tags) -> (u32, u32) {
-        let live = Self::live(machine, line, tags);
-        let mut equal = live;
-        for p in 0..Self::BYTES {
-            let start = Self::SLOTS * (1 + p);
-            let from = start.min(32);
-            equal &= machine.equal(vector(line, from), (fingerprint >> (8 * p)) as u8) >> (start - from);
+    fn look<M: ByteVectors, const N: usize>(
+        machine: M,
+        lines: [&Line; N],
+        fingerprint: u64,
+        tags: Tags,
+    ) -> [(u32, u32); N] {
+        // Loops, because closures are compiled apart, without vector instructions.
+        let (mut found, mut any) = ([(0, 0); N], 0);
+        for (found, line) in found.iter_mut().zip(lines) {
+            let live = Self::live(machine, line, tags);
+            let mut equal = live;
+            for p in 0..Self::BYTES {
+                let start = Self::SLOTS * (1 + p);
+                let from = start.min(32);
+                equal &= machine.equal(vector(line, from), (fingerprint >> (8 * p)) as u8) >> (start - from);
+            }
+            (*found, any) = ((live, equal), any | equal);
         }
-        for x in 0..Self::BITS {
-            equal &= Self::plane(line, x) ^ (bit::<Self>(fingerprint, x) as u32).wrapping_sub(1);
+        if Self::BITS > 0 && any != 0 {
+            for (found, line) in found.iter_mut().zip(lines) {
+                for x in 0..Self::BITS {
+                    found.1 &= Self::plane(line, x) ^ (bit::<Self>(fingerprint, x) as u32).wrapping_sub(1);
+                }
+            }
         }
-        (live, equal)
+        found
     }
 
     /// Returns the slots of entries that have these tags.

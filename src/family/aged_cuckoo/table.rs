@@ -34,10 +34,9 @@ impl<'a, M: ByteVectors> Table<'a, M> {
     /// Returns whether the lines contain a key.
     #[inline(always)]
     pub fn contains<F: Format>(self, lines: &[Line], place: Place) -> bool {
-        let (first, second) = (&lines[place.first as usize], &lines[place.second as usize]);
-        let found = F::look(self.machine, first, place.fingerprint, self.now.reported).1
-            | F::look(self.machine, second, place.fingerprint, self.now.reported).1;
-        (found != 0) | self.rejects(lines, place)
+        let pair = [&lines[place.first as usize], &lines[place.second as usize]];
+        let [(_, first), (_, second)] = F::look(self.machine, pair, place.fingerprint, self.now.reported);
+        (first | second != 0) | self.rejects(lines, place)
     }
 
     /// Returns whether both lines have rejected keys.
@@ -51,7 +50,8 @@ impl<'a, M: ByteVectors> Table<'a, M> {
     #[inline(always)]
     pub fn find<F: Format>(self, lines: &[Line], place: Place) -> Found {
         let pair = [place.first, place.second].map(|line| &lines[line as usize]);
-        let [first, second] = [self.entry::<F>(pair[0], place), self.entry::<F>(pair[1], place)];
+        let [(_, first), (_, second)] = F::look(self.machine, pair, place.fingerprint, self.now.live);
+        let [first, second] = [tag_of(pair[0], first), tag_of(pair[1], second)];
         let tag = if first == 0 {
             second
         } else if second == 0 {
@@ -67,13 +67,6 @@ impl<'a, M: ByteVectors> Table<'a, M> {
         }
     }
 
-    /// Returns the tag of the entry of a key in a line, or 0.
-    #[inline(always)]
-    fn entry<F: Format>(self, line: &Line, place: Place) -> u8 {
-        let found = F::look(self.machine, line, place.fingerprint, self.now.live).1;
-        if found == 0 { 0 } else { line[found.trailing_zeros() as usize] }
-    }
-
     /// Returns whether the lines contain a key, and inserts it; `None` if there is no room for it. `moves` is
     /// whether entries may move to make room.
     ///
@@ -81,10 +74,10 @@ impl<'a, M: ByteVectors> Table<'a, M> {
     /// no branch depends on the answer.
     #[inline(always)]
     pub fn seen<F: Format>(self, lines: &mut [Line], place: Place, moves: bool) -> Option<bool> {
-        let (first, second) = (&lines[place.first as usize], &lines[place.second as usize]);
+        let [first, second] = [&lines[place.first as usize], &lines[place.second as usize]];
         let rejected = self.rejects(lines, place);
-        let (live1, found1) = F::look(self.machine, first, place.fingerprint, self.now.live);
-        let (live2, found2) = F::look(self.machine, second, place.fingerprint, self.now.live);
+        let [(live1, found1), (live2, found2)] =
+            F::look(self.machine, [first, second], place.fingerprint, self.now.live);
         let found = found1 | found2 != 0;
         let other = (found & (found1 == 0)) | (!found & (live2.count_ones() < live1.count_ones()));
         // Masks, because compilers make branches of conditions, and half new keys are mispredicted half the time.
@@ -121,7 +114,7 @@ impl<'a, M: ByteVectors> Table<'a, M> {
     fn merge<F: Format>(self, lines: &mut [Line], place: Place, tag: u8) {
         let mut free = None;
         for line in [place.first, place.second] {
-            let (live, found) = F::look(self.machine, &lines[line as usize], place.fingerprint, self.now.live);
+            let [(live, found)] = F::look(self.machine, [&lines[line as usize]], place.fingerprint, self.now.live);
             if found != 0 {
                 let slot = found.trailing_zeros() as usize;
                 lines[line as usize][slot] = self.now.younger(tag, lines[line as usize][slot]);
@@ -166,6 +159,12 @@ impl<'a, M: ByteVectors> Table<'a, M> {
     fn portable(self) -> Table<'a, Portable> {
         Table { machine: Portable, pages: self.pages, now: self.now }
     }
+}
+
+/// Returns the tag of the first of these slots, or 0 if there is none.
+#[inline(always)]
+fn tag_of(line: &Line, slots: u32) -> u8 {
+    if slots == 0 { 0 } else { line[slots.trailing_zeros() as usize] }
 }
 
 /// Returns whether the tags contain both of these. Kept out of the way of a key, since few lines have rejected any.
