@@ -9,6 +9,7 @@ only. valgrind knows no AVX-512, so that batches are counted in the kernels of A
 """
 
 import argparse
+import itertools
 import json
 import os
 import re
@@ -32,23 +33,25 @@ def paths() -> dict[str, tuple[Callable[[], object], int]]:
     window, keys = 100_000, 20_000
     lines = lately.AgePartitionedBloomFilter(window, 0.01)
     timed = lately.TimingBloomFilter("10min", 0.01, capacity=window)
-    entries = lately.AgedCuckooFilter(window, 0.01, slack=window // 64)
+    entries, of_minutes = lately.Filter(window, 0.01), lately.Filter("10min", 0.01)
     one, ten = np.array([1]), [f"https://example.org/{i}" for i in range(10)]
     many = np.random.default_rng(1).integers(0, window, keys)
     texts = pa.array([f"https://example.org/{key}" for key in many])
-    times = np.arange(keys, dtype=float)
+    times, fresh = np.arange(keys, dtype=float), itertools.count(window)
     for filter in (lines, entries):
         filter.insert(many)
-    timed.insert(many, at=times)
+    for filter in (timed, of_minutes):
+        filter.insert(many, at=times)
     return {
         "nothing": (lambda: None, 0),
-        "f.add(1)": (lambda: lines.add(1), 0),
-        "f.seen(1)": (lambda: lines.seen(1), 0),
-        "1 in f": (lambda: 1 in lines, 0),
-        "f.query(array of 1)": (lambda: lines.query(one), 0),
-        "f.duplicated(array of 1)": (lambda: lines.duplicated(one), 0),
-        "f.duplicated(array of 1), a window of time": (lambda: timed.duplicated(one, at=30_000), 0),
-        "f.query(10 URLs in a list)": (lambda: lines.query(ten), 0),
+        "f.add(1)": (lambda: entries.add(1), 0),
+        "f.seen(1)": (lambda: entries.seen(1), 0),
+        "f.seen(a new key)": (lambda: entries.seen(next(fresh)), 0),
+        "1 in f": (lambda: 1 in entries, 0),
+        "f.query(array of 1)": (lambda: entries.query(one), 0),
+        "f.duplicated(array of 1)": (lambda: entries.duplicated(one), 0),
+        "f.duplicated(array of 1), a window of time": (lambda: of_minutes.duplicated(one, at=30_000), 0),
+        "f.query(10 URLs in a list)": (lambda: entries.query(ten), 0),
         "np.logical_not(array of 1)": (lambda: np.logical_not(one), 0),
         "f.query(int64), lines, a key": (lambda: lines.query(many), keys),
         "f.duplicated(int64), lines, a key": (lambda: lines.duplicated(many), keys),
