@@ -30,6 +30,7 @@ BATCH = 500
 BURST = 100
 
 FAMILIES: dict[str, Callable[..., lately.Filter]] = {
+    "the default": lately.Filter,
     "age-partitioned": partial(planned, "age-partitioned"),
     "age-partitioned, blocked": partial(planned, "age-partitioned-512"),
     "guarded epoch": partial(planned, "guarded-epoch"),
