@@ -30,7 +30,7 @@ def main() -> None:
             family = FAMILIES[choice.name]
             if family.baseline:
                 continue
-            seen = simulate(choice, rate=UNTOLD if family.windows == "unknown rate" else 0, fresh=1_000_000)
+            seen = simulate(choice, rate=0 if isinstance(request["window"], int) else UNTOLD, fresh=1_000_000)
             within = (
                 seen.missed == 0
                 and seen.reported <= most(choice, seen, seen.fresh)
