@@ -1,8 +1,5 @@
 """The default filter, as its users meet it: waves, ticks, a busy hour, small windows, shorter windows, merges."""
 
-import pickle
-from collections import OrderedDict
-
 import numpy as np
 import pytest
 
@@ -87,83 +84,6 @@ def test_memory_comes_back_after_a_lull():
     assert f.seen("key", at=9 * 10**9 + 60)
 
 
-@pytest.mark.parametrize("window", [1, 2, 3, 7, 20, 57, 63, 64, 65, 201, 300, 1000])
-def test_a_small_window_never_misses_and_seldom_errs(window):
-    """Random streams beside an ordered dict; single calls, batches, pickles and copies."""
-    random = np.random.default_rng(window)
-    for fpr in (0.01, 1e-6):
-        f, last, wrong, new = lately.Filter(window, fpr), OrderedDict(), 0, 0
-        for batch in range(60):
-            keys = random.integers(0, 3 * window, random.integers(1, 100)).tolist()
-            if batch % 3 == 0:
-                keys = [int(key) for key in random.integers(0, 2**40, len(keys))]
-            answers = [f.seen(key) for key in keys] if batch % 2 else f.duplicated(keys).tolist()
-            for key, seen in zip(keys, answers, strict=True):
-                number = last["number"] = last.get("number", 0) + 1
-                before = last.get(key)
-                assert seen or before is None or number - before > window
-                if before is None or number - before > window + f.slack:
-                    new, wrong = new + 1, wrong + seen
-                last[key] = number
-            if batch % 7 == 0:
-                copy = pickle.loads(pickle.dumps(f))
-                assert copy == f
-                f = copy
-        mean = 1.1 * fpr * new
-        assert wrong <= mean + 6 * mean**0.5 + 3
-
-
-def test_a_late_key_is_found_for_its_whole_window_and_no_longer():
-    f = lately.Filter("1min", 1e-6, lateness="30s", max_ahead=None)
-    assert f.slack <= 60 / 64
-    assert not f.seen("late", at=100)
-    assert not f.seen("now", at=130)
-    assert not f.seen("later", at=105)
-    assert f.query(["late", "later"], at=160).all()
-    assert f.query(["later"], at=165).all()
-    assert not f.query(["later"], at=165.01 + f.slack).any()
-    assert f.query(["later"], at=135).all()
-    assert not f.query(["now"], at=190.01 + f.slack).any()
-
-
-def test_a_query_answers_for_a_shorter_window():
-    f = lately.Filter("1h", 1e-6, max_ahead=None)
-    f.insert(["old", "young"], at=[0, 1800])
-    assert f.query(["old", "young"], at=1800).tolist() == [True, True]
-    assert f.query(["old", "young"], at=1800, window="10min").tolist() == [False, True]
-
-
-def test_filters_of_sites_merge():
-    def sites(**limits):
-        return [lately.Filter("1h", 1e-4, **limits, max_ahead=None) for _ in range(3)]
-
-    for limits, count in (({}, 2_000), ({}, 60_000), ({"capacity": 1000}, 10)):
-        filters = sites(**limits)
-        for number, f in enumerate(filters):
-            f.insert(np.arange(count) + number * count, at=np.linspace(0, 3600, count) + number)
-        merged = filters[0].union(filters[1])
-        merged |= filters[2]
-        assert merged.query(np.arange(3 * count), at=3602)[np.r_[3:count, count : 3 * count]].all()
-
-
-def test_filters_of_insertions_that_threads_filled_merge():
-    filters = [lately.Filter(1_000, 1e-6) for _ in range(3)]
-    for number, (f, count) in enumerate(zip(filters, (5_000, 700, 1), strict=True)):
-        f.insert(np.arange(count) + number * 10**6)
-    merged = filters[0] | lately.Filter(1_000, 1e-6) | filters[1]
-    merged |= filters[2]
-    live = np.r_[4_000:5_000, 10**6 : 10**6 + 700, 2 * 10**6]
-    for f in (merged, lately.Filter(1_000, 1e-6) | merged, pickle.loads(pickle.dumps(merged))):
-        assert f.query(live).all()
-        assert f.query(np.arange(3_900)).sum() <= 1
-        assert 1.9 * filters[0].fpr < f.fpr < 3.1 * filters[0].fpr
-    merged.insert(np.arange(3 * 10**6, 3 * 10**6 + 2_000))
-    assert not merged.query(live).any()
-    assert merged.query(np.arange(3 * 10**6 + 1_000, 3 * 10**6 + 2_000)).all()
-    assert merged.nbytes < 1.1 * filters[0].nbytes + 100
-    assert merged.fpr == filters[0].fpr
-
-
 @pytest.mark.parametrize("window", [30_000, "1h"])
 def test_the_few_keys_of_a_site_stay_in_a_merge(window):
     """One site was busy and the other had a handful of keys, fewer than a sample of its lines would find."""
@@ -201,13 +121,6 @@ def test_posteriors_are_calibrated(overfull):
     assert (p[present] > 0).all()
     low = p < 0.5
     assert abs(p[low].mean() - present[low].mean()) < 0.01, (p[low].mean(), present[low].mean())
-
-
-def test_distinct_counts_the_live_entries():
-    f = lately.Filter("1h", 0.001, max_ahead=None)
-    f.insert(np.arange(30_000) % 5_000, at=np.linspace(0, 3600, 30_000))
-    assert abs(f.distinct() - 5_000) < 200
-    assert abs(f.distinct("30min") - 5_000) < 200
 
 
 def test_a_slack_below_the_least_names_what_serves_instead():

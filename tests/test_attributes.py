@@ -14,7 +14,6 @@ import pytest
 import lately
 from lately.baselines import CountingBloomFilter, FingerprintBuffer, GeneralizedBloomFilter, StableBloomFilter
 from support.planned import planned
-from support.plans import EVERY_LAYOUT
 
 SPANS = {"1s": 1, "90s": 90, "2min": 120, "5min": 300, "10min": 600, "15min": 900, "50min": 3000, "1h": 3600}
 LARGEST = 2**64 - 1
@@ -162,33 +161,3 @@ def test_the_memory_of_a_filter_that_follows_the_keys_is_what_is_saved():
         f.insert(np.arange(n), at=100 + n + 10 * np.arange(n) / max(n, 1))
         preamble, cells = f.__reduce_ex__(5)[1]
         assert f.nbytes == memoryview(cells).nbytes == len(f.to_bytes()) - len(preamble)
-
-
-@pytest.mark.parametrize("size", [{"slice_bits": 10**6}, {"blocks": 20_000, "block_bits": 512, "parts": 8}])
-def test_the_window_and_the_slack_of_slices_are_exact(size):
-    """With hardly a bit set nothing is reported by chance: what is reported is what the filter holds."""
-    for k, l in [(1, 1), (1, 6), (4, 6), (5, 2)]:  # noqa: E741
-        f = lately.AgePartitionedBloomFilter.from_parameters(100, k=k, l=l, **size)
-        reported = set()
-        for n in range(700):
-            f.add(n)
-            present = f.query(np.arange(n, -1, -1))
-            assert present[:100].all()
-            reported.add(int(present.sum()))
-        generation = -(-99 // l)
-        assert max(reported) == generation * (l + 1) <= f.window + f.slack == generation * (k + l)
-
-
-@pytest.mark.parametrize(
-    ("name", "given"),
-    [*((name, {}) for name in EVERY_LAYOUT), *(("timing", {"slack": slack}) for slack in (None, 100, 0))],
-)
-def test_the_rate_by_the_cells_is_the_rate_that_is_measured(name, given):
-    """Of keys never inserted: as the filter fills, full, and later."""
-    f, trials = planned(name, 5000, 0.02, **given), 200_000
-    for n in (100, 6000, 40_000):
-        f.insert(np.arange(f.inserted, n))
-        rate = f.false_positive_rate()
-        measured = int(f.query(np.arange(10**6, 10**6 + trials)).sum())
-        assert abs(measured - rate * trials) <= 5 * math.sqrt(rate * trials) + 5
-        assert rate <= 1.2 * f.fpr

@@ -147,7 +147,11 @@ class Generated:
         if not quotes:
             style |= {"quoting": csv.QUOTE_NONE, "quotechar": None}
         cells = [cell for cell in self.encoded(CELLS) if quotes or "\n" not in cell]
-        self.options += ["--delimiter", style["delimiter"], "--quotes" if quotes else "--no-quotes"]
+        self.options += [
+            "--delimiter",
+            "tab" if delimiter else style["delimiter"],
+            "--quotes" if quotes else "--no-quotes",
+        ]
 
         def line(row):
             csv.writer(text := io.StringIO(newline=""), lineterminator="\n", **style).writerow(row)

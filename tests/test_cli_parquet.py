@@ -47,12 +47,6 @@ def test_parquet_by_whole_rows_and_over_several_files(tmp_path, dedupe):
     assert pq.ParquetFile(target).num_row_groups == 1  # not one per batch
 
 
-def test_parquet_without_rows(tmp_path, dedupe):
-    table = parquet(tmp_path / "a.pq", a=pa.array([], pa.int8()))
-    assert dedupe(tmp_path / "a.pq", "--window", 9, "--key", "a", "-o", tmp_path / "o.pq").status == 0
-    assert pq.read_table(tmp_path / "o.pq").equals(table)
-
-
 @pytest.mark.parametrize(
     "times",
     [

@@ -5,33 +5,6 @@ import pytest
 from support.command import SURE
 
 
-def test_text_is_passed_on_byte_for_byte(tmp_path, dedupe):
-    (tmp_path / "a.txt").write_bytes("b\n\nä €\n a\nb\n\nb \nä €\n a\n".encode())
-    ended = dedupe(tmp_path / "a.txt", "--window", 100)
-    assert ended.status == 0
-    assert ended.out == "b\n\nä €\n a\nb \n".encode()
-
-
-def test_the_end_of_a_line_is_no_part_of_its_key(tmp_path, dedupe):
-    (tmp_path / "a.txt").write_bytes(b"a\r\nb\na\nc")
-    (tmp_path / "b.txt").write_bytes(b"c\nd")
-    (tmp_path / "c.txt").write_bytes(b"e\nd")
-    assert dedupe(*sorted(tmp_path.iterdir()), "--window", 100).out == b"a\r\nb\nc\nd\ne\n"
-
-
-def test_a_last_line_without_its_end_gets_none(tmp_path, dedupe):
-    (tmp_path / "a.txt").write_bytes(b"a\na\nb")
-    assert dedupe(tmp_path / "a.txt", "--window", 100).out == b"a\nb"
-
-
-def test_a_byte_order_mark_is_no_part_of_a_key(tmp_path, dedupe):
-    (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfa\nb\na\n")
-    (tmp_path / "b.txt").write_bytes(b"\xef\xbb\xbfb\nc\n")
-    (tmp_path / "c.txt").write_bytes(b"\xef\xbb\xbfd\n")
-    ended = dedupe(*(tmp_path / f"{name}.txt" for name in "abc"), "--window", 100)
-    assert ended.out == b"\xef\xbb\xbfa\nb\nc\nd\n"
-
-
 def test_encoding(tmp_path, dedupe):
     lines = b"caf\xe9\nna\xefve\ncaf\xe9\n"
     (tmp_path / "a.txt").write_bytes(lines)

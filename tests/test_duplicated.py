@@ -102,3 +102,19 @@ def test_seeds_choose_the_mistakes():
     first, again, other = (duplicated(keys, 5000, fpr=0.2, seed=seed) for seed in (1, 1, 2))
     assert (first == again).all()
     assert (first != other).any()
+
+
+def test_a_key_that_never_stops_comes_through_again_and_again():
+    passed = np.flatnonzero(~lately.duplicated(["a"] * 100_000, window=10, refresh=False, filter=lately.Swamp))
+    assert (np.diff(passed) == 11).all()
+    assert len(passed) == math.ceil(100_000 / 11)
+    passed = np.flatnonzero(~lately.duplicated(["a"] * 100_000, window=10, refresh=False))
+    slack = lately.AgePartitionedBloomFilter(10, 0.001).slack
+    assert ((np.diff(passed) > 10) & (np.diff(passed) <= 10 + slack + 1)).all()
+    assert (~lately.duplicated(["a"] * 1000, window=10, refresh="delivered")).sum() == 1
+
+
+def test_numpys_bools_are_bools():
+    f = lately.BloomFilter(100, 0.01)
+    for refresh in (np.True_, np.False_):
+        f.duplicated(["a"], refresh=refresh)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import lately
-from support.round_trips import ROUND_TRIPS
 
 KEYS = np.random.default_rng(4).integers(0, 700, 20_000)
 TIMES = np.sort(np.random.default_rng(5).integers(0, 10**5, 20_000))
@@ -67,71 +66,9 @@ def test_a_query_has_a_time():
     assert len(seen) == 1
 
 
-@pytest.mark.parametrize("window", [50, 10**6, "1h"])
-def test_a_saved_filter_goes_on_where_it_stopped(window, tmp_path):
-    timed = window == "1h"
-    for missing in ("same", "distinct"):
-        one = lately.ExactFilter(window, missing=missing, **({"lateness": "50s", "max_ahead": "2d"} if timed else {}))
-        at = {"at": LATE[:10_000]} if timed else {}
-        one.insert(KEYS[:10_000], **at)
-        others = [way(one, tmp_path / "seen.lately") for way in ROUND_TRIPS.values()]
-        at = {"at": LATE[10_000:]} if timed else {}
-        for other in others:
-            assert type(other) is lately.ExactFilter
-            assert other == one
-            facts = ("window", "lateness", "max_ahead", "latest", "inserted", "missing", "seed")
-            assert [getattr(other, fact) for fact in facts] == [getattr(one, fact) for fact in facts]
-            assert len(other) == len(one)
-        marks = one.duplicated(KEYS[10_000:], **at)
-        for other in others:
-            assert np.array_equal(other.duplicated(KEYS[10_000:], **at), marks)
-
-
-def test_times_that_a_thread_has_left_behind_are_an_error():
-    """A late key raises an error; it is not silently taken for new."""
-    seen = lately.ExactFilter("10s")
-    seen.insert(["a"], at=1000)
-    for call in (
-        lambda: seen.add("a", at=999),
-        lambda: seen.duplicated(["a"], at=[999]),
-        lambda: seen.query(["a"], at=9),
-    ):
-        with pytest.raises(ValueError, match="before the latest time seen, but lateness is 0 s"):
-            call()
-    with pytest.raises(ValueError, match="ahead of the system's clock"):
-        lately.ExactFilter("10s", max_ahead="1s").insert(["a", "b"], at=[0, 9 * 10**9])
-    assert seen.inserted == 1
-
-
-def test_a_system_clock_that_steps_back_shortens_no_window(monkeypatch):
-    """Without times of their own, keys come as of the latest time at the earliest."""
-    seen = lately.ExactFilter("1h", max_ahead="1d")
-    future = np.datetime64("now") + np.timedelta64(20, "h")
-    seen.add("far", at=future)
-    seen.add("near")
-    assert seen.latest == future
-    assert seen.seen("near")
-    assert seen.query(["far", "near"]).tolist() == [True, True]
-
-
 def test_missing_keys_are_one_or_each_its_own():
     assert lately.ExactFilter(9).duplicated([None, None, float("nan")]).tolist() == [False, True, True]
     distinct = lately.ExactFilter(9, missing="distinct")
     assert distinct.duplicated([None, None, "a", "a"]).tolist() == [False, False, False, True]
     assert None not in distinct
     assert len(distinct) == 1
-
-
-def test_calls_that_do_not_fit_are_named():
-    counts, timed = lately.ExactFilter(9), lately.ExactFilter("1s")
-    for call, error, message in [
-        (lambda: counts.seen("a", at=5), ValueError, "at is for windows of time"),
-        (lambda: counts.seen(["a"]), TypeError, "a list is taken for several keys"),
-        (lambda: counts.seen(object()), TypeError, "cannot be a key"),
-        (lambda: timed.insert(["a", "b"], at=[0]), ValueError, "1 times for 2 keys"),
-        (lambda: timed.insert(["a"], at=[None]), ValueError, "missing"),
-        (lambda: counts.duplicated(["a"], refresh="never"), ValueError, "refresh must be"),
-        (lambda: counts.save(5), TypeError, "file must be a path"),
-    ]:
-        with pytest.raises(error, match=message):
-            call()

@@ -111,29 +111,6 @@ def test_the_default_drops_hardly_a_record_of_a_real_stream_that_it_need_not(fpr
     assert dropped[old].mean() <= stated + bound(old.sum(), fpr) / old.sum()
 
 
-@pytest.mark.parametrize(
-    ("window", "prefer"),
-    [({"window": 10**6}, None), ({"window": "1h", "capacity": 10**5, "lateness": "10min"}, "memory")],
-)
-def test_too_few_bytes_are_rejected_and_enough_are_named(window, prefer):
-    with pytest.raises(ValueError, match=r"nbytes must be at least \d+ for a rate .* of 0.5, got 1000") as caught:
-        lately.Filter(**window, nbytes=1000, prefer=prefer)
-    enough = int(str(caught.value).split()[5])
-    assert 0.2 < lately.Filter(**window, nbytes=enough, prefer=prefer).fpr <= 0.5
-    with pytest.raises(ValueError, match=f"at least {enough} for a rate"):
-        lately.Filter(**window, nbytes=enough * 9 // 10, prefer=prefer)
-    # Who names the family has chosen.
-    assert lately.AgePartitionedBloomFilter(10**6, nbytes=1000).fpr == pytest.approx(1)
-
-
-def test_a_page_is_not_named_as_the_least_size_where_less_is_enough():
-    with pytest.raises(ValueError, match=r"nbytes must be at least \d+ for a rate") as caught:
-        lately.Filter(1000, nbytes=600)
-    enough = int(str(caught.value).split()[5])
-    f = lately.Filter(1000, nbytes=enough)
-    assert (f.nbytes <= enough < 1000, f.fpr <= 0.5) == (True, True)
-
-
 def test_a_class_of_a_users_own_takes_the_chosen_engine():
     class Mine(lately.Filter):
         def twice(self, key):

@@ -212,7 +212,8 @@ def trial(family, path, timed, rng, folder, keys, longest, batches):
             insert(handles[rng.integers(len(handles))], batch, times, rng)
             stream.inserted(batch, times)
             for f in look():
-                moment, shorter = stream.latest - int(rng.integers(late + 1)), window
+                # As late as a key may be, or ahead.
+                moment, shorter = stream.latest + int(rng.integers(-late, window // 4 + 1)), window
                 more = {"at": moment} if timed else {}
                 if shortens and rng.random() < 0.3:
                     shorter = int(rng.integers(1, window + 1))

@@ -3,11 +3,9 @@
 import signal
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
-import lately
 from support.forked import Forked
 from test_once import BUSY, DONE, FIRST, come, shared
 
@@ -141,31 +139,3 @@ for key in range(100):
     worked = [int(key) for worker in workers for key in worker.communicate()[0].split()]
     assert [worker.returncode for worker in workers] == [0, 0, 0]
     assert sorted(worked) == list(range(100))
-
-
-def test_no_work_is_lost_when_workers_are_killed_over_and_over(tmp_path):
-    """Each key's work is done at least once, and none is forgotten."""
-    shared(tmp_path)
-    script = """
-import os, random, signal, sys, lately
-seen = lately.open(sys.argv[1], shared=True)
-chance = random.Random(int(sys.argv[2]))
-for key in range(60):
-    if chance.random() < 0.03:
-        signal.setitimer(signal.ITIMER_REAL, chance.random() / 200)
-    with seen.once(key, wait="1min", lease="50ms") as claim:
-        if claim:
-            os.write(1, b"%d\\n" % key)
-"""
-    worked = []
-    for seed in range(12):
-        process = Forked(script, tmp_path / "seen.lately", seed)
-        out, err = process.communicate()
-        worked += out.split()
-        assert process.returncode in (0, -signal.SIGALRM), err
-        if process.returncode == 0 and seed > 2:
-            break
-    for key in range(60):
-        worked += [key] if come(shared(tmp_path), key) == FIRST else []
-    seen = lately.open(Path(tmp_path, "seen.lately"), shared=True)
-    assert {int(key) for key in worked} == {key for key in range(60) if key in seen} == set(range(60))

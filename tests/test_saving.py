@@ -73,7 +73,9 @@ AHEAD = {f"{family}, max_ahead={ahead}": partial(by_the_clock, family, ahead) fo
 
 
 # Golden files show it of every family. The ways of Python differ by how the cells lie in memory.
-WAYS = AHEAD | {name: FILTERS[name] for name in ("plain", "limited", "grown", "swamp", "aged_cuckoo_chain", "exact")}
+WAYS = AHEAD | {
+    name: FILTERS[name] for name in ("plain", "limited", "grown", "swamp", "aged_cuckoo_chain", "exact", "exact_timed")
+}
 
 
 @pytest.mark.parametrize("name", WAYS)

@@ -110,16 +110,6 @@ def test_horizontal_is_a_filter_for_each_share_of_the_keys(make, refresh):
         assert sliced.failures == 0
 
 
-def test_horizontal_bloom_filter_without_times():
-    like = lately.BloomFilter(2000, 0.001)
-    with SlicedFilter("horizontal", 3, like) as sliced:
-        sliced.insert(["a", "b"])
-        assert sliced.query(["a", "b", "c"]).tolist() == [True, True, False]
-        assert sliced.duplicated(["a", "c", "c"]).tolist() == [True, False, True]
-        assert sliced.window is None
-        assert sliced.traffic.keys.sum() == 2 + 3 + 3
-
-
 # --- vertical
 
 
@@ -164,18 +154,6 @@ def test_a_batch_is_one_message_a_site_and_five_bytes_a_cell_beside_its_record(a
         assert sliced.traffic.received == 4000 * 6 + 7 * 4 * 8
         sliced.duplicated(np.arange(4000), at=None if at is None else 500)
         assert sliced.traffic.messages == 4 * 7
-
-
-def test_vertical_words_are_those_of_the_unsliced_filter_bit_for_bit():
-    """Where every site hears of every generation, expired timers too are swept alike."""
-    whole = timers()
-    with SlicedFilter("vertical", 5, timers()) as sliced:
-        for i in range(100):
-            # The last key, whose cells are on some of the sites, opens a generation.
-            keys, times = np.arange(i * 50, i * 50 + 60), np.append(np.full(59, 50.0 * i), 50.0 * i + 50)
-            expected = whole.duplicated(keys, at=times)
-            assert (sliced.duplicated(keys, at=times) == expected).all()
-            assert (np.concatenate([part.words() for part in parts(sliced)]) == words(whole)).all()
 
 
 @pytest.mark.parametrize("dice", ["h-v", "v-h"])

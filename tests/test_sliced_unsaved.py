@@ -3,7 +3,6 @@
 import errno
 import shutil
 import threading
-import time
 import warnings
 
 import numpy as np
@@ -114,26 +113,6 @@ def test_a_folder_that_is_removed_for_good_ends_in_errors(shape, tmp_path):
     with pytest.raises(CheckpointError, match="is missing beside its checkpoints"):
         f.duplicated(KEYS + 1000, number=2, at=1)
     assert f.query(KEYS, at=1).all()
-
-
-@every_kind
-def test_with_an_interval_keys_are_rejected_until_earlier_keys_are_saved(shape, tmp_path, monkeypatch):
-    with sliced(shape, tmp_path, interval=0.05) as f:
-        assert not f.duplicated(KEYS, number=1, at=0).any()
-        with monkeypatch.context() as full:
-            fails(full, FAILURES["full"])
-            # What no checkpoint has yet is at risk until there is one; then nothing more is accepted.
-            # Few keys at a time: how many batches come first depends on the machine, and a full filter errs.
-            few, until, number = KEYS[:5], time.monotonic() + 60, 2
-            with pytest.raises(CheckpointError, match="No space left"):  # noqa: PT012
-                while time.monotonic() < until:
-                    f.duplicated(few + 1000 * number, number=number, at=1)
-                    number += 1
-        until = time.monotonic() + 60
-        while any(site["failure"] for site in f.status()):
-            assert time.monotonic() < until
-            time.sleep(0.01)
-        assert not f.duplicated(few + 1000 * number, number=number, at=1).any()
 
 
 def test_a_slow_folder_delays_answers_and_neither_questions_nor_other_sites(tmp_path, monkeypatch):

@@ -21,12 +21,13 @@ import pytest
 
 import lately
 from support.clocks import Clocks, command, machine
+from support.layouts import LAYOUTS
 from test_clocks import WINDOW, filters
 
 DAY = 86_400
 WORKERS, TIMEOUT, CAPACITY, FPR = 3, 10, 5000, 1e-4
 SPAN = 300
-SHARED = {"shared": lately.Filter, "shared lines": lately.AgePartitionedBloomFilter}
+SHARED = {f"shared, {name}": layout for name, layout in LAYOUTS.items()}
 
 
 def now():
@@ -219,7 +220,7 @@ class Soak:
 
     def event(self):
         """Let something happen."""
-        kinds = {"call": 60, "pause": 12, "wall": 6, "sleep": 1, "kill": 2, "stop": 3, "signal": 4, "fork": 4}
+        kinds = {"call": 60, "pause": 12, "wall": 6, "sleep": 1, "kill": 6, "stop": 3, "signal": 4, "fork": 4}
         kinds |= {"restart": 0.5, "machine": 0.3}
         kind = self.chance.choices(list(kinds), list(kinds.values()))[0]
         self.events[kind] = self.events.get(kind, 0) + 1

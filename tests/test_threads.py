@@ -6,13 +6,9 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import lately
-from lately._families import EVERY
 from own_process import run
-from support.plans import lines
 from support.threads import together
 
 
@@ -98,73 +94,16 @@ def test_threads_share_moments_too():
     np.testing.assert_array_equal(f.query(queried % 1000, at=queried + 1000, threads=2), alone)
 
 
-EVERY_CLOCK = [
-    pytest.param(partial(EVERY[name].make, window, **request), id=f"{name}, {window}")
-    for name, family in EVERY.items()
-    for window, request, takes in (
-        (500, {}, ("any", "insertions")),
-        ("1h", {"capacity": 500, "lateness": "30s"}, ("any", "time")),
-        ("1h", {"lateness": "30s"}, ("unknown rate",)),
-    )
-    if family.windows in takes
-]
-
-
-def as_alone(make, calls, threads):
-    """Send the same calls to two filters, one of which shares them among threads, and compare answers and bytes."""
-    alone, shared = make(), make()
-    for name, keys, options in calls:
-        answers = getattr(alone, name)(keys, **options)
-        np.testing.assert_array_equal(getattr(shared, name)(keys, **options, threads=threads), answers)
-        assert shared.to_bytes() == alone.to_bytes()
-    return alone
-
-
-def calls(random, timed, sizes):
-    """Batches whose keys repeat, within and across; in time some come late, after a gap, or all at once."""
-    now = 0
-    for n in sizes:
-        for name, options in (("insert", {}), ("duplicated", {}), ("duplicated", {"refresh": False})):
-            at = {}
-            if timed:
-                gaps = random.random(n) * 5
-                gaps[random.integers(0, n, 3)] += random.choice([0, 100, 5000, 1e6])
-                moments = now + np.cumsum(gaps)
-                now = moments[-1]
-                at = {"at": now if random.random() < 0.2 else moments - random.integers(0, 30, n) * (moments > 30)}
-            yield name, random.integers(0, random.choice([200, 1000, n + 1]), n), options | at
-
-
-@pytest.mark.parametrize("make", EVERY_CLOCK)
-def test_threads_leave_the_filter_that_one_leaves(make):
-    timed = make(fpr=0.01).lateness is not None
-    filled = as_alone(partial(make, fpr=0.01), calls(np.random.default_rng(3), timed, [1, 5000, 17_000]), threads=3)
-    assert filled.fill.max() > 0
-
-
-@settings(max_examples=20)
-@given(
-    seed=st.integers(0, 2**32),
-    sizes=st.lists(st.integers(1, 60_000), min_size=1, max_size=3),
-    window=st.sampled_from([1, 30, 1000, 20_000]),
-    shape=st.tuples(st.integers(1, 4), st.integers(2, 90)),
-    threads=st.integers(2, 6),
-    timed=st.booleans(),
-)
-def test_threads_that_share_pages_leave_the_filter_that_one_leaves(seed, sizes, window, shape, threads, timed):
-    # Steps of one insertion and of thousands, of milliseconds and of hours.
-    spans = {"window": f"{window * 10}s", "capacity": window, "lateness": "30s"} if timed else {"window": window}
-    make = partial(lines, k=shape[0], l=shape[1], **spans)
-    as_alone(make, calls(np.random.default_rng(seed), timed, sizes), threads)
-
-
 def test_threads_go_on_from_chunk_to_chunk():
-    random = np.random.default_rng(4)
-    sizes = [(1 << 20) + 5, (1 << 20) + 20_000]
-    make = partial(lately.AgePartitionedBloomFilter, 100_000, 0.01)
-    as_alone(make, calls(random, False, sizes), threads=2)
+    """The core compares threads with one thread in every family."""
+    keys = np.random.default_rng(4).integers(0, 200_000, (1 << 20) + 20_000)
+    alone, shared = (lately.AgePartitionedBloomFilter(100_000, 0.01) for _ in range(2))
+    for call, options in (("insert", {}), ("duplicated", {}), ("duplicated", {"refresh": False})):
+        expected = getattr(alone, call)(keys, **options)
+        np.testing.assert_array_equal(getattr(shared, call)(keys, **options, threads=2), expected)
+        assert shared == alone
     with pytest.raises(TypeError, match="complex"):
-        make().insert([*range(20_000), 1j], threads=2)
+        shared.insert([*range(20_000), 1j], threads=2)
 
 
 def test_an_error_comes_before_threads_insert():

@@ -64,19 +64,6 @@ def test_an_empty_filter_changes_nothing():
             assert make(max_ahead=ahead).union(make(max_ahead="3 d")).max_ahead == seconds
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_counts_in_one_generation_lose_no_key_of_either_window(layout):
-    a, b = counted(layout), counted(layout)  # generations of 60, steps of 20
-    a.insert([("a", i) for i in range(1222)])
-    b.insert([("b", i) for i in range(1239)])
-    union = a.union(b)
-    for step in range(301):
-        left = 301 - step
-        assert union.query([("a", i) for i in range(1222 - left, 1222)]).all()
-        assert union.query([("b", i) for i in range(1239 - left, 1239)]).all()
-        union.add(("later", step))
-
-
 def test_merging_counts_of_different_generations_is_rejected():
     a, b = counted("plain"), counted("plain")
     a.insert(np.arange(60))

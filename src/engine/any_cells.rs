@@ -3,7 +3,6 @@
 //! A call through the pointer takes a whole run of keys, so it costs a run some ten instructions. Compiled for each of
 //! 36 layouts, the engine was a fifth of the extension, and took as much of the time to build it.
 
-use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -52,11 +51,6 @@ impl AnyCells {
         let (shortens, encodes, divides) = (shorten.is_some(), codes.is_some(), divide.is_some());
         Self { sets_bits: layout.sets_bits(), shortens, encodes, divides, cells: Arc::new(layout) }
     }
-
-    /// Returns the layout, if it is of this type.
-    pub fn layout_as<L: Layout>(&self) -> Option<&L> {
-        (&*self.cells as &dyn Any).downcast_ref()
-    }
 }
 
 /// Defines [`Cells`] with these methods of a layout, first those of a rotation, and forwards calls to it and from it.
@@ -67,7 +61,7 @@ macro_rules! forwarded {
         $(fn $plain:ident($($plain_argument:ident: $plain_type:ty),*) $(-> $plain_output:ty)?;)*
     ) => {
         /// The methods of a layout, without its type of rotations.
-        trait Cells: Any + Send + Sync {
+        trait Cells: Send + Sync {
             $(fn $name(&self, $words: $words_type, opened: Opened, $($argument: $type),*) $(-> $output)?;)*
             $(fn $plain(&self, $($plain_argument: $plain_type),*) $(-> $plain_output)?;)*
             fn decoder(&self) -> Option<fn(Code) -> Evidence>;

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use super::row::{Family, Form};
 use super::variants::{layout_in_name, named};
-use super::{Accesses, CacheLines, Layout, Parameters, Shape, fill};
+use super::{Accesses, CacheLines, Parameters, Shape, fill};
 use crate::Error;
 use crate::clock::{Clock, Window};
-use crate::engine::{Aged, AnyCells, Engine};
+use crate::engine::Engine;
 use crate::key::{KeyHasher, Seed};
 use crate::memory::Words;
 
@@ -113,12 +113,6 @@ impl AnyFilter {
     #[inline]
     pub fn engine_mut(&mut self) -> &mut dyn Engine {
         &mut *self.engine
-    }
-
-    /// Returns the layout of the cells, if it is of this type: for methods that only one family has.
-    pub fn layout_as<L: Layout>(&self) -> Option<&L> {
-        let engine: &dyn Any = &*self.engine;
-        engine.downcast_ref::<Aged<AnyCells>>()?.layout.layout_as()
     }
 
     /// Returns the hasher of the keys.

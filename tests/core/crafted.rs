@@ -6,8 +6,6 @@ use crate::support::timed::check_promise;
 use crate::support::{campaign, check_window, insert};
 use lately::clock::{Moments, Window};
 use lately::engine::Refresh;
-use lately::family::Layout;
-use lately::family::swamp::cells::Buffered;
 use lately::family::swamp::shape::SwampShape;
 use lately::format;
 
@@ -167,11 +165,8 @@ fn exact_windows_of_any_cells_are_rejected_or_legal() {
         std::fs::write(&path, &bytes).unwrap();
         let mut filter = format::map(&path, false).unwrap();
         insert(&mut filter, &std::array::from_fn::<_, 40, _>(|_| random.next()));
-        let (layout, words) = (filter.layout_as::<Buffered>().unwrap(), filter.engine().words());
-        for hash in [0, u64::MAX] {
-            layout.count(words.as_slice(), hash);
-        }
-        assert!((0.0..=window as f64).contains(&layout.distinct(words.as_slice()).unwrap()));
+        filter.engine().count(&[0, u64::MAX], &mut [0; 2]).unwrap();
+        assert!((0.0..=window as f64).contains(&filter.engine().distinct().unwrap()));
         for share in [filter.engine().fill(), filter.engine().match_rates()].concat() {
             assert!((0.0..=1.0).contains(&share));
         }

@@ -3,10 +3,10 @@
 
 use crate::support::{check_window, insert, key, mean, present};
 use lately::clock::Window;
-use lately::family::baselines::generalized::cells::FadingBits;
 use lately::family::baselines::generalized::likelihood::Matches;
 use lately::family::baselines::generalized::shape::{GeneralizedShape, choose};
 use lately::family::{AnyFilter, Budget, Family};
+use lately::inference::Evidence;
 use lately::memory::Words;
 
 const WINDOW: Window = Window::Count { insertions: 100 };
@@ -127,8 +127,9 @@ fn a_bit_both_set_and_reset_is_zero_and_evidence_counts_each_bit_once() {
             ones: ones.count_ones(),
             ones_matching: (ones & state).count_ones(),
         };
-        let (layout, words) = (filter.layout_as::<FadingBits>().unwrap(), filter.engine().words());
-        assert_eq!(layout.matches(words.as_slice(), key(0, i)), expected);
+        let mut evidence = [Evidence::default()];
+        filter.engine().evidence(&[key(0, i)], &mut evidence);
+        assert_eq!(evidence, [expected.evidence()]);
         let matches = zeros & state == 0 && ones & !state == 0;
         assert_eq!(present(&filter, &[key(0, i)]) == 1, matches);
     }

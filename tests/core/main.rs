@@ -2,7 +2,6 @@
 
 mod support;
 
-mod age_partitioned;
 mod batches;
 mod bloom;
 mod bursts;
@@ -17,7 +16,6 @@ mod families;
 mod fuzzed;
 mod generalized;
 mod growing;
-mod guarded_epoch;
 mod hostile;
 mod hostile_parameters;
 mod inference;
@@ -28,6 +26,7 @@ mod outside;
 mod paper1_tables;
 mod promise;
 mod public_api;
+mod retained;
 mod shape;
 mod shared;
 mod stable;

@@ -1,80 +1,16 @@
-//! The two filters that store every insertion, SWAMP and the fingerprint buffer: the key before the last W is
-//! forgotten, and keys are counted.
+//! SWAMP counts the keys of the window, and takes the memory that it states.
 
-use std::sync::Arc;
-
-use crate::support::{Rates, insert, key, present};
+use crate::support::{insert, key};
 use lately::clock::{Moments, Window};
-use lately::family::Layout;
 use lately::family::baselines::fingerprint_buffer;
-use lately::family::swamp::cells::Buffered;
-use lately::family::{AnyFilter, Budget, Shape, swamp};
-
-const WINDOWS: [u64; 5] = [1, 7, 64, 1000, 10_007];
+use lately::family::{AnyFilter, Budget, swamp};
 
 fn count(insertions: u64) -> Window {
     Window::Count { insertions }
 }
 
-fn buffer(window: u64, fpr: f64) -> AnyFilter {
-    let shape = fingerprint_buffer::shape::choose(count(window), Budget::Rate(fpr)).unwrap();
-    AnyFilter::new(shape, count(window), 0).unwrap()
-}
-
-fn swamp(window: u64, fpr: f64) -> AnyFilter {
-    let shape = swamp::shape::choose(count(window), Budget::Rate(fpr)).unwrap();
-    AnyFilter::new(shape, count(window), 0).unwrap()
-}
-
-type Make = fn(u64, f64) -> AnyFilter;
-const BOTH: [Make; 2] = [buffer, swamp];
-
-#[test]
-fn a_key_is_forgotten_as_soon_as_it_leaves_the_window() {
-    for make in BOTH {
-        for window in WINDOWS {
-            let mut filter = make(window, 1e-12);
-            for n in 0..2 * window + 3 {
-                insert(&mut filter, &[key(0, n)]);
-                let gone = n.checked_sub(window).map(|gone| key(0, gone));
-                assert_eq!(present(&filter, gone.as_slice()), 0, "window {window}, insertion {n}");
-            }
-            assert_eq!(filter.slack(), 0);
-        }
-    }
-}
-
-#[test]
-fn the_rate_is_not_that_of_another_number_of_fingerprints() {
-    for (window, fpr, filters, fresh) in [(1000, 0.1, 200, 1000), (10_007, 0.1, 5, 1000), (10_007, 0.01, 5, 20_000)] {
-        let (budget, window) = (Budget::Rate(fpr), count(window));
-        let shape: Arc<dyn Shape> = Arc::new(swamp::shape::choose(window, budget).unwrap());
-        let buffer: Arc<dyn Shape> = Arc::new(fingerprint_buffer::shape::choose(window, budget).unwrap());
-        for shape in [shape, buffer] {
-            let (rate, rates) = (shape.fpr(window), Rates::measure(&shape, window, filters, fresh));
-            rates.check(rate / 2.0).unwrap_err();
-            rates.check(rate * 2.0).unwrap_err();
-        }
-    }
-}
-
-#[test]
-fn the_rate_of_the_actual_cells_follows_from_their_fingerprints() {
-    for make in BOTH {
-        let mut filter = make(500, 0.3);
-        assert_eq!((filter.false_positive_rate(), filter.engine().fill()), (0.0, vec![0.0]));
-        for round in 0..4 {
-            insert(&mut filter, &(0..300).map(|i| key(round, i)).collect::<Vec<_>>());
-            let fresh: Vec<_> = (0..100_000).map(|i| key(100 + round, i)).collect();
-            let (rate, measured) = (filter.false_positive_rate(), present(&filter, &fresh) as f64 / 1e5);
-            assert!((measured - rate).abs() <= 5.0 * (rate * (1.0 - rate) / 1e5).sqrt(), "{measured} {rate}");
-        }
-    }
-}
-
 fn distinct(filter: &AnyFilter) -> f64 {
-    let (layout, words) = (filter.layout_as::<Buffered>().unwrap(), filter.engine().words());
-    layout.distinct(words.as_slice()).unwrap()
+    filter.engine().distinct().unwrap()
 }
 
 /// A few keys come much more often than others. No fingerprints collide, so counts are exact.
@@ -91,8 +27,8 @@ fn counts_and_distinct_keys_are_those_of_the_window() {
         filter.engine_mut().insert(&hash, Moments::Untimed).unwrap();
         if n % 250 == 0 {
             let last = &stream[stream.len().saturating_sub(window as usize)..];
-            let (layout, words) = (filter.layout_as::<Buffered>().unwrap(), filter.engine().words());
-            let counts: Vec<_> = last.iter().map(|&hash| layout.count(words.as_slice(), hash).unwrap()).collect();
+            let mut counts = vec![0; last.len()];
+            filter.engine().count(last, &mut counts).unwrap();
             let exact: Vec<_> =
                 last.iter().map(|hash| last.iter().filter(|&other| other == hash).count() as u64).collect();
             assert_eq!(counts, exact);

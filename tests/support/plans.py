@@ -8,10 +8,6 @@ import numpy as np
 import lately
 
 A, G = lately.AgePartitionedBloomFilter, lately.GuardedEpochBloomFilter
-EVERY_LAYOUT = [
-    *(f"{kind}{end}" for kind in ("age-partitioned", "guarded-epoch") for end in ("", "-512", "-line")),
-    "guarded-epoch-transposed",
-]
 BLOCKS = {
     "blocks of 512": {"blocks": 5, "block_bits": 512, "parts": 4},
     "blocks of 64": {"blocks": 25, "block_bits": 64, "parts": 2},

@@ -333,18 +333,18 @@ fn hashes(keys: &[u8]) -> Vec<u64> {
 }
 
 /// The last occurrence of each key, by the numbers of insertions or by time.
-struct Exact {
+pub struct Exact {
     window: Window,
     /// Whether the filter has a promise, and whether it forgets.
     promises: bool,
     endless: bool,
     last: HashMap<u64, i64>,
-    inserted: i64,
+    pub inserted: i64,
     latest: Option<i64>,
 }
 
 impl Exact {
-    fn new(filter: &AnyFilter) -> Self {
+    pub fn new(filter: &AnyFilter) -> Self {
         Self {
             window: filter.window(),
             promises: filter.family().promises,
@@ -356,7 +356,7 @@ impl Exact {
     }
 
     /// Returns whether a filter must report the key.
-    fn promised(&self, key: u64, at: Moments<'_>) -> bool {
+    pub fn promised(&self, key: u64, at: Moments<'_>) -> bool {
         let Some(&last) = self.last.get(&key).filter(|_| self.promises) else { return false };
         match self.window {
             _ if self.endless => true,
@@ -373,7 +373,7 @@ impl Exact {
     }
 
     /// Records that a key came: whether it was inserted, and whether the window advances with it.
-    fn take(&mut self, key: u64, at: Moments<'_>, taken: bool, counted: bool) {
+    pub fn take(&mut self, key: u64, at: Moments<'_>, taken: bool, counted: bool) {
         self.inserted += i64::from(counted);
         let came = match at {
             Moments::At(at) | Moments::Now(at) => {

@@ -1,20 +1,10 @@
-//! Shapes of age-partitioned filters: sizes, fills, accesses and rejected parameters.
+//! Shapes of age-partitioned filters: fills and accesses.
 
 use lately::clock::Window;
 use lately::family::slices::shape::{RingShape, Segment};
 use lately::family::{Shape, runs};
 
 const BLOCKS: Segment = Segment::Blocks { blocks: 5, block_bits: 512, parts: 4 };
-
-#[test]
-fn sizes_are_whole_words() {
-    let bytes = |segment| RingShape::age_partitioned(3, 4, segment).unwrap().nbytes();
-    assert_eq!(bytes(Segment::Bits { bits: 1, parts: 1 }), 7 * 8);
-    assert_eq!(bytes(Segment::Bits { bits: 64, parts: 1 }), 7 * 8);
-    assert_eq!(bytes(Segment::Bits { bits: 65, parts: 1 }), 7 * 16);
-    assert_eq!(bytes(BLOCKS), 7 * 5 * 64);
-    assert_eq!(RingShape::age_partitioned(3, 4, BLOCKS).unwrap().bits_per_key(100), 7.0 * 5.0 * 512.0 / 100.0);
-}
 
 /// Shifts generations as in section 5.1 of paper 1, but counts keys instead of setting bits.
 #[test]

@@ -66,25 +66,6 @@ fn the_documented_figures() {
 }
 
 #[test]
-fn a_choice_keeps_rate_and_bytes_and_one_bit_fewer_would_not() {
-    for capacity in [1, 2, 100, 1_000_000, 1 << 40] {
-        for fpr in [0.5, 0.01, 1e-6] {
-            let arrays = choose(capacity, Budget::Rate(fpr), false).unwrap();
-            let BloomShape::Classical { k, bits } = arrays else { unreachable!() };
-            assert!(arrays.false_positive_rate(capacity) <= fpr);
-            assert!(bits == 1 || BloomShape::Classical { k, bits: bits - 1 }.false_positive_rate(capacity) > fpr);
-            let slices = choose(capacity, Budget::Rate(fpr), true).unwrap();
-            assert!(slices.false_positive_rate(capacity) <= fpr && slices.k() == k, "{slices:?}");
-            for partitioned in [false, true] {
-                let of_bytes = choose(capacity, Budget::Bytes(slices.nbytes() + 8), partitioned).unwrap();
-                assert!(of_bytes.nbytes() <= slices.nbytes() + 8);
-                assert!(of_bytes.false_positive_rate(capacity) <= 2.01 * fpr, "{of_bytes:?} {fpr}");
-            }
-        }
-    }
-}
-
-#[test]
 fn impossible_requests_are_errors() {
     let error = |made: Result<BloomShape, Error>, words: &str| {
         let error = made.unwrap_err().to_string();

@@ -1,13 +1,6 @@
 //! Errors of generalized filters, against the chain of all cells.
 
-use lately::clock::Window;
-use lately::family::Budget;
 use lately::family::baselines::generalized::shape::*;
-use lately::family::baselines::stable::shape::FORGOTTEN;
-
-const fn count(insertions: u64) -> Window {
-    Window::Count { insertions }
-}
 
 /// Returns the chance that all cells of a key match after each age, by the exact chain, and of a fresh key in the end.
 /// It goes back in time, hash by hash: the last hash that hit a cell determines its value. States are how many of the
@@ -97,22 +90,4 @@ fn single_cells_are_exact() {
     // One cell in half of the cases, a zero; two in the other.
     let fresh = 0.5 * (2.0 / 3.0) + 0.5 * (2.0 / 3.0 * 1.0 / 3.0);
     assert!((shape.false_positive_rate() - fresh).abs() < 1e-15);
-}
-
-#[test]
-fn a_choice_keeps_rate_and_window_and_no_other_shape_takes_less() {
-    for window in [1, 100, 1_000_000] {
-        for fpr in [0.3, 0.01, 1e-6] {
-            let chosen = choose(count(window), Budget::Rate(fpr)).unwrap();
-            let memory = chosen.memory();
-            assert!(chosen.false_positive_rate() <= fpr && memory.missed((window - 1) as f64) <= FORGOTTEN);
-            let with_bytes = choose(count(window), Budget::Bytes(chosen.nbytes())).unwrap();
-            assert!(with_bytes.nbytes() == chosen.nbytes() && with_bytes.false_positive_rate() <= fpr);
-            for (k1, k0) in (1..12).flat_map(|k1| (1..12).map(move |k0| (k1, k0))) {
-                let other = GeneralizedShape { bits: chosen.bits - 1, k1, k0 };
-                let holds = other.bits > 1 && other.keeps(window) && other.false_positive_rate() <= fpr;
-                assert!(!holds, "{other:?} {chosen:?}");
-            }
-        }
-    }
 }

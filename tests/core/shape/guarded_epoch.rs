@@ -11,14 +11,6 @@ fn blocks(blocks: u64, block_bits: u32, parts: u32) -> Segment {
     Segment::Blocks { blocks, block_bits, parts }
 }
 
-#[test]
-fn sizes_are_whole_words() {
-    let bytes = |segment| RingShape::guarded_epoch(3, segment).unwrap().nbytes();
-    assert_eq!([bytes(bloom(3, 3)), bytes(bloom(64, 3)), bytes(bloom(65, 3))], [4 * 8, 4 * 8, 4 * 16]);
-    assert_eq!(bytes(blocks(5, 512, 4)), 4 * 5 * 64);
-    assert_eq!(RingShape::guarded_epoch(3, bloom(128, 2)).unwrap().bits_per_key(100), 4.0 * 128.0 / 100.0);
-}
-
 /// Returns the share of all ways that `keys` keys of `parts` parts can fall into a segment, all equally likely, in
 /// which bit 0 of every part is set; any other bits a fresh key may have are as likely.
 fn matching_share(part_bits: u64, parts: u32, keys: u64) -> f64 {

@@ -2,12 +2,10 @@
 
 mod age_partitioned;
 mod bloom;
-mod choices;
 mod counting;
 mod equal_timers;
 mod errors;
 mod fill;
-mod fingerprint_buffer;
 mod generalized;
 mod growing;
 mod guarded_epoch;

@@ -1,13 +1,7 @@
 //! Errors of stable filters, against the chain of one cell.
 
-use lately::clock::Window;
-use lately::family::Budget;
 use lately::family::baselines::stable::shape::*;
 use lately::family::slice_sizes::Slices;
-
-const fn count(insertions: u64) -> Window {
-    Window::Count { insertions }
-}
 
 fn shape(k: u32, cells: u64, bits: u32, decrements: u64) -> StableShape {
     StableShape::new(Slices::new(k, cells).unwrap(), bits, decrements).unwrap()
@@ -59,19 +53,5 @@ fn errors_are_those_of_the_chain_of_a_cell() {
         assert!((of_key[0] - shape.zeros()).abs() < 1e-11);
         let npws = shape.npws(20);
         assert!((npws - beyond / 20.0).abs() <= 1e-3 * npws + 1e-6, "{shape:?} {npws} {}", beyond / 20.0);
-    }
-}
-
-#[test]
-fn a_choice_keeps_rate_and_memory_of_the_window_and_bytes() {
-    for window in [1, 100, 1_000_000] {
-        for fpr in [0.5, 0.01, 1e-5] {
-            let chosen = choose(count(window), Budget::Rate(fpr)).unwrap();
-            assert!(chosen.false_positive_rate() <= fpr, "{chosen:?}");
-            assert!(chosen.false_negative_rate(window as f64) <= FORGOTTEN, "{chosen:?}");
-            let with_bytes = choose(count(window), Budget::Bytes(chosen.nbytes())).unwrap();
-            assert!(with_bytes.nbytes() <= chosen.nbytes());
-            assert!(with_bytes.false_positive_rate() <= 2.0 * fpr, "{with_bytes:?} {chosen:?}");
-        }
     }
 }

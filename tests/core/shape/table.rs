@@ -37,13 +37,17 @@ const BUDGETS: [Budget; 10] = [
 type Slack = Option<u64>;
 type Choice = fn(Window, Budget, Slack) -> Result<String, Error>;
 
-/// All possible requests, and the shape in words. The last eight requests are for windows of insertions alone, without
-/// slack.
-const CHOICES: [(&str, Choice); 19] = [
+/// Choices for windows of insertions alone, without slack.
+const BY_INSERTIONS: std::ops::Range<usize> = 12..19;
+
+/// All possible requests, and the shape in words.
+const CHOICES: [(&str, Choice); 20] = [
     ("age-partitioned", |window, budget, slack| ring(window, budget, slack, None)),
     ("age-partitioned, blocks of 64", |window, budget, slack| ring(window, budget, slack, Some(64))),
     ("age-partitioned, blocks of 512", |window, budget, slack| ring(window, budget, slack, Some(512))),
-    ("age-partitioned, line", |window, budget, slack| in_lines(window, budget, slack, Paper::AgePartitioned)),
+    ("age-partitioned, line", |window, budget, slack| {
+        in_lines(lines::shape::choose(window, budget, slack, Paper::AgePartitioned)?)
+    }),
     ("guarded epochs", |window, budget, slack| {
         epochs(slices::shape::choose(window, budget, slack, None, Paper::GuardedEpoch)?)
     }),
@@ -56,7 +60,9 @@ const CHOICES: [(&str, Choice); 19] = [
     ("guarded epochs, transposed", |window, budget, slack| {
         epochs(transposed::choose(window, budget, slack)?.segments())
     }),
-    ("guarded epochs, line", |window, budget, slack| in_lines(window, budget, slack, Paper::GuardedEpoch)),
+    ("guarded epochs, line", |window, budget, slack| {
+        in_lines(lines::shape::choose(window, budget, slack, Paper::GuardedEpoch)?)
+    }),
     ("timing", |window, budget, slack| {
         let shape = timing::shape::choose(window, budget, slack)?;
         assert_eq!(shape.equal_timers, 1);
@@ -93,6 +99,9 @@ const CHOICES: [(&str, Choice); 19] = [
         let shape = generalized::shape::choose(window, budget)?;
         Ok(format!("bits={} k1={} k0={}", shape.bits, shape.k1, shape.k0))
     }),
+    ("age-partitioned, line, for threads", |window, budget, slack| {
+        in_lines(lines::shape::choose_for_threads(window, budget, slack)?)
+    }),
 ];
 
 fn ring(window: Window, budget: Budget, slack: Slack, block_bits: Option<u32>) -> Result<String, Error> {
@@ -112,8 +121,7 @@ fn epochs(shape: slices::shape::RingShape) -> Result<String, Error> {
     Ok(format!("r={} {segment}", shape.l))
 }
 
-fn in_lines(window: Window, budget: Budget, slack: Slack, paper: Paper) -> Result<String, Error> {
-    let lines::shape::LineShape { lanes, k, lines, pages, .. } = lines::shape::choose(window, budget, slack, paper)?;
+fn in_lines(lines::shape::LineShape { lanes, k, lines, pages, .. }: lines::shape::LineShape) -> Result<String, Error> {
     Ok(format!("lanes={lanes} k={k} lines={lines} pages={pages}"))
 }
 
@@ -156,9 +164,10 @@ fn slack(window: Window, which: usize) -> Slack {
 fn table() -> String {
     let mut lines = "choice\twindow\tbudget\tslack\tshape\n".to_owned();
     for (c, (name, choose)) in CHOICES.into_iter().enumerate() {
-        for (w, window) in windows().enumerate().filter(|(w, _)| c < 12 || *w < COUNTS.len()) {
+        let alone = BY_INSERTIONS.contains(&c);
+        for (w, window) in windows().enumerate().filter(|(w, _)| !alone || *w < COUNTS.len()) {
             for (b, budget) in BUDGETS.into_iter().enumerate().filter(|(b, _)| (c + w + b).is_multiple_of(2)) {
-                let slack = if c < 12 { slack(window, c + w + b / 2) } else { None };
+                let slack = if alone { None } else { slack(window, c + w + b / 2) };
                 let shape = choose(window, budget, slack).unwrap_or_else(|error| format!("refused: {error}"));
                 writeln!(lines, "{name}\t{window}\t{budget:?}\t{slack:?}\t{shape}").unwrap();
             }

@@ -2,13 +2,8 @@
 
 use std::f64::consts::LN_2;
 
-use lately::clock::Window;
 use lately::family::fill;
 use lately::family::time_limited::shape::*;
-
-fn minutes(span: u64, lateness: u64) -> Window {
-    Window::Time { span: 60_000_000_000 * span, lateness: 60_000_000_000 * lateness, capacity: 10_000 }
-}
 
 #[test]
 fn a_slice_at_capacity_is_half_full_and_no_fuller() {
@@ -115,21 +110,5 @@ fn table_2() {
         let all = shapes.map(|(k, l)| TimeLimitedShape::new(k, l, MIN_BITS).unwrap().bits_per_key());
         let ends = |pick: fn(f64, f64) -> f64, none| all.iter().flatten().copied().fold(none, pick).floor() as u32;
         assert_eq!((ends(f64::min, f64::INFINITY), ends(f64::max, 0.0)), (least, most));
-    }
-}
-
-#[test]
-fn the_choice_is_what_trying_everything_gives() {
-    for (window, fpr, slack) in [(minutes(10, 0), 0.01, None), (minutes(60, 5), 1e-4, Some(30 * 60_000_000_000))] {
-        let bound = slack.unwrap_or(5 * 60_000_000_000);
-        let all = (1..128).flat_map(|k| (1..=128 - k).map(move |l| TimeLimitedShape::planned(k, l, window)));
-        let fits =
-            |shape: &TimeLimitedShape| shape.false_positive_rate() <= fpr && window.slack(shape.l, shape.k) <= bound;
-        let fitting: Vec<TimeLimitedShape> = all.filter(fits).collect();
-        let bits = |shape: &TimeLimitedShape| f64::from(shape.k * (shape.k + shape.l)) / f64::from(shape.l);
-        let least = fitting.iter().map(bits).fold(f64::INFINITY, f64::min);
-        let best = fitting.iter().filter(|shape| bits(shape) <= 1.25 * least);
-        let best = best.min_by(|a, b| (a.k + a.l).cmp(&(b.k + b.l)).then(bits(a).total_cmp(&bits(b))));
-        assert_eq!(choose(window, fpr, slack).unwrap(), *best.unwrap());
     }
 }

@@ -1,8 +1,8 @@
 //! Shapes of timing filters: their sweeps, blocks and choices, against brute force.
 
 use lately::clock::Window;
+use lately::family::Shape as _;
 use lately::family::timing::shape::*;
-use lately::family::{Budget, Shape as _};
 
 const fn count(insertions: u64) -> Window {
     Window::Count { insertions }
@@ -12,14 +12,6 @@ fn every_window() -> impl Iterator<Item = Window> {
     let time = |span, lateness| Window::Time { span, lateness, capacity: 100 };
     let counts = [1, 2, 3, 4, 5, 7, 8, 13, 50, 127, 128, 129, 300, 1000, 4097].map(count);
     counts.into_iter().chain([(1, 0), (7, 0), (129, 0), (1000, 5000), (1, 99), (4001, 3)].map(|(s, l)| time(s, l)))
-}
-
-#[test]
-fn sizes_are_whole_words() {
-    let shape = |bpt, timers| TimingShape::new(3, bpt, 1, timers, 1).unwrap();
-    assert_eq!((shape(3, 21).nbytes(), shape(3, 22).nbytes()), (3 * 8, 3 * 16));
-    assert_eq!((shape(3, 22).slice_timers(), shape(32, 1).slice_timers()), (42, 2));
-    assert_eq!(shape(2, 100).bits_per_key(50), 3.0 * 4.0 * 64.0 / 50.0);
 }
 
 /// Every timer is swept while it is expired and known to be, whatever the parts and its place: brute force over
@@ -46,29 +38,6 @@ fn the_blocks_are_those_of_least_slack() {
             let chosen = blocks_of_least_slack(window, bpt);
             assert!(chosen <= most && window.slack(chosen, 1) == least, "{window:?} {bpt}: {chosen}");
         }
-    }
-}
-
-#[test]
-fn a_rate_gives_what_trying_everything_gives() {
-    for (window, fpr, slack) in [(count(20), 0.1, 64), (count(300), 0.01, 150), (count(100), 0.05, 3)] {
-        let mut least = u64::MAX;
-        for (bpt, k) in (2..=32).flat_map(|bpt| (1..=20).map(move |k| (bpt, k))) {
-            for blocks in 1..=(timestamps(bpt) - timestamps(bpt).div_ceil(8)).min(300) {
-                if window.slack(blocks, 1) <= slack {
-                    let shape = |words| TimingShape { k, bpt, blocks, words, equal_timers: 1 };
-                    let held = (1..).find(|&words| {
-                        shape(words).nbytes() >= least || shape(words).false_positive_rate(window) <= fpr
-                    });
-                    least = least.min(shape(held.unwrap()).nbytes());
-                }
-            }
-        }
-        let chosen = choose(window, Budget::Rate(fpr), Some(slack)).unwrap();
-        assert!(chosen.false_positive_rate(window) <= fpr && window.slack(chosen.blocks, 1) <= slack);
-        assert_eq!(chosen.nbytes(), least, "{chosen:?}");
-        let same = choose(window, Budget::Bytes(least), Some(slack)).unwrap();
-        assert!(same.nbytes() <= least && same.false_positive_rate(window) <= chosen.false_positive_rate(window));
     }
 }
 

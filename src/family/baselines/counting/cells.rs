@@ -31,13 +31,6 @@ impl Counters {
         Self { counters: CounterSlices { slices }, queue: slices.words(BITS) as usize, window }
     }
 
-    /// Returns the share of counters that are stuck at 15, which no deletion lowers.
-    pub fn stuck(&self, words: &[u64]) -> f64 {
-        let total = self.counters.slices.total();
-        let stuck = (0..total).filter(|&counter| CounterSlices::<BITS>::value(words, counter) == STUCK);
-        stuck.count() as f64 / total as f64
-    }
-
     /// Returns the word of insertion number `generation` in the queue.
     fn place_in_queue(&self, generation: i64) -> usize {
         self.queue + (generation as u64 % self.window) as usize

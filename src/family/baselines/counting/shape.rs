@@ -86,22 +86,6 @@ pub fn choose(window: Window, budget: Budget) -> Result<CountingShape, Error> {
     }
 }
 
-/// Returns the most that the share of stuck counters can grow per window on a stream of distinct keys, in expectation.
-///
-/// A counter sticks when an insertion meets it at 14: at each of the W insertions of a window with chance
-/// 1/m * P(Bin(W - 1, 1/m) = 14). Counters that are stuck already make it less. At the loads a filter is planned for
-/// that is nothing: 2e-14 at W/m = ln 2. What counts is repetition: see [`floor`].
-pub fn sticking_rate(slice_cells: u64, window: u64) -> f64 {
-    let (share, before) = (1.0 / slice_cells as f64, window.saturating_sub(1));
-    if before < STUCK - 1 {
-        return 0.0;
-    }
-    let ways: f64 = (0..STUCK - 1).map(|i| (before - i) as f64 * share / (i + 1) as f64).product();
-    let rest = before - (STUCK - 1);
-    let missed = if rest == 0 { 1.0 } else { (rest as f64 * (-share).ln_1p()).exp() };
-    window as f64 * share * ways * missed
-}
-
 /// Returns the rate below which the false positives never fall again once `hot` distinct keys have each been inserted
 /// 15 times within a window: their counters stick, and are a Bloom filter of these keys that never forgets.
 ///
