@@ -97,12 +97,12 @@
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `file` | `save` and `open`; on Linux huge pages for filters of 4 MiB and more |
+//! | `file` | `save` and `open` |
 //! | `inference` | `Filter::posterior` and `Filter::decide`: probabilities, and decisions by them |
 //! | `uuid`, `bytes` | keys of these crates |
 //! | `serde` | `Filter` and `ExactWindow` as values of serde: the bytes of `to_bytes` |
 //!
-//! All are off by default. Without them the crate has three dependencies. Rust 1.89 is the first with the instructions
+//! All are off by default. Without them the crate has four dependencies. Rust 1.89 is the first with the instructions
 //! of AVX-512, which batches use where the processor has them.
 //!
 //! # In a service

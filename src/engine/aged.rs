@@ -83,6 +83,7 @@ impl<L: Layout> Aged<L> {
     /// Processes one key as [`seen_untimed`](Engine::seen_untimed) does, where the open generation is full.
     #[cold]
     fn seen_at_end(&mut self, hash: u64) -> Option<bool> {
+        self.words.request_huge(self.clock.inserted(), 0);
         let words = self.words.private_mut()?;
         // The query comes first, while the old generation is open.
         let seen = self.layout.contains(words, self.layout.rotation(self.clock.generation(), 0), hash);
@@ -104,6 +105,7 @@ impl<L: Layout> Engine for Aged<L> {
     fn process(&mut self, hashes: &[u64], insertion: Insertion<'_>) -> Result<(), Error> {
         self.catch_up()?;
         let insertion = Insertion { at: self.clock.admit(insertion.at)?, ..insertion };
+        self.words.request_huge(self.clock.inserted(), hashes.len());
         // The layout is copied last: within a `Result` it is packed in several steps that wait for each other, and the
         // insertion of a single key took a fifth longer.
         let (words, live) = self.words.to_mut_live()?;
@@ -121,6 +123,7 @@ impl<L: Layout> Engine for Aged<L> {
         // keys count, the generation of a key depends on the answers to all keys before it.
         let waits = insertion.refresh.is_some_and(|refresh| refresh.waits(&self.clock));
         let count = if waits || self.words.live().is_some() { 1 } else { keys.partitions() };
+        self.words.request_huge(self.clock.inserted(), keys.len());
         let (clock, words) = (self.clock, self.words.to_mut()?);
         let cells = |partition| Owned::boxed(partition, clock);
         match threads::divided(&self.layout, words, count, cells, keys, &mut insertion)? {

@@ -42,7 +42,7 @@ impl AnyFilter {
         let seed = seed.into();
         shape.check(window)?;
         let bytes = if shape.grows() { 0 } else { shape.bytes(window) };
-        let words = Words::zeroed(usize::try_from(bytes / 8).map_err(|_| Error::Memory { bytes })?)?;
+        let words = Words::zeroed_in_pages(usize::try_from(bytes / 8).map_err(|_| Error::Memory { bytes })?)?;
         let engine = Family::of(&*shape).engine(&*shape, shape.clock(window), seed, words)?;
         Ok(Self { shape, seed, window, engine })
     }

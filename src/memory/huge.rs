@@ -3,41 +3,49 @@
 #![allow(unsafe_code, reason = "advice to the kernel about memory")]
 
 /// The least number of bytes for which huge pages are requested. Below 4 MiB they gain nothing.
-#[cfg_attr(not(feature = "file"), allow(dead_code, reason = "without files there is no advice"))]
 pub const FROM: usize = 4 << 20;
 
-/// Requests huge pages for memory that has not been touched. The kernel may ignore the advice. The first touch of a
-/// small page took 1.8 microseconds: a list of 5 million integers was read and tested in 14.5 ns each, and in 11 ns
-/// with huge pages.
+/// Requests huge pages for memory. The kernel may ignore the advice. The first touch of a small page took 1.8
+/// microseconds: a list of 5 million integers was read and tested in 14.5 ns each, and in 11 ns with huge pages.
 pub fn advise<T>(memory: &[T]) {
-    #[cfg(all(feature = "file", target_os = "linux", not(miri)))]
-    if size_of_val(memory) >= FROM {
-        use rustix::mm::{Advice, madvise};
+    #[cfg(all(target_os = "linux", not(miri)))]
+    give(memory, libc::MADV_HUGEPAGE);
+    #[cfg(not(all(target_os = "linux", not(miri))))]
+    let _ = memory;
+}
 
-        /// The size of the largest small pages of any kernel.
-        const PAGE: usize = 64 << 10;
+/// Refuses huge pages for memory, which some systems give unasked. Huge pages can be [requested](advise) later.
+pub fn refuse<T>(memory: &[T]) {
+    #[cfg(all(target_os = "linux", not(miri)))]
+    give(memory, libc::MADV_NOHUGEPAGE);
+    #[cfg(not(all(target_os = "linux", not(miri))))]
+    let _ = memory;
+}
+
+/// Gives advice about the whole pages of memory that is so large that huge pages gain something.
+#[cfg(all(target_os = "linux", not(miri)))]
+fn give<T>(memory: &[T], advice: libc::c_int) {
+    /// The size of the largest small pages of any kernel.
+    const PAGE: usize = 64 << 10;
+    if size_of_val(memory) >= FROM {
         let first = memory.as_ptr().cast::<u8>();
         let before = first.align_offset(PAGE);
         let bytes = (size_of_val(memory) - before) / PAGE * PAGE;
         // SAFETY: these are whole pages within the memory, and the advice does not change their contents.
-        let _ = unsafe { madvise(first.add(before).cast_mut().cast(), bytes, Advice::LinuxHugepage) };
+        let _ = unsafe { libc::madvise(first.add(before).cast_mut().cast(), bytes, advice) };
     }
-    #[cfg(not(all(feature = "file", target_os = "linux", not(miri))))]
-    let _ = memory;
 }
 
 /// Gives the last of the first `bytes` of a mapping back to the system, a huge page. Returns the number of bytes before
 /// it, which keep their contents.
-#[cfg(all(feature = "file", target_os = "linux", not(miri)))]
+#[cfg(all(target_os = "linux", not(miri)))]
 pub fn release(map: &mut memmap2::MmapMut, bytes: usize) -> usize {
-    use rustix::mm::{Advice, madvise};
-
     /// The size of a huge page of most processors.
     const HUGE: usize = 2 << 20;
     let (start, end) = (map.as_ptr().addr(), bytes.min(map.len()));
     let from = ((start + end).saturating_sub(1) / HUGE * HUGE).saturating_sub(start);
     // SAFETY: `from..end` lies within the mapping and begins a page. It is zeros afterwards.
-    let _ = unsafe { madvise(map.as_mut_ptr().add(from).cast(), end - from, Advice::LinuxDontNeed) };
+    let _ = unsafe { libc::madvise(map.as_mut_ptr().add(from).cast(), end - from, libc::MADV_DONTNEED) };
     from
 }
 

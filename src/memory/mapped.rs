@@ -18,14 +18,11 @@
 #![allow(unsafe_code, reason = "memory that other processes write to")]
 #![cfg_attr(not(feature = "file"), allow(dead_code, reason = "without files there is no record"))]
 
-#[cfg(feature = "file")]
 use std::fs::File;
-#[cfg(feature = "file")]
 use std::io::Result;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicU64, fence};
 
-#[cfg(feature = "file")]
 use memmap2::{MmapOptions, MmapRaw};
 
 /// Words of a record of the clock.
@@ -70,37 +67,13 @@ pub fn is_torn(front: u64, end: u64) -> bool {
     end > front
 }
 
-/// A mapped file, which does not exist without the feature `file`.
-#[cfg(not(feature = "file"))]
-pub enum Mapped {}
-
-#[cfg(not(feature = "file"))]
-impl Mapped {
-    /// Returns the cells, to read.
-    pub fn words(&self) -> &[u64] {
-        match *self {}
-    }
-
-    /// Returns the cells, to write, and the clock.
-    pub fn words_mut(&mut self) -> (&mut [u64], Live<'_>) {
-        match *self {}
-    }
-
-    /// Returns the clock.
-    pub fn live(&self) -> Live<'_> {
-        match *self {}
-    }
-}
-
 /// A mapped file: the [`LIVE`] words of a clock, the cells of a filter, and the [`TAIL`] words.
-#[cfg(feature = "file")]
 pub struct Mapped {
     map: MmapRaw,
     /// Offset of the clock in bytes, a multiple of 64.
     live: usize,
 }
 
-#[cfg(feature = "file")]
 impl Mapped {
     /// Maps a file whose clock begins at byte `live`, and that ends with [`TAIL`] words behind the cells.
     pub fn new(file: &File, live: usize) -> Result<Self> {
@@ -142,10 +115,8 @@ impl Mapped {
 }
 
 /// The claims at the end of a file, mapped apart from the cells: they are used without the lock of the filter.
-#[cfg(feature = "file")]
 pub struct MappedClaims(MmapRaw);
 
-#[cfg(feature = "file")]
 impl MappedClaims {
     /// Maps the claims of a file that ends with them.
     pub fn new(file: &File) -> Result<Self> {

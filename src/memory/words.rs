@@ -8,18 +8,15 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering::Acquire, fence};
 
 use bytemuck::{Pod, Zeroable};
-#[cfg(feature = "file")]
 use memmap2::MmapMut;
 
-#[cfg(feature = "file")]
 use super::huge;
 use super::mapped::{Live, Mapped};
 use crate::Error;
 
-/// The least number of bytes that are mapped from the kernel: zero pages that are touched only when used, and huge
-/// pages if there are any, which gain a factor of 1.5 at 32 MiB and of 1.7 to 2.9 above.
-#[cfg(feature = "file")]
-const MAP_FROM: usize = huge::FROM;
+/// The least number of bytes that are mapped from the system, as zeros that become pages when they are first written
+/// to. Less is zeroed at once, which takes some 50 microseconds at this size.
+const MAP_FROM: usize = 256 << 10;
 
 /// The owner of lent memory, which must not change it while it is lent.
 pub type Lender = Box<dyn AsRef<[u8]> + Send + Sync>;
@@ -39,7 +36,6 @@ unsafe impl Pod for CacheLine {}
 /// The memory that words lie in.
 enum Region {
     Small(Vec<CacheLine>),
-    #[cfg(feature = "file")]
     Mapped(MmapMut),
     Lent {
         bytes: Lender,
@@ -53,32 +49,63 @@ enum Region {
 pub struct Words {
     region: Arc<Region>,
     len: usize,
+    /// The number of keys after which [huge pages are requested](Self::request_huge).
+    huge_from: u64,
 }
+
+/// Number of keys of a batch that may wait for huge pages.
+const LONG: usize = 1 << 14;
+/// Number of words for each of which one key is enough to have written to all of some memory: 16 keys for a huge page.
+const WORDS_PER_KEY: usize = 1 << 14;
 
 impl Clone for Words {
     fn clone(&self) -> Self {
         match *self.region {
             Region::File(_) => self.own().expect("there is memory for a copy"),
-            _ => Self { region: self.region.clone(), len: self.len },
+            _ => Self { region: self.region.clone(), ..*self },
         }
     }
 }
 
 impl Words {
-    /// Returns `len` words, all zero.
+    /// Returns `len` words, all zero. Many lie on huge pages, if there are any, which gain a factor of 1.5 at 32 MiB and
+    /// of 1.7 to 2.9 above.
     pub fn zeroed(len: usize) -> Result<Self, Error> {
+        let mut words = Self::zeroed_in_pages(len)?;
+        words.request_huge(u64::MAX, 0);
+        Ok(words)
+    }
+
+    /// Returns `len` words, all zero, in small pages, for keys that come one by one. The first write to a small page
+    /// takes some 2 microseconds, and to a huge page .3 to 3 milliseconds.
+    pub fn zeroed_in_pages(len: usize) -> Result<Self, Error> {
         let not_enough = || Error::Memory { bytes: (len as u64).saturating_mul(8) };
         let bytes = len.checked_mul(8).ok_or_else(not_enough)?;
-        #[cfg(feature = "file")]
-        if bytes >= MAP_FROM {
-            let map = MmapMut::map_anon(bytes).map_err(|_| not_enough())?;
-            huge::advise(&map);
-            return Ok(Self { region: Arc::new(Region::Mapped(map)), len });
+        // Some targets have no mappings.
+        if bytes >= MAP_FROM
+            && let Ok(map) = MmapMut::map_anon(bytes)
+        {
+            huge::refuse(&map);
+            let huge_from = if bytes < huge::FROM { u64::MAX } else { (len / WORDS_PER_KEY) as u64 };
+            return Ok(Self { region: Arc::new(Region::Mapped(map)), len, huge_from });
         }
         let mut lines = Vec::new();
         lines.try_reserve_exact(bytes.div_ceil(64)).map_err(|_| not_enough())?;
         lines.resize(bytes.div_ceil(64), CacheLine::zeroed());
-        Ok(Self { region: Arc::new(Region::Small(lines)), len })
+        Ok(Self { region: Arc::new(Region::Small(lines)), len, huge_from: u64::MAX })
+    }
+
+    /// Requests huge pages for words in small ones, once so many keys were `inserted` that they have been written to
+    /// everywhere, or before a batch of many `keys`. The system joins small pages that have been written to in the
+    /// background.
+    #[inline(always)]
+    pub fn request_huge(&mut self, inserted: u64, keys: usize) {
+        if self.huge_from != u64::MAX && (inserted >= self.huge_from || keys >= LONG) {
+            self.huge_from = u64::MAX;
+            if let Region::Mapped(map) = &*self.region {
+                huge::advise(map);
+            }
+        }
     }
 
     /// Returns the `len` words that begin `offset` bytes into `bytes`: lent if they lie on a word boundary, copied
@@ -91,7 +118,7 @@ impl Words {
         if bytemuck::try_cast_slice::<u8, u64>(payload).is_err() {
             return Self::copied(payload);
         }
-        Ok(Self { region: Arc::new(Region::Lent { bytes, offset }), len })
+        Ok(Self { region: Arc::new(Region::Lent { bytes, offset }), len, huge_from: u64::MAX })
     }
 
     /// Returns a copy of `payload`, whose length is a multiple of 8.
@@ -103,7 +130,7 @@ impl Words {
 
     /// Returns the cells of a file that several processes write to.
     pub fn in_file(file: Mapped) -> Self {
-        Self { len: file.words().len(), region: Arc::new(Region::File(file)) }
+        Self { len: file.words().len(), region: Arc::new(Region::File(file)), huge_from: u64::MAX }
     }
 
     /// Returns the clock beside the cells, if they lie in a file that several processes write to.
@@ -128,7 +155,6 @@ impl Words {
     pub fn as_slice(&self) -> &[u64] {
         let words: &[u64] = match &*self.region {
             Region::Small(lines) => bytemuck::cast_slice(lines),
-            #[cfg(feature = "file")]
             Region::Mapped(map) => bytemuck::cast_slice(map),
             Region::Lent { bytes, offset } => {
                 let bytes: &[u8] = (**bytes).as_ref();
@@ -144,7 +170,6 @@ impl Words {
     pub fn private(&self) -> Option<&[u64]> {
         let words: &[u64] = match &*self.region {
             Region::Small(lines) => bytemuck::cast_slice(lines),
-            #[cfg(feature = "file")]
             Region::Mapped(map) => bytemuck::cast_slice(map),
             Region::Lent { .. } | Region::File(_) => return None,
         };
@@ -155,7 +180,7 @@ impl Words {
     /// moment: nothing is left, or the memory is shared or small. (A call that unmaps 350 MB of small pages takes 25
     /// ms.)
     pub fn release(&mut self) -> bool {
-        #[cfg(all(feature = "file", target_os = "linux", not(miri)))]
+        #[cfg(all(target_os = "linux", not(miri)))]
         if let Some(Region::Mapped(map)) = Arc::get_mut(&mut self.region) {
             self.len = huge::release(map, 8 * self.len) / 8;
             return self.len == 0;
@@ -171,43 +196,41 @@ impl Words {
     /// Returns the words, to write, and the clock beside them if they lie in a file that several processes write to.
     // Inlined, because its result then stays in registers. Through memory, an insertion of a single key took 5 ns more.
     #[inline(always)]
-    #[allow(unsafe_code, reason = "`Arc::get_mut` locks a counter of pointers that do not exist, for each single key")]
     pub fn to_mut_live(&mut self) -> Result<(&mut [u64], Option<Live<'_>>), Error> {
         if self.is_shared() || matches!(*self.region, Region::Lent { .. }) {
             self.copy()?;
         }
-        // SAFETY: no other strong pointer to the region exists, see above. No weak one is ever made. Only `self`, which
-        // is borrowed, can make one.
-        let region = unsafe { &mut *Arc::as_ptr(&self.region).cast_mut() };
-        let words: &mut [u64] = match region {
-            Region::Small(lines) => bytemuck::cast_slice_mut(lines),
-            #[cfg(feature = "file")]
-            Region::Mapped(map) => bytemuck::cast_slice_mut(map),
-            Region::File(file) => {
-                let (words, live) = file.words_mut();
-                return Ok((words, Some(live)));
-            }
-            Region::Lent { .. } => unreachable!("lent words are copied above"),
-        };
-        Ok((&mut words[..self.len], None))
+        Ok(self.unshared().expect("shared and lent words are copied above"))
     }
 
     /// Returns the words, to write, if they lie in memory of this process and no clone shares them.
     #[inline(always)]
-    #[allow(unsafe_code, reason = "as above")]
     pub fn private_mut(&mut self) -> Option<&mut [u64]> {
         if self.is_shared() {
             return None;
         }
-        // SAFETY: as above.
+        let (words, live) = self.unshared()?;
+        if live.is_some() { None } else { Some(words) }
+    }
+
+    /// Returns words that no clone shares, to write, and the clock beside them if they lie in a file; `None` if they
+    /// are lent.
+    #[inline(always)]
+    #[allow(unsafe_code, reason = "`Arc::get_mut` locks a counter of pointers that do not exist, for each single key")]
+    fn unshared(&mut self) -> Option<(&mut [u64], Option<Live<'_>>)> {
+        // SAFETY: no other strong pointer to the region exists: both callers have checked that. No weak one is ever
+        // made. Only `self`, which is borrowed, can make one.
         let region = unsafe { &mut *Arc::as_ptr(&self.region).cast_mut() };
         let words: &mut [u64] = match region {
             Region::Small(lines) => bytemuck::cast_slice_mut(lines),
-            #[cfg(feature = "file")]
             Region::Mapped(map) => bytemuck::cast_slice_mut(map),
-            Region::Lent { .. } | Region::File(_) => return None,
+            Region::File(file) => {
+                let (words, live) = file.words_mut();
+                return Some((words, Some(live)));
+            }
+            Region::Lent { .. } => return None,
         };
-        Some(&mut words[..self.len])
+        Some((&mut words[..self.len], None))
     }
 
     /// Returns whether a clone shares the words.
@@ -275,9 +298,8 @@ mod tests {
     }
 
     #[test]
-    #[cfg(feature = "file")]
     fn released_words_go_in_pieces_and_shared_ones_stay() {
-        let mut words = Words::zeroed(3 * MAP_FROM / 8 + 100).unwrap();
+        let mut words = Words::zeroed(3 * huge::FROM / 8 + 100).unwrap();
         words.to_mut().unwrap().fill(7);
         let copy = words.clone();
         assert!(words.release() && copy.as_slice()[0] == 7);
