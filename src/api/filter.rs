@@ -106,10 +106,8 @@ impl Filter {
     /// ```
     pub fn insert(&mut self, key: impl Key) {
         let hash = key.to_hash(&self.hasher);
-        if self.core.engine_mut().seen_untimed(hash).is_none() {
-            let at = self.now();
-            infallible(self.core.engine_mut().insert(&[hash], at));
-        }
+        let at = self.now();
+        infallible(self.core.engine_mut().insert_one(hash, at));
     }
 
     /// Inserts a key as of the time of an event. Rejects the times that [`seen_at`](Self::seen_at) rejects.
@@ -126,7 +124,7 @@ impl Filter {
     pub fn insert_at(&mut self, key: impl Key, at: SystemTime) -> Result<(), Error> {
         let at = Moments::At(moment(at)?);
         self.check_new(at)?;
-        self.core.engine_mut().insert(&[key.to_hash(&self.hasher)], at)
+        self.core.engine_mut().insert_one(key.to_hash(&self.hasher), at)
     }
 
     /// Returns whether a key was inserted within the window. A window of time ends now, or with the latest event if all

@@ -165,6 +165,14 @@ pub trait Engine: EvidenceSource + Any + Send + Sync {
         Ok(seen[0])
     }
 
+    /// Inserts one key. The result is that of [`insert`](Self::insert).
+    fn insert_one(&mut self, hash: u64, at: Moments<'_>) -> Result<(), Error> {
+        match at {
+            Moments::Untimed if self.seen_untimed(hash).is_some() => Ok(()),
+            _ => self.insert(&[hash], at),
+        }
+    }
+
     /// Writes to `counts` how often each key was inserted within the window. Returns an error by default: most cells do
     /// not count.
     fn count(&self, hashes: &[u64], counts: &mut [u64]) -> Result<(), Error> {

@@ -37,8 +37,11 @@ pub trait Growth: Clone + Send + Sync + 'static {
     const NEWEST_FIRST: bool;
     /// Why two chains cannot be merged; `None` if they can be.
     const NOT_MERGEABLE: Option<&'static str>;
-    /// Number of generations by which older tables may open one late.
-    const LATE: u64 = 0;
+    /// Whether tables that take no more keys are swept when a generation opens. Otherwise [`rotation_of`] leaves out
+    /// what a sweep would clear.
+    ///
+    /// [`rotation_of`]: Self::rotation_of
+    const SWEEPS_OLDER: bool = true;
 
     /// Returns the cells of the first table.
     fn first(&self) -> Self::Cells;
@@ -73,18 +76,29 @@ pub trait Growth: Clone + Send + Sync + 'static {
     /// Returns the generation of a moment that a table stores.
     fn generation(clock: &Clock, moment: i64) -> i64;
 
-    /// Opens a generation in a table.
-    fn open(&self, table: &mut TableOf<Self>, generation: i64) -> Result<(), Error> {
-        table.layout.open(table.words.to_mut()?, generation);
-        Ok(())
+    /// Returns what the open generation means to a table, if its last insertion may lie generations ago.
+    fn rotation_of(table: &TableOf<Self>, rotation: RotationOf<Self>) -> RotationOf<Self> {
+        let _ = table;
+        rotation
     }
 
-    /// Inserts keys into the newest table until one finds no room. With `seen`, writes there which keys that table
-    /// contains, and inserts only new ones unless it is to refresh them. Returns the number of keys done.
+    /// Returns the most generations for which the newest table may wait to be swept. They are swept one with each call;
+    /// a table that would have to wait longer takes no more keys. 0 if they are swept at once.
+    fn late(&self, newest: &TableOf<Self>) -> u64 {
+        let _ = newest;
+        0
+    }
+
+    /// Sweeps the part of a table that is due with `generation`, in the rotation of the open one.
+    fn sweep(&self, table: &mut TableOf<Self>, generation: i64, rotation: RotationOf<Self>) -> Result<(), Error>;
+
+    /// Inserts keys into the newest table until one finds no room: all in one rotation, or each in its own. With
+    /// `seen`, writes there which keys that table contains, and inserts only new ones unless it is to refresh them.
+    /// Returns the number of keys done.
     fn insert_some(
         &self,
         newest: &mut TableOf<Self>,
-        rotation: RotationOf<Self>,
+        rotations: &[RotationOf<Self>],
         hashes: &[u64],
         seen: Option<(bool, &mut [bool])>,
     ) -> Result<usize, Error>;
@@ -143,13 +157,6 @@ pub trait Growth: Clone + Send + Sync + 'static {
 
     /// Returns the [chances](Layout::match_rates) of a match in all tables.
     fn match_rates(tables: &[TableOf<Self>], rotation: RotationOf<Self>) -> Vec<f64>;
-}
-
-impl<L: Layout> Table<L> {
-    /// Returns whether the table contains a key.
-    pub(crate) fn contains(&self, rotation: L::Rotation, hash: u64) -> bool {
-        self.layout.contains(self.words.as_slice(), rotation, hash)
-    }
 }
 
 /// Returns the sum of what several tables have at each age.

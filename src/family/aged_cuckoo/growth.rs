@@ -9,12 +9,11 @@
 //! not count, 36 to 48. None mends the worst, 5 times: where all keys of a window come at once, and again a window
 //! later, two windows of keys are live at that moment.
 
-use super::shape::{AgedCuckooShape, SWEEP_LATE};
-use super::{AgedCuckoo, Full, Now, likelihood_of};
+use super::shape::{AgedCuckooShape, late};
+use super::{AgedCuckoo, Full, Now, likelihood_of, lines};
 use crate::Error;
 use crate::clock::Clock;
 use crate::family::Layout;
-use crate::family::abilities::Merge;
 use crate::family::growth::{self, Growth, summed};
 use crate::inference::{Evidence, Likelihood};
 
@@ -31,13 +30,15 @@ const MERGED: f64 = 0.8;
 /// Number of lines of a table in which live entries are counted, at most; whenever a generation opens it is less.
 const SAMPLE: usize = 1 << 10;
 const SMALL_SAMPLE: usize = 1 << 6;
+/// Number of lines of a table that can be swept in one call, at most: in some .1 ms.
+const AT_ONCE: u64 = 1 << 13;
 
 type Table = growth::Table<AgedCuckoo>;
 
 impl Table {
     /// Returns an estimate of the number of live entries, from at most this many lines.
     fn entries(&self, now: Now, sample: usize) -> f64 {
-        self.layout.load(self.words.as_slice(), now, sample)
+        self.layout.live(lines(self.words.as_slice()), now.as_of(self.last), sample).0.iter().sum()
     }
 }
 
@@ -55,7 +56,7 @@ impl Growth for AgedCuckooShape {
     const ROW: usize = 4;
     const NEWEST_FIRST: bool = false;
     const NOT_MERGEABLE: Option<&'static str> = None;
-    const LATE: u64 = SWEEP_LATE;
+    const SWEEPS_OLDER: bool = false;
 
     fn first(&self) -> AgedCuckoo {
         AgedCuckoo::new(*self)
@@ -101,14 +102,31 @@ impl Growth for AgedCuckooShape {
         moment
     }
 
+    fn rotation_of(table: &Table, now: Now) -> Now {
+        now.as_of(table.last)
+    }
+
+    fn late(&self, newest: &Table) -> u64 {
+        if newest.layout.pages.all_lines() <= AT_ONCE { 0 } else { late(self.epochs) }
+    }
+
+    fn sweep(&self, table: &mut Table, generation: i64, now: Now) -> Result<(), Error> {
+        table.layout.sweep(table.words.to_mut()?, generation, now);
+        Ok(())
+    }
+
     fn insert_some(
         &self,
         newest: &mut Table,
-        now: Now,
+        nows: &[Now],
         hashes: &[u64],
         seen: Option<(bool, &mut [bool])>,
     ) -> Result<usize, Error> {
-        Ok(newest.layout.process(newest.words.to_mut()?, now, hashes, seen, Full::Ends))
+        let (layout, words) = (newest.layout, newest.words.to_mut()?);
+        Ok(match *nows {
+            [now] => layout.process(words, now, hashes, seen, Full::Ends),
+            _ => layout.process(words, nows, hashes, seen, Full::Ends),
+        })
     }
 
     fn seen_one(&self, newest: &mut Table, now: Now, hash: u64) -> Result<Option<bool>, Error> {
@@ -138,14 +156,14 @@ impl Growth for AgedCuckooShape {
         if !alike || entries >= MERGED * newest.layout.all_slots() {
             return Ok(false);
         }
-        newest.layout.merge(newest.words.to_mut()?, other.words.as_slice(), now);
+        newest.layout.merge_lines(newest.words.to_mut()?, other.words.as_slice(), now, now.as_of(other.last).live);
         newest.last = newest.last.max(other.last);
         Ok(true)
     }
 
     fn realign(table: &mut Table, from: i64, to: i64) -> Result<(), Error> {
         let [before, after] = [from, to].map(|open| table.layout.rotation(open, 0));
-        table.layout.realign(table.words.to_mut()?, before, after);
+        table.layout.realign(table.words.to_mut()?, before.as_of(table.last), after);
         table.last += to - from;
         Ok(())
     }
@@ -163,20 +181,26 @@ impl Growth for AgedCuckooShape {
 
     fn likelihood(&self, tables: &[Table], clock: &Clock) -> Box<dyn Likelihood> {
         let now = self.first().rotation(clock.generation(), 0);
-        likelihood_of(clock, now, tables.iter().map(|table| (&table.layout, table.words.as_slice())))
+        let of_table = |table: &'_ Table| (table.layout, now.as_of(table.last));
+        likelihood_of(clock, tables.iter().map(|table| (of_table(table), table.words.as_slice())))
     }
 
     fn fill(tables: &[Table], now: Now) -> Vec<f64> {
         let slots: f64 = tables.iter().map(|table| table.layout.all_slots()).sum();
         let fill = |table: &Table| {
             let share = table.layout.all_slots() / slots;
-            table.layout.fill(table.words.as_slice(), now).into_iter().map(|fill| fill * share).collect()
+            table
+                .layout
+                .fill(table.words.as_slice(), now.as_of(table.last))
+                .into_iter()
+                .map(|fill| fill * share)
+                .collect()
         };
         summed(tables.iter().map(fill)).unwrap_or_default()
     }
 
     fn match_rates(tables: &[Table], now: Now) -> Vec<f64> {
-        let rates = |table: &Table| table.layout.match_rates(table.words.as_slice(), now);
+        let rates = |table: &Table| table.layout.match_rates(table.words.as_slice(), now.as_of(table.last));
         summed(tables.iter().map(rates)).unwrap_or_default()
     }
 }

@@ -33,12 +33,21 @@ impl Tags {
         Self { low: low.into(), span: open.wrapping_sub(low).into() }
     }
 
+    /// Returns those of the tags that are not younger than `last`, which is one of the tags if any is older.
+    fn until(self, last: u8) -> Self {
+        let span = last.wrapping_sub(self.low as u8).into();
+        if span <= self.span { Self { span, ..self } } else { NO_TAGS }
+    }
+
     /// Returns whether a tag is one of them.
     #[inline(always)]
     pub fn contain(self, tag: u8) -> bool {
         (tag != 0) & (tag.wrapping_sub(self.low as u8) <= self.span as u8)
     }
 }
+
+/// No tags.
+const NO_TAGS: Tags = Tags { low: 0, span: 0 };
 
 /// The open epoch, and what a key means to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +73,7 @@ impl Now {
         let since_first =
             u64::try_from(generation).map_or_else(|_| generation.rem_euclid(TAGS) as u64, |n| n % TAGS as u64);
         let open = 1 + since_first as u8;
-        let live = retained.map_or(Tags { low: 0, span: 0 }, |retained| Tags::since(open, retained as u8));
+        let live = retained.map_or(NO_TAGS, |retained| Tags::since(open, retained as u8));
         Self { open, own: open, live, reported: live, late: false }
     }
 
@@ -79,6 +88,13 @@ impl Now {
     pub fn late(self, own: u8, oldest: u8) -> Self {
         let now = Self { own: back(self.open, own), reported: Tags::since(self.open, oldest), ..self };
         Self { late: now != self, ..now }
+    }
+
+    /// Returns the tags for lines into which nothing was inserted after this generation, less than 255 ago. Tags of later
+    /// epochs are there those of entries that expired long ago.
+    pub fn as_of(self, generation: i64) -> Self {
+        let last = Self::new(generation, None).open;
+        Self { live: self.live.until(last), reported: self.reported.until(last), ..self }
     }
 
     /// Returns how many epochs ago a live tag was that of the open epoch.

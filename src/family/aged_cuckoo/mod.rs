@@ -15,8 +15,8 @@
 //!
 //! Epochs are the generations of the [`Clock`]. An entry is *live* while its tag is that of the open epoch or of one of
 //! the r epochs before it. Nothing is written when an epoch opens: ages are read. There are 255 tags, which are used
-//! again. So a sweep of 1/(246 - r) of the lines with each epoch clears expired tags before their age
-//! becomes 0 again, even if it comes eight epochs late.
+//! again. So a [sweep](shape::sweeps) of a share of the lines with each epoch clears expired tags before their age
+//! becomes 0 again. Lines that take no more keys need none: a tag younger than their last insertion is an expired one.
 //!
 //! # The promise
 //!
@@ -55,7 +55,7 @@ use crate::family::{Abilities, Layout};
 use crate::inference::{Evidence, Likelihood, Question};
 use crate::instructions::{Instructions, Portable};
 use crate::memory::prefetch::Address;
-use line::{Format, Line, Now, Slots};
+use line::{Format, Line, Now, Slots, Tags};
 use operations::{Contains, Duplicated, ForEach, Full, Insert, Nows, Operation, Query, ReadEvidence, Seen, Sweep};
 use pages::Pages;
 use shape::AgedCuckooShape;
@@ -178,6 +178,22 @@ impl AgedCuckoo {
         rejects
     }
 
+    /// Clears the expired tags of the share of the lines that is due with `generation`.
+    fn sweep(&self, words: &mut [u64], generation: i64, now: Now) {
+        let sweeps = shape::sweeps(self.retained);
+        let lines = self.pages.swept(lines_mut(words), generation.rem_euclid(sweeps as i64) as u64, sweeps);
+        by_format!(self.pages.fingerprint_bits, F => self.run(Sweep { now, lines, format: PhantomData::<F> }));
+    }
+
+    /// Merges the entries of other lines that have the tags of `live`, and their rejections.
+    fn merge_lines(&self, words: &mut [u64], others: &[u64], now: Now, live: Tags) {
+        let (table, lines, others) =
+            (Table { machine: Portable, pages: &self.pages, now }, lines_mut(words), lines(others));
+        by_format!(self.pages.fingerprint_bits, F => {
+            (0..).zip(others).for_each(|(line, other)| table.merge_line::<F>(lines, line, other, live));
+        });
+    }
+
     /// Writes the tags of the same ages as before, where the open epoch has another number.
     fn realign(&self, words: &mut [u64], from: Now, to: Now) {
         let slots = self.slots();
@@ -200,16 +216,6 @@ impl AgedCuckoo {
     /// Returns the number of slots of all lines.
     fn all_slots(&self) -> f64 {
         self.pages.all_lines() as f64 * self.slots() as f64
-    }
-
-    /// Returns an estimate of the number of live entries, from at most this many lines.
-    fn load(&self, words: &[u64], now: Now, sample: usize) -> f64 {
-        let (lines, pages) = (lines(words), &self.pages);
-        let step = lines.len().div_ceil(sample).max(1);
-        let entries: u32 = by_format!(pages.fingerprint_bits, F => {
-            lines.iter().step_by(step).map(|line| F::live(Portable, line, now.live).count_ones()).sum()
-        });
-        f64::from(entries) * lines.len() as f64 / lines.len().div_ceil(step) as f64
     }
 
     /// Returns the number of slots of a line.
@@ -251,11 +257,10 @@ impl AgedCuckoo {
 /// Returns the likelihood of the entries of one table, or of several that answer together.
 fn likelihood_of<'a>(
     clock: &Clock,
-    now: Now,
-    tables: impl IntoIterator<Item = (&'a AgedCuckoo, &'a [u64])>,
+    tables: impl IntoIterator<Item = ((AgedCuckoo, Now), &'a [u64])>,
 ) -> Box<dyn Likelihood> {
     let (mut matches, mut state) = (Vec::new(), [0.0; 3]);
-    for (table, words) in tables {
+    for ((table, now), words) in tables {
         let (ages, rejecting) = table.live(lines(words), now, SAMPLE);
         matches.resize(ages.len(), 0.0);
         let of_table = [ages.iter().sum(), rejecting, table.pages.all_lines() as f64];
@@ -336,11 +341,8 @@ impl Layout for AgedCuckoo {
         self.for_each(address, now, hashes, 0..hashes.len(), &mut operation);
     }
 
-    /// Sweeps a share of the lines.
     fn open(&self, words: &mut [u64], generation: i64) {
-        let (now, sweeps) = (self.rotation(generation, 0), shape::sweeps(self.retained));
-        let lines = self.pages.swept(lines_mut(words), generation.rem_euclid(sweeps as i64) as u64, sweeps);
-        by_format!(self.pages.fingerprint_bits, F => self.run(Sweep { now, lines, format: PhantomData::<F> }));
+        self.sweep(words, generation, self.rotation(generation, 0));
     }
 
     fn abilities(&self) -> Abilities<'_, Self> {
@@ -374,7 +376,7 @@ impl Layout for AgedCuckoo {
     }
 
     fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
-        Some(likelihood_of(clock, self.rotation(clock.generation(), 0), [(self, words)]))
+        Some(likelihood_of(clock, [((*self, self.rotation(clock.generation(), 0)), words)]))
     }
 }
 
@@ -428,10 +430,6 @@ impl Divide<Self> for AgedCuckoo {
 impl Merge<Now> for AgedCuckoo {
     /// Merges the live entries and the rejections of each line.
     fn merge(&self, words: &mut [u64], others: &[u64], now: Now) {
-        let (table, lines, others) =
-            (Table { machine: Portable, pages: &self.pages, now }, lines_mut(words), lines(others));
-        by_format!(self.pages.fingerprint_bits, F => {
-            (0..).zip(others).for_each(|(line, other)| table.merge_line::<F>(lines, line, other));
-        });
+        self.merge_lines(words, others, now, now.live);
     }
 }

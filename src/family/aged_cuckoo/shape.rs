@@ -11,8 +11,6 @@ use crate::family::{CacheLines, Crowding, Parameters, Shape, fill};
 
 /// Numbers of full epochs that can be retained: of the 255 tags some are left for sweeps.
 pub const EPOCHS: RangeInclusive<u32> = 1..=200;
-/// Number of epochs by which a sweep may come late.
-pub const SWEEP_LATE: u64 = 8;
 /// Number of lines of the largest page. The loads of smaller ones vary more.
 pub const PAGE: u64 = 2048;
 /// Number of lines of the smallest page: a key has two.
@@ -39,8 +37,17 @@ pub const FORMATS: [LineFormat; 8] =
     [of(10, 28), of(13, 24), of(16, 21), of(20, 18), of(25, 15), of(28, 14), of(32, 12), of(37, 11)];
 
 /// Returns the number of epochs in which all lines are swept.
+///
+/// An entry of epoch e has expired in epoch e + r + 1. Its line is due in one of the next epochs, the last of which is
+/// e + r + n, and is swept at most l epochs late. That is before epoch e + 255, which has the entry's tag again, if
+/// n = 254 - r - l.
 pub fn sweeps(epochs: u32) -> u64 {
-    TAGS as u64 - 1 - u64::from(epochs) - SWEEP_LATE
+    TAGS as u64 - 1 - u64::from(epochs) - late(epochs)
+}
+
+/// Returns l, the number of epochs by which a sweep may come late: a gap within the window, if there are tags for it.
+pub fn late(epochs: u32) -> u64 {
+    u64::from(epochs).min((TAGS as u64 - 1 - u64::from(epochs)) / 2)
 }
 
 const fn of(fingerprint_bits: u32, slots: u32) -> LineFormat {

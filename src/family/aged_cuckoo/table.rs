@@ -129,9 +129,9 @@ impl<'a, M: ByteVectors> Table<'a, M> {
         }
     }
 
-    /// Merges a line of another table of the same pages.
-    pub fn merge_line<F: Format>(self, lines: &mut [Line], first: u32, other: &Line) {
-        let mut live = F::live(self.machine, other, self.now.live);
+    /// Merges the entries that have `tags`, and the rejection, of a line of another table of the same pages.
+    pub fn merge_line<F: Format>(self, lines: &mut [Line], first: u32, other: &Line, tags: Tags) {
+        let mut live = F::live(self.machine, other, tags);
         while live != 0 {
             let slot = live.trailing_zeros() as usize;
             live &= live - 1;
@@ -140,7 +140,7 @@ impl<'a, M: ByteVectors> Table<'a, M> {
             self.merge::<F>(lines, place, other[slot]);
         }
         let (line, tag) = (&mut lines[first as usize], rejection(other));
-        if self.now.live.contain(tag) {
+        if tags.contain(tag) {
             reject(line, self.now.younger(rejection(line), tag));
         }
     }

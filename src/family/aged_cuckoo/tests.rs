@@ -326,6 +326,36 @@ fn a_chain_keeps_its_rate_and_its_bytes_at_any_rate() {
     }
 }
 
+/// Tables so large that they are swept piece by piece, gaps of any length, and few calls between them: a key is reported
+/// for its window and no longer, through all 255 tags.
+#[test]
+fn a_large_table_is_swept_in_time_after_any_gap() {
+    let mut draws = Draws(13);
+    for epochs in [3, 64, 200u32] {
+        let window = Window::Time { span: 1_000 * u64::from(epochs), lateness: 0, capacity: 10 };
+        let shape = AgedCuckooShape { grows: true, ..shape(FORMATS[7], epochs, 5, 2_000) };
+        let mut filter = Chain::new(shape, Clock::new(window, epochs), &Words::zeroed(0).unwrap()).unwrap();
+        let (mut keys, mut open, mut tables) = (Vec::<(u64, i64)>::new(), 0i64, 0);
+        for _ in 0..600 {
+            open += draws.of([1, 1, 1, epochs.into(), u64::from(epochs) - 1, u64::from(epochs) / 3]) as i64;
+            keys.retain(|&(_, epoch)| open - epoch < 600);
+            for _ in 0..draws.of([1, 2, 30]) {
+                let hashes: Vec<u64> = (0..draws.of([1, 3])).map(|_| mix(draws.below(1 << 40))).collect();
+                filter.insert(&hashes, Moments::At(1_000 * open)).unwrap();
+                keys.extend(hashes.iter().map(|&hash| (hash, open)));
+            }
+            let hashes: Vec<u64> = keys.iter().map(|&(hash, _)| hash).collect();
+            let mut present = vec![false; hashes.len()];
+            filter.query(&hashes, Moments::At(1_000 * open), &mut present).unwrap();
+            for (&(_, epoch), present) in keys.iter().zip(present) {
+                assert_eq!(present, open - epoch <= i64::from(epochs), "{epochs}: {epoch} in {open}");
+            }
+            tables = tables.max(filter.tables());
+        }
+        assert!(tables > 1 || epochs < 64, "no gap was too long to be swept");
+    }
+}
+
 #[test]
 fn a_chain_answers_for_a_window_of_insertions_as_one_table_does() {
     let mut draws = Draws(3);

@@ -224,7 +224,7 @@ impl Growth for Growing {
     }
 
     /// Sweeps timers, and counts those that expire off the load.
-    fn open(&self, part: &mut Part, generation: i64) -> Result<(), Error> {
+    fn sweep(&self, part: &mut Part, generation: i64, _: TimerRotation) -> Result<(), Error> {
         let (cells, words) = (part.layout, part.words.to_mut()?);
         let set = |words: &[u64]| match self.limit {
             Limit::Keys(_) => 0,
@@ -239,10 +239,11 @@ impl Growth for Growing {
     fn insert_some(
         &self,
         newest: &mut Part,
-        rotation: TimerRotation,
+        rotations: &[TimerRotation],
         hashes: &[u64],
         mut seen: Option<(bool, &mut [bool])>,
     ) -> Result<usize, Error> {
+        let rotation = rotations[0];
         let (cells, most, step) = (newest.layout, self.limit.most(), self.limit.step(self.part));
         let (words, load) = (newest.words.to_mut()?, &mut newest.load);
         let need = |words: &[u64], hash: u64| match self.limit {

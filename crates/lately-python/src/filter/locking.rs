@@ -74,7 +74,7 @@ impl PyFilter {
                 Window::Count { .. } => Moments::Untimed,
                 Window::Time { .. } => at(&filter.engine().clock()),
             };
-            filter.engine_mut().insert(&[hash], at)?;
+            filter.engine_mut().insert_one(hash, at)?;
             Ok(filter.engine().inserted())
         })?;
         if self.load.is_due(inserted) { self.warn_if_overfull(py) } else { Ok(()) }

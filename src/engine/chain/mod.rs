@@ -1,16 +1,20 @@
 //! A chain of tables that come and go by the [rule](Growth) of their family. The newest table takes insertions, the
 //! others only answer until their last entry has expired.
 //!
-//! Nothing is copied when tables come and go, and a new one is memory of zeros, which the system gives page by page.
+//! Nothing is copied when tables come and go. A new one is memory of zeros, which the system gives in small pages when
+//! they are first written to, an old one goes back in pieces, and sweeps of the newest wait for later calls. So no call
+//! takes long because a table comes, a generation opens or nothing came for a while.
 //!
 //! A key that comes again while an older table contains it is inserted into the newest like any other.
+
+mod blocks;
 
 use std::any::Any;
 use std::borrow::Cow;
 
 use super::hashes::SelectedHashes;
-use super::run::{age, for_query_runs, next_run};
-use super::threads::{self, Chunk, PIECE, Process};
+use super::run::{for_query_runs, next_run};
+use super::threads::{self, Chunk, PIECE};
 use super::{Aged, Engine, Insertion, Refresh, not_mergeable};
 use crate::Error;
 use crate::clock::{Clock, Moments};
@@ -19,9 +23,7 @@ use crate::family::growth::{Growth, RotationOf, Table, TableOf, split, summed};
 use crate::family::{Layout, fill};
 use crate::inference::{Evidence, EvidenceSource, Likelihood, Question};
 use crate::memory::Words;
-
-/// Number of keys that are processed at a time: older tables answer for all of them first.
-const BLOCK: usize = 256;
+use blocks::{BLOCK, Part, apply, contains, expired, gather, query, rotations};
 
 /// An engine of tables that come and go, the oldest first.
 #[derive(Clone)]
@@ -29,21 +31,25 @@ pub struct Chain<G: Growth> {
     growth: G,
     clock: Clock,
     tables: Vec<TableOf<G>>,
+    /// Number of generations, up to the open one, for which the newest table has yet to be swept.
+    unswept: u64,
+    /// Number of insertions before the newest table.
+    before: u64,
     /// Tables whose memory goes back to the system, a piece with each call.
     expired: Vec<Words>,
 }
 
 /// Returns an empty table.
 fn empty<G: Growth>(layout: G::Cells, clock: &Clock) -> Result<TableOf<G>, Error> {
-    Ok(Table { layout, words: Words::zeroed(G::words(&layout))?, last: G::moment(clock), load: 0 })
+    Ok(Table { layout, words: Words::zeroed_in_pages(G::words(&layout))?, last: G::moment(clock), load: 0 })
 }
 
 impl<G: Growth> Chain<G> {
     /// Returns the tables that [`pieces`](Engine::pieces) returned as these words; without words, one empty table.
     pub fn new(growth: G, clock: Clock, words: &Words) -> Result<Self, Error> {
-        let mut new = Self { growth, clock, tables: Vec::new(), expired: Vec::new() };
+        let mut new = Self { growth, clock, tables: Vec::new(), unswept: 0, before: 0, expired: Vec::new() };
         match words.as_slice() {
-            [] => new.tables.push(empty::<G>(new.growth.first(), &clock)?),
+            [] => new.open_table(&clock)?,
             words => new.read(words)?,
         }
         Ok(new)
@@ -65,7 +71,10 @@ impl<G: Growth> Chain<G> {
         if !ordered {
             return Err(damaged());
         }
-        self.growth.read_head(head, &mut self.tables).ok_or_else(damaged)
+        self.growth.read_head(head, &mut self.tables).ok_or_else(damaged)?;
+        // A file does not contain how much of the newest table was left to sweep.
+        self.unswept = self.growth.late(self.newest());
+        self.sweep_all()
     }
 
     /// Returns the rule by which the chain grows.
@@ -74,13 +83,13 @@ impl<G: Growth> Chain<G> {
         &self.growth
     }
 
-    fn newest(&mut self) -> &mut TableOf<G> {
-        self.tables.last_mut().expect("a chain has a table")
+    fn newest(&self) -> &TableOf<G> {
+        self.tables.last().expect("a chain has a table")
     }
 
     /// Returns the layout of the newest table. All tables agree in what their generations mean.
     pub(crate) fn layout(&self) -> &G::Cells {
-        &self.tables.last().expect("a chain has a table").layout
+        &self.newest().layout
     }
 
     /// Returns the rotation of the open generation.
@@ -88,40 +97,80 @@ impl<G: Growth> Chain<G> {
         self.layout().rotation(self.clock.generation(), 0)
     }
 
-    /// Opens a table for the live keys and some more. A call that returns an error has changed nothing.
-    fn open_table(&mut self) -> Result<(), Error> {
-        let layout = self.growth.next(&self.tables, self.rotation());
-        self.tables.push(empty::<G>(layout, &self.clock)?);
+    /// Opens a table for the live keys by this clock and some more. A call that returns an error has changed nothing.
+    fn open_table(&mut self, clock: &Clock) -> Result<(), Error> {
+        let layout = match self.tables.last() {
+            None => self.growth.first(),
+            Some(newest) => self.growth.next(&self.tables, newest.layout.rotation(clock.generation(), 0)),
+        };
+        self.tables.push(empty::<G>(layout, clock)?);
+        (self.before, self.unswept) = (clock.inserted(), 0);
         Ok(())
     }
 
     /// Opens the last `opened` generations up to that of `clock`: drops tables that have expired, and sweeps the
-    /// others. A call that returns an error has changed nothing.
+    /// others, or leaves that for [`tidy`](Self::tidy). A call that returns an error has changed nothing.
     fn age(&mut self, clock: &Clock, opened: u64) -> Result<(), Error> {
         if opened >= self.layout().generations() {
             // However long the gap was, it is one step.
-            let new = vec![empty::<G>(self.growth.first(), clock)?];
-            self.expired.extend(std::mem::replace(&mut self.tables, new).into_iter().map(|table| table.words));
+            let tables = std::mem::take(&mut self.tables);
+            if let Err(error) = self.open_table(clock) {
+                self.tables = tables;
+                return Err(error);
+            }
+            self.expired.extend(tables.into_iter().map(|table| table.words));
             return Ok(());
         }
-        open_all(&self.growth, &mut self.tables, clock.generation(), opened)?;
+        let late = self.growth.late(self.newest());
+        if late == 0 {
+            let from = if G::SWEEPS_OLDER { 0 } else { self.tables.len() - 1 };
+            for table in &mut self.tables[from..] {
+                for generation in (0..opened).rev().map(|later| clock.generation() - later as i64) {
+                    self.growth.sweep(table, generation, table.layout.rotation(generation, 0))?;
+                }
+            }
+        } else if self.unswept + opened > late {
+            self.open_table(clock)?;
+        } else {
+            self.unswept += opened;
+        }
         self.drop_expired(clock);
         Ok(())
     }
 
     /// Drops the older tables that have expired by this clock.
     fn drop_expired(&mut self, clock: &Clock) {
-        let (older, generations) = (&self.tables[..self.tables.len() - 1], self.layout().generations());
-        let is_expired =
-            |table: &TableOf<G>| clock.generation().abs_diff(G::generation(clock, table.last)) >= generations;
-        let expired = older.partition_point(is_expired);
+        let expired = expired::<G>(&self.tables[..self.tables.len() - 1], clock, self.layout().generations());
         self.expired.extend(self.tables.drain(..expired).map(|table| table.words));
     }
 
     /// Opens a smaller table if the newest is far too large. A window of insertions has room for as many keys again.
     fn shrink(&mut self) -> Result<(), Error> {
         if !self.clock.counts() && self.growth.is_sparse(&self.tables, self.rotation()) {
-            self.open_table()?;
+            self.open_table(&{ self.clock })?;
+        }
+        Ok(())
+    }
+
+    /// Does a piece of the work that generations and tables have left, in a call for this many keys.
+    fn tidy(&mut self, keys: usize) -> Result<(), Error> {
+        if self.expired.last_mut().is_some_and(Words::release) {
+            self.expired.pop();
+        }
+        let (rotation, inserted) = (self.rotation(), self.clock.inserted().saturating_sub(self.before));
+        let Some(newest) = self.tables.last_mut() else { return Ok(()) };
+        newest.words.request_huge(inserted, keys);
+        if let Some(later) = self.unswept.checked_sub(1) {
+            self.growth.sweep(newest, self.clock.generation() - later as i64, rotation)?;
+            self.unswept = later;
+        }
+        Ok(())
+    }
+
+    /// Does all sweeps that are left.
+    fn sweep_all(&mut self) -> Result<(), Error> {
+        while self.unswept > 0 {
+            self.tidy(0)?;
         }
         Ok(())
     }
@@ -129,49 +178,45 @@ impl<G: Growth> Chain<G> {
     /// Numbers the generations of a window of insertions anew, such that `open` is the open one.
     fn realign(&mut self, open: i64) -> Result<(), Error> {
         let now = self.clock.generation();
-        self.tables.iter_mut().filter(|_| now != open).try_for_each(|table| G::realign(table, now, open))
-    }
-
-    /// Returns whether any table contains a key.
-    fn contains(&self, rotation: RotationOf<G>, hash: u64) -> bool {
-        self.tables.iter().any(|table| table.contains(rotation, hash))
-    }
-
-    /// Returns how many of the next keys have room in the newest table, whichever they are, and come before the other
-    /// tables may wait no longer for the generations that open.
-    fn roomy(&self, at: Moments<'_>, keys: usize) -> usize {
-        let Some(newest) = self.tables.last() else { return 0 };
-        let most = keys.min(self.growth.room(newest, self.rotation()));
-        let (mut clock, mut i, mut opened) = (self.clock, 0, 0);
-        while i < most {
-            let (next, run) = clock.run(at, i, most);
-            opened += next;
-            if opened > G::LATE {
-                break;
-            }
-            i += run;
+        if now == open {
+            return Ok(());
         }
-        i
+        // That sweeps all lines.
+        self.unswept = 0;
+        self.tables.iter_mut().try_for_each(|table| G::realign(table, now, open))
     }
 
     /// Processes the keys of a chunk, for which the newest table has room, on several threads. Each writes to one
-    /// partition of that table; the older ones are swept afterwards. Returns whether the cells were divided.
+    /// partition of that table. Returns whether the cells were divided.
     fn divided(&mut self, keys: &mut Chunk<'_>, insertion: &mut Insertion<'_>) -> Result<bool, Error> {
+        self.sweep_all()?;
         let clock = self.clock;
         let Some((newest, older)) = self.tables.split_last_mut() else { return Ok(false) };
-        let (shared, count): (&[TableOf<G>], usize) = (older, keys.partitions());
-        let part = |Partition { layout, words, .. }| Box::new(Part { clock, layout, words, older: shared }) as _;
+        let (older, count): (&[TableOf<G>], usize) = (older, keys.partitions());
+        let part = |Partition { layout, words, .. }| Box::new(Part::<G> { clock, layout, words, older }) as _;
         let divided = threads::divided(&newest.layout, newest.words.to_mut()?, count, part, keys, insertion)?;
         let Some(after) = divided else { return Ok(false) };
-        newest.last = G::moment(&after);
-        let opened = clock.latest().map_or(0, |_| after.generation().abs_diff(clock.generation()));
-        open_all(&self.growth, older, after.generation(), opened)?;
-        self.clock = after;
+        (newest.last, self.clock) = (G::moment(&after), after);
         self.drop_expired(&after);
-        if opened > 0 {
+        if after.generation() != clock.generation() {
             self.shrink()?;
         }
         Ok(true)
+    }
+
+    /// Returns whether the tables contain a key, and inserts it, without the buffers of a block; `None` without an
+    /// effect if a generation opens, the newest table may have no room, or work is left.
+    fn seen_at_once(&mut self, hash: u64, at: Moments<'_>) -> Result<Option<bool>, Error> {
+        let mut clock = self.clock;
+        let (opened, rotation, run) = next_run(self.layout(), &mut clock, at, 0, 1);
+        if (opened, run) != (0, 1) || (self.unswept, self.expired.len()) != (0, 0) {
+            return Ok(None);
+        }
+        let Some((newest, older)) = self.tables.split_last_mut() else { return Ok(None) };
+        let Some(seen) = self.growth.seen_one(newest, rotation, hash)? else { return Ok(None) };
+        clock.count(1);
+        (newest.last, self.clock) = (G::moment(&clock), clock);
+        Ok(Some(seen || contains::<G>(older, rotation, hash)))
     }
 
     /// Inserts the keys in order, each after it has been looked up if the insertion demands it. The moments are
@@ -181,18 +226,18 @@ impl<G: Growth> Chain<G> {
     fn process_admitted(&mut self, hashes: &[u64], insertion: Insertion<'_>) -> Result<(), Error> {
         let Insertion { at, refresh, seen } = insertion;
         let waits = refresh.is_some_and(|refresh| refresh.waits(&self.clock));
-        let mut i = 0;
+        let (mut i, mut each, keys) = (0, Vec::new(), SelectedHashes::all(hashes));
         while i < hashes.len() {
-            let mut clock = self.clock;
-            let (opened, mut rotation, mut run) = next_run(self.layout(), &mut clock, at, i, hashes.len());
-            let reported = run == 0 && refresh.is_some() && self.contains(rotation, hashes[i]);
+            let (mut clock, layout) = (self.clock, *self.layout());
+            let (opened, mut rotation, mut run) = next_run(&layout, &mut clock, at, i, hashes.len());
+            let reported = run == 0 && refresh.is_some() && contains::<G>(&self.tables, rotation, hashes[i]);
             let mut shrinks = opened > 0;
             if run == 0 {
                 // The key opens a generation of insertions. It was looked up while the one before was open.
                 let inserts = refresh.is_none_or(|refresh| refresh.inserts(reported));
                 if inserts || !waits {
                     clock.open_next();
-                    rotation = self.layout().rotation(clock.generation(), 0);
+                    rotation = layout.rotation(clock.generation(), 0);
                     self.age(&clock, 1)?;
                     self.clock = clock;
                 }
@@ -206,7 +251,8 @@ impl<G: Growth> Chain<G> {
             } else if opened > 0 {
                 self.age(&clock, opened)?;
             }
-            let end = i + if waits { 1 } else { run };
+            run = gather(&layout, &mut clock, at, keys, i, (rotation, run), &mut each);
+            let (start, end) = (i, i + if waits { 1 } else { run });
             while i < end {
                 let block = i..end.min(i + BLOCK);
                 // The clock moves no further than the keys inserted, so that after an error a moment can be passed
@@ -215,8 +261,10 @@ impl<G: Growth> Chain<G> {
                 if std::mem::take(&mut shrinks) {
                     self.shrink()?;
                 }
+                self.tidy(hashes.len() - i)?;
+                let rotations = rotations(&rotation, &each, i - start..block.end - start);
                 let seen = if refresh.is_some() { &mut seen[block.clone()] } else { &mut [] };
-                let done = self.process_block(&hashes[block], (at, i), rotation, refresh, seen)?;
+                let done = self.process_block(&hashes[block], (at, i), rotations, refresh, seen)?;
                 if !(waits && seen[..done].contains(&true)) {
                     self.clock.count(done as u64);
                 }
@@ -235,17 +283,15 @@ impl<G: Growth> Chain<G> {
         &mut self,
         hashes: &[u64],
         (at, i): (Moments<'_>, usize),
-        rotation: RotationOf<G>,
+        rotations: &[RotationOf<G>],
         refresh: Option<Refresh>,
         seen: &mut [bool],
     ) -> Result<usize, Error> {
-        if self.expired.last_mut().is_some_and(Words::release) {
-            self.expired.pop();
-        }
         let (growth, Some((newest, older))) = (&self.growth, self.tables.split_last_mut()) else { return Ok(0) };
-        let insert =
-            |hashes: &[u64], seen: Option<(bool, &mut [bool])>| growth.insert_some(newest, rotation, hashes, seen);
-        let done = apply(older, rotation, hashes, refresh, seen, insert)?;
+        let insert = |rotations: &[RotationOf<G>], hashes: &[u64], seen: Option<(bool, &mut [bool])>| {
+            growth.insert_some(newest, rotations, hashes, seen)
+        };
+        let done = apply::<G>(older, rotations, hashes, refresh, seen, insert)?;
         let inserted = refresh.is_none_or(|refresh| refresh.inserts(true)) || seen[..done].contains(&false);
         self.clock.reach(at, i..i + done.max(1));
         if done > 0 && inserted {
@@ -254,23 +300,23 @@ impl<G: Growth> Chain<G> {
         if done == hashes.len() {
             return Ok(done);
         }
+        let rotation = *rotations.get(done).unwrap_or(&rotations[0]);
         if let Some(reported) = growth.insert_crowded(newest, rotation, hashes[done])? {
             if refresh.is_some() {
-                seen[done] = reported || older.iter().any(|table| table.contains(rotation, hashes[done]));
+                seen[done] = reported || contains::<G>(older, rotation, hashes[done]);
             }
             self.clock.reach(at, i..i + done + 1);
             newest.last = G::moment(&self.clock);
             return Ok(done + 1);
         }
-        self.open_table()?;
+        self.open_table(&{ self.clock })?;
         Ok(done)
     }
 
     /// Returns what a file contains before the cells of the tables: their number, the head and their rows.
     fn head(&self) -> Vec<u64> {
-        let newest = self.tables.last().expect("a chain has a table");
         let mut head = vec![self.tables.len() as u64];
-        head.extend(self.growth.head(newest));
+        head.extend(self.growth.head(self.newest()));
         self.as_saved().for_each(|table| head.extend(self.growth.row(table)));
         head
     }
@@ -282,103 +328,14 @@ impl<G: Growth> Chain<G> {
     }
 }
 
-/// Opens the last `opened` generations up to `open` in some tables.
-fn open_all<G: Growth>(growth: &G, tables: &mut [TableOf<G>], open: i64, opened: u64) -> Result<(), Error> {
-    for table in tables {
-        (0..opened).rev().try_for_each(|later| growth.open(table, open - later as i64))?;
-    }
-    Ok(())
-}
-
-/// Adds to `present` which keys any of the tables contains.
-fn query<L: Layout>(tables: &[Table<L>], rotation: L::Rotation, hashes: &[u64], present: &mut [bool]) {
-    let mut answers = [false; BLOCK];
-    for table in tables {
-        let answers = &mut answers[..hashes.len()];
-        table.layout.query_run(table.words.as_slice(), rotation, hashes, 0..hashes.len(), answers);
-        present.iter_mut().zip(answers).for_each(|(present, answer)| *present |= *answer);
-    }
-}
-
-/// Processes at most [`BLOCK`] keys: looks them up in the `older` tables, and inserts them into the newest by `insert`,
-/// until one ends the run because it finds no room. Returns the number of keys done.
-fn apply<L: Layout>(
-    older: &[Table<L>],
-    rotation: L::Rotation,
-    hashes: &[u64],
-    refresh: Option<Refresh>,
-    seen: &mut [bool],
-    mut insert: impl FnMut(&[u64], Option<(bool, &mut [bool])>) -> Result<usize, Error>,
-) -> Result<usize, Error> {
-    let Some(refresh) = refresh else { return insert(hashes, None) };
-    let mut before = [false; BLOCK];
-    let before = &mut before[..hashes.len()];
-    query(older, rotation, hashes, before);
-    if refresh == Refresh::Always {
-        let done = insert(hashes, Some((true, seen)))?;
-        seen.iter_mut().zip(&*before).for_each(|(seen, &before)| *seen |= before);
-        return Ok(done);
-    }
-    // Keys that older tables contain are not inserted.
-    let (mut some, mut places, mut new) = ([0; BLOCK], [0; BLOCK], 0);
-    for (i, (&hash, &before)) in hashes.iter().zip(&*before).enumerate() {
-        (some[new], places[new]) = (hash, i);
-        new += usize::from(!before);
-    }
-    let mut answers = [false; BLOCK];
-    let done = insert(&some[..new], Some((false, &mut answers[..new])))?;
-    seen.copy_from_slice(before);
-    places.iter().zip(answers).take(done).for_each(|(&i, answer)| seen[i] = answer);
-    Ok(if done < new { places[done] } else { hashes.len() })
-}
-
-/// One partition of the newest table, and the older tables.
-struct Part<'a, L> {
-    clock: Clock,
-    layout: L,
-    words: &'a mut [u64],
-    older: &'a [Table<L>],
-}
-
-impl<L: Layout> Process for Part<'_, L> {
-    fn process(&mut self, keys: SelectedHashes<'_>, Insertion { at, refresh, seen }: Insertion<'_>) {
-        let Self { clock, layout, words, older } = self;
-        let mut i = 0;
-        while i < keys.len {
-            let (opened, rotation, run) = next_run(layout, clock, at, i, keys.len);
-            if opened > 0 {
-                age(layout, words, clock.generation(), opened);
-            }
-            let own = keys.within(i..i + run);
-            for start in own.clone().step_by(BLOCK) {
-                let block = start..own.end.min(start + BLOCK);
-                let seen = if refresh.is_some() { &mut seen[block.clone()] } else { &mut [] };
-                let insert = |hashes: &[u64], seen: Option<(bool, &mut [bool])>| {
-                    let run = 0..hashes.len();
-                    match seen {
-                        None => layout.insert_run(words, rotation, hashes, run),
-                        Some((refresh, seen)) => {
-                            layout.duplicated_run(words, rotation, hashes, run, refresh, seen);
-                        }
-                    }
-                    Ok(hashes.len())
-                };
-                // The newest table has room for every key.
-                let _ = apply(older, rotation, &keys.hashes[block], refresh, seen, insert);
-            }
-            clock.count(run as u64);
-            i += run;
-        }
-    }
-
-    fn clock(&self) -> Clock {
-        self.clock
-    }
-}
-
 impl<G: Growth> Engine for Chain<G> {
     fn process(&mut self, hashes: &[u64], insertion: Insertion<'_>) -> Result<(), Error> {
         let at = self.clock.admit(insertion.at)?;
+        if let (&[hash], None) = (hashes, insertion.refresh)
+            && self.seen_at_once(hash, at)?.is_some()
+        {
+            return Ok(());
+        }
         self.process_admitted(hashes, Insertion { at, ..insertion })
     }
 
@@ -388,8 +345,8 @@ impl<G: Growth> Engine for Chain<G> {
         let (all, mut done) = (keys.range(), 0);
         while done < all.len() {
             let left = all.len() - done;
-            let rest = insertion.at.slice(done..all.len());
-            let mut part = if self.clock.counts() { 0 } else { self.roomy(rest, left) };
+            let room = if self.clock.counts() { 0 } else { self.growth.room(self.newest(), self.rotation()) };
+            let mut part = room.min(left);
             let divided = keys.at(all.start + done..all.start + done + part).partitions() > 1;
             if !divided {
                 part = PIECE.min(left);
@@ -409,24 +366,17 @@ impl<G: Growth> Engine for Chain<G> {
     fn contains_one(&self, hash: u64, at: Moments<'_>) -> Result<bool, Error> {
         let mut present = false;
         for_query_runs(self.layout(), &self.clock, 1, at, None, |rotation, _| {
-            present = rotation.is_some_and(|rotation| self.contains(rotation, hash));
+            present = rotation.is_some_and(|rotation| contains::<G>(&self.tables, rotation, hash));
         })?;
         Ok(present)
     }
 
-    /// Skips the buffers of a block where the open generation and the newest table have room.
     fn seen_one(&mut self, hash: u64, at: Moments<'_>, refresh: Refresh) -> Result<bool, Error> {
-        let (at, mut clock) = (self.clock.admit(at)?, self.clock);
-        let (opened, rotation, run) = next_run(self.layout(), &mut clock, at, 0, 1);
+        let at = self.clock.admit(at)?;
         if refresh == Refresh::Always
-            && (opened, run) == (0, 1)
-            && self.expired.is_empty()
-            && let Some((newest, older)) = self.tables.split_last_mut()
-            && let Some(seen) = self.growth.seen_one(newest, rotation, hash)?
+            && let Some(seen) = self.seen_at_once(hash, at)?
         {
-            clock.count(1);
-            (newest.last, self.clock) = (G::moment(&clock), clock);
-            return Ok(seen | older.iter().any(|table| table.contains(rotation, hash)));
+            return Ok(seen);
         }
         let mut seen = [false];
         self.process_admitted(&[hash], Insertion { at, refresh: Some(refresh), seen: &mut seen })?;
@@ -444,7 +394,7 @@ impl<G: Growth> Engine for Chain<G> {
             present[run.clone()].fill(false);
             let Some(rotation) = rotation else { return };
             for (hashes, present) in hashes[run.clone()].chunks(BLOCK).zip(present[run].chunks_mut(BLOCK)) {
-                query(&self.tables, rotation, hashes, present);
+                query::<G>(&self.tables, &[rotation], hashes, present);
             }
         })
     }
@@ -459,7 +409,7 @@ impl<G: Growth> Engine for Chain<G> {
             (Some(other), _) => other.clone(),
             (_, Some(&Aged { layout, ref words, clock })) => {
                 let tables = vec![Table { layout, words: words.clone(), last: G::moment(&clock), load: 0 }];
-                Self { growth: self.growth.clone(), clock, tables, expired: Vec::new() }
+                Self { tables, clock, unswept: 0, expired: Vec::new(), ..self.clone() }
             }
             _ => return Err(not_mergeable("one grows with the number of keys and the other does not")),
         };
@@ -483,13 +433,17 @@ impl<G: Growth> Engine for Chain<G> {
             chain.clock = clock;
         }
         let (rotation, generations) = (ours.rotation(), ours.layout().generations());
+        // Other tables than our newest may not have been swept, and take no keys.
+        let Some(mut newest) = ours.tables.pop() else { return Ok(()) };
         for table in theirs.tables {
             let live = clock.generation().abs_diff(G::generation(&clock, table.last)) < generations;
-            if live && !G::merge(ours.newest(), &table, rotation)? {
+            if live && !G::merge(&mut newest, &table, rotation)? {
+                newest.last = newest.last.max(table.last);
                 ours.tables.push(table);
             }
         }
         ours.tables.sort_by_key(|table| table.last);
+        ours.tables.push(newest);
         *self = ours;
         Ok(())
     }
@@ -499,7 +453,7 @@ impl<G: Growth> Engine for Chain<G> {
     }
 
     fn words(&self) -> &Words {
-        &self.tables.last().expect("a chain has a table").words
+        &self.newest().words
     }
 
     fn nbytes(&self) -> usize {
@@ -526,13 +480,16 @@ impl<G: Growth> Engine for Chain<G> {
 
     /// Returns those of all tables. A key that came again in a newer table counts in both.
     fn entries(&self) -> Option<Vec<f64>> {
-        let entries = |table: &TableOf<G>| table.layout.entries(table.words.as_slice(), self.rotation());
+        let now = self.rotation();
+        let entries = |table: &TableOf<G>| table.layout.entries(table.words.as_slice(), G::rotation_of(table, now));
         summed(self.tables.iter().filter_map(entries))
     }
 
     /// Returns an upper bound where a key has been inserted into several tables: these then match less independently.
     fn false_positive_rate(&self) -> f64 {
-        let rate = |table: &TableOf<G>| table.layout.false_positive_rate(table.words.as_slice(), self.rotation());
+        let rate = |table: &TableOf<G>| {
+            table.layout.false_positive_rate(table.words.as_slice(), G::rotation_of(table, self.rotation()))
+        };
         fill::any(self.tables.iter().map(rate))
     }
 
@@ -555,7 +512,7 @@ impl<G: Growth> EvidenceSource for Chain<G> {
         for (hashes, evidence) in hashes.chunks(BLOCK).zip(evidence.chunks_mut(BLOCK)) {
             for (older, table) in self.tables.iter().enumerate() {
                 let own = &mut own[..hashes.len()];
-                table.layout.evidence_run(table.words.as_slice(), rotation, hashes, own);
+                table.layout.evidence_run(table.words.as_slice(), G::rotation_of(table, rotation), hashes, own);
                 for (evidence, &mut own) in evidence.iter_mut().zip(own) {
                     let before = (older > 0).then_some(*evidence);
                     *evidence = G::evidence(before, own, self.tables.len() - 1 - older);
