@@ -10,7 +10,7 @@ use crate::Error;
 use crate::clock;
 use crate::concurrent::SharedFilter;
 use crate::family::exact::shape::ExactShape;
-use crate::family::{self, Budget, Prefer, Request, choose};
+use crate::family::{self, Prefer, Request, choose};
 use crate::key::Seed;
 
 /// The request for a filter, from [`Filter::builder`], [`ConcurrentFilter::builder`] or [`ExactWindow::builder`].
@@ -125,8 +125,7 @@ impl<F> Builder<F> {
     /// # Ok::<(), lately::Error>(())
     /// ```
     pub fn secret(mut self, secret: [u8; 16]) -> Self {
-        let half = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| secret[at + i]));
-        self.seed = Seed::Secret([half(0), half(8)]);
+        self.seed = Seed::from(secret);
         self
     }
 
@@ -203,19 +202,11 @@ impl<F: Planned> Builder<F> {
         self
     }
 
-    fn budget(&self) -> Result<Budget, Error> {
-        match (self.fpr, self.nbytes) {
-            (Some(fpr), None) => Ok(Budget::Rate(fpr)),
-            (None, Some(nbytes)) => Ok(Budget::Bytes(nbytes)),
-            (None, None) => Err(Error::value("fpr or nbytes must be given")),
-            (Some(_), Some(_)) => Err(Error::value("fpr and nbytes exclude each other: give one of them")),
-        }
-    }
-
-    fn window(&self) -> Result<(clock::Window, Option<u64>), Error> {
+    fn request(&self) -> Result<Request, Error> {
         let window = self.window.to_core("window", self.lateness, self.capacity)?;
         let slack = self.slack.map(|slack| slack.length_like("slack", window)).transpose()?;
-        Ok((window, slack))
+        let given = Request::given(window, self.fpr, self.nbytes, self.capacity)?;
+        Ok(Request { slack, prefer: self.prefer, ..given })
     }
 }
 
@@ -245,12 +236,9 @@ impl Builder<Filter> {
     /// # Ok::<(), lately::Error>(())
     /// ```
     pub fn build(self) -> Result<Filter, Error> {
-        let budget = self.budget()?;
-        let (window, slack) = self.window()?;
-        let unknown_rate = self.window.span().is_some() && self.capacity.is_none();
-        let request = Request { slack, unknown_rate, ..Request::from(budget) };
-        let made = family::AnyFilter::of(choose(window, &request, self.prefer)?.shape, window, self.seed)?;
-        Ok(Filter::from_core(made.with_max_ahead(self.max_ahead_in_core(window))))
+        let request = self.request()?;
+        let made = family::AnyFilter::of(choose(&request)?.shape, request.window, self.seed)?;
+        Ok(Filter::from_core(made.with_max_ahead(self.max_ahead_in_core(request.window))))
     }
 }
 
@@ -264,13 +252,12 @@ impl Builder<ConcurrentFilter> {
     /// # Ok::<(), lately::Error>(())
     /// ```
     pub fn build(self) -> Result<ConcurrentFilter, Error> {
-        let budget = self.budget()?;
-        if self.window.span().is_some() && self.capacity.is_none() {
+        let Request { window, budget, slack, unknown_rate, .. } = self.request()?;
+        if unknown_rate {
             return Err(Error::value(
                 "capacity must be given for a ConcurrentFilter of a window of time: pass the keys expected within it",
             ));
         }
-        let (window, slack) = self.window()?;
         let made = SharedFilter::plan(window, budget, slack, self.max_ahead_in_core(window), self.seed)?;
         Ok(ConcurrentFilter::of(made))
     }

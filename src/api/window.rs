@@ -3,10 +3,8 @@
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::family::request::FIRST_GUESS;
 use crate::{Error, clock};
-
-/// The capacity that a filter begins with if the number of keys in a window of time is unknown.
-const FIRST_GUESS: u64 = 10_000;
 
 /// What "lately" means: a number of insertions, or a span of time.
 ///

@@ -106,10 +106,8 @@ impl<L: Layout> Engine for Aged<L> {
         self.catch_up()?;
         let insertion = Insertion { at: self.clock.admit(insertion.at)?, ..insertion };
         self.words.request_huge(self.clock.inserted(), hashes.len());
-        // The layout is copied last: within a `Result` it is packed in several steps that wait for each other, and the
-        // insertion of a single key took a fifth longer.
         let (words, live) = self.words.to_mut_live()?;
-        let mut cells = AgedMut { layout: self.layout.clone(), words, clock: &mut self.clock, live };
+        let mut cells = AgedMut { layout: &self.layout, words, clock: &mut self.clock, live };
         cells.process(SelectedHashes::all(hashes), insertion);
         publish(live, &self.clock, 0);
         Ok(())

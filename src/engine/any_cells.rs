@@ -18,10 +18,10 @@ use crate::memory::prefetch::Address;
 pub struct AnyCells {
     cells: Arc<dyn Cells>,
     /// What the layout can do, so that a run need not look it up.
-    sets_bits: bool,
     shortens: bool,
-    encodes: bool,
     divides: bool,
+    /// Decodes codes, of a layout that encodes evidence.
+    decoder: Option<fn(Code) -> Evidence>,
 }
 
 /// The open generation, from which a layout computes its own rotation once per run.
@@ -48,8 +48,8 @@ impl AnyCells {
     pub fn of(layout: impl Layout) -> Self {
         let Abilities { shorten, late, still, codes, divide, merge } = layout.abilities();
         debug_assert!(late.is_none() && still.is_none() && merge.is_none(), "not forwarded");
-        let (shortens, encodes, divides) = (shorten.is_some(), codes.is_some(), divide.is_some());
-        Self { sets_bits: layout.sets_bits(), shortens, encodes, divides, cells: Arc::new(layout) }
+        let (shortens, divides) = (shorten.is_some(), divide.is_some());
+        Self { shortens, divides, decoder: codes.map(|codes| codes.decoder()), cells: Arc::new(layout) }
     }
 }
 
@@ -64,7 +64,6 @@ macro_rules! forwarded {
         trait Cells: Send + Sync {
             $(fn $name(&self, $words: $words_type, opened: Opened, $($argument: $type),*) $(-> $output)?;)*
             $(fn $plain(&self, $($plain_argument: $plain_type),*) $(-> $plain_output)?;)*
-            fn decoder(&self) -> Option<fn(Code) -> Evidence>;
             fn codes_run(&self, words: &[u64], opened: Opened, hashes: &[u64], codes: &mut [Code]);
             fn divide<'a>(&self, words: &'a mut [u64], count: usize, each: &mut dyn FnMut(Partition<'a, AnyCells>));
         }
@@ -76,10 +75,6 @@ macro_rules! forwarded {
             $(fn $plain(&self, $($plain_argument: $plain_type),*) $(-> $plain_output)? {
                 Layout::$plain(self, $($plain_argument),*)
             })*
-
-            fn decoder(&self) -> Option<fn(Code) -> Evidence> {
-                Some(self.abilities().codes?.decoder())
-            }
 
             fn codes_run(&self, words: &[u64], opened: Opened, hashes: &[u64], codes: &mut [Code]) {
                 if let Some(encode) = self.abilities().codes {
@@ -104,15 +99,11 @@ macro_rules! forwarded {
                 Opened { generation, pending, within: None }
             }
 
-            fn sets_bits(&self) -> bool {
-                self.sets_bits
-            }
-
             #[inline(always)]
             fn abilities(&self) -> Abilities<'_, Self> {
                 Abilities {
                     shorten: self.shortens.then_some(self as _),
-                    codes: self.encodes.then_some(self as _),
+                    codes: self.decoder.is_some().then_some(self as _),
                     divide: self.divides.then_some(self as _),
                     ..Abilities::NONE
                 }
@@ -147,6 +138,7 @@ forwarded! {
     fn entries(words: &[u64], _) -> Option<Vec<f64>>;
     fn false_positive_rate(words: &[u64], _) -> f64;
     ---
+    fn sets_bits() -> bool;
     fn generations() -> u64;
     fn prefetch_query(words: Address, hash: u64);
     fn rotates(generation: i64) -> bool;
@@ -165,7 +157,7 @@ impl Shorten<Opened> for AnyCells {
 
 impl Codes<Opened> for AnyCells {
     fn decoder(&self) -> fn(Code) -> Evidence {
-        self.cells.decoder().expect("only cells that encode have this ability")
+        self.decoder.expect("only cells that encode have this ability")
     }
 
     fn codes_run(&self, words: &[u64], opened: Opened, hashes: &[u64], codes: &mut [Code]) {

@@ -15,7 +15,7 @@ const GATHERED: usize = 256;
 
 /// The cells that a thread writes, all of a filter or one partition, with the clock that ages them.
 pub(crate) struct AgedMut<'a, L> {
-    pub layout: L,
+    pub layout: &'a L,
     pub words: &'a mut [u64],
     pub clock: &'a mut Clock,
     /// The record of the clock beside the cells, if other processes use them too.
@@ -23,105 +23,70 @@ pub(crate) struct AgedMut<'a, L> {
 }
 
 impl<L: Layout> AgedMut<'_, L> {
-    /// Inserts the keys of a run. In a file that other processes read, each move of an entry is announced to them.
-    fn insert_run(&mut self, rotation: L::Rotation, hashes: &[u64], mut run: Range<usize>) {
-        if let (Some(live), Some(still)) = (self.live, self.layout.abilities().still) {
-            loop {
-                run.start += still.insert_still(self.words, rotation, hashes, run.clone());
-                if run.is_empty() {
-                    return;
-                }
-                live.moving(|| self.layout.insert(self.words, rotation, hashes[run.start]));
-                run.start += 1;
-            }
-        }
-        self.layout.insert_run(self.words, rotation, hashes, run);
-    }
-
-    /// Queries the keys of a run and inserts them, as [`insert_run`](Self::insert_run) does. Returns the number of
-    /// insertions.
-    fn duplicated_run(
+    /// Processes the keys of a run: without `refresh` inserts them, and otherwise queries them and inserts all of them or
+    /// only new ones. In a file that other processes read, each move of an entry is announced to them. Returns the
+    /// number of insertions of keys that were queried.
+    fn process_run(
         &mut self,
         rotation: L::Rotation,
         hashes: &[u64],
         mut run: Range<usize>,
-        refresh: bool,
+        refresh: Option<bool>,
         seen: &mut [bool],
     ) -> u64 {
         if let (Some(live), Some(still)) = (self.live, self.layout.abilities().still) {
             let mut inserted = 0;
             loop {
-                let (done, of_them) = still.duplicated_still(self.words, rotation, hashes, run.clone(), refresh, seen);
+                let (done, of_them) = match refresh {
+                    None => (still.insert_still(self.words, rotation, hashes, run.clone()), 0),
+                    Some(refresh) => still.duplicated_still(self.words, rotation, hashes, run.clone(), refresh, seen),
+                };
                 (run.start, inserted) = (run.start + done, inserted + of_them);
                 if run.is_empty() {
                     return inserted;
                 }
-                seen[run.start] = live.moving(|| self.layout.seen(self.words, rotation, hashes[run.start]));
+                let was_seen = live.moving(|| self.layout.seen(self.words, rotation, hashes[run.start]));
+                if refresh.is_some() {
+                    seen[run.start] = was_seen;
+                }
                 (run.start, inserted) = (run.start + 1, inserted + 1);
             }
         }
-        self.layout.duplicated_run(self.words, rotation, hashes, run, refresh, seen)
-    }
-
-    /// Inserts the keys in order, each after it has been looked up if the insertion demands it.
-    pub fn process(&mut self, keys: SelectedHashes<'_>, Insertion { at, refresh, seen }: Insertion<'_>) {
         match refresh {
-            None => self.insert(keys, at),
-            Some(refresh) => self.duplicated(keys, at, refresh, seen),
+            None => {
+                self.layout.insert_run(self.words, rotation, hashes, run);
+                0
+            }
+            Some(refresh) => self.layout.duplicated_run(self.words, rotation, hashes, run, refresh, seen),
         }
     }
 
-    /// Inserts the keys in order.
-    pub fn insert(&mut self, keys: SelectedHashes<'_>, at: Moments<'_>) {
+    /// Inserts the keys in order, each after it has been looked up if the insertion demands it. A clock that
+    /// [waits](Refresh::waits) for answers needs all keys of the batch, not those of a partition.
+    pub fn process(&mut self, keys: SelectedHashes<'_>, Insertion { at, refresh, seen }: Insertion<'_>) {
         if self.clock.opens_each_insertion() && keys.selection.is_none() {
-            return self.insert_each(keys.hashes);
+            return self.process_each(keys.hashes, refresh, seen);
         }
+        let always = refresh.map(|refresh| refresh == Refresh::Always);
         if self.has_late() {
-            return self.process_late(keys, at, None, &mut []);
+            return self.process_late(keys, at, always, seen);
         }
-        let (mut start, mut rotation, mut i) = (0, None, 0);
+        let waits = refresh.is_some_and(|refresh| refresh.waits(self.clock));
+        let (mut start, mut rotation, mut i) = (0, self.rotation(), 0);
+        let horizon_of = |clock: &Clock| refresh.map(|_| clock.horizon().0);
+        let mut horizon = horizon_of(self.clock);
         while i < keys.len {
             let (mut opened, run) = self.clock.run(at, i, keys.len);
-            if run == 0 {
+            if run == 0 && refresh.is_none() {
                 self.clock.open_next();
                 opened = 1;
             }
-            if self.changes(opened) {
-                if let Some(rotation) = rotation {
-                    self.insert_run(rotation, keys.hashes, keys.within(start..i));
+            let ends = refresh.filter(|_| run == 0 && self.layout.rotates(self.clock.generation() + 1));
+            let expires = horizon != horizon_of(self.clock);
+            if ends.is_some() || expires || self.changes(opened) {
+                if start < i {
+                    self.process_run(rotation, keys.hashes, keys.within(start..i), always, seen);
                 }
-                self.age(opened);
-                start = i;
-            }
-            if start == i {
-                rotation = Some(self.rotation());
-            }
-            self.clock.count(run as u64);
-            i += run;
-        }
-        if let Some(rotation) = rotation {
-            self.insert_run(rotation, keys.hashes, keys.within(start..i));
-        }
-    }
-
-    /// Writes to `seen`, for each key in order, whether the cells contain it, and then inserts it as `refresh` demands.
-    /// A clock that [waits](Refresh::waits) for answers needs all keys of the batch, not those of a partition.
-    pub fn duplicated(&mut self, keys: SelectedHashes<'_>, at: Moments<'_>, refresh: Refresh, seen: &mut [bool]) {
-        let (always, waits) = (refresh == Refresh::Always, refresh.waits(self.clock));
-        if self.clock.opens_each_insertion() && keys.selection.is_none() {
-            return self.duplicated_each(keys.hashes, refresh, seen);
-        }
-        if self.has_late() {
-            return self.process_late(keys, at, Some(refresh), seen);
-        }
-        let (mut start, mut rotation, mut i) = (0, self.rotation(), 0);
-        let mut horizon = self.clock.horizon().0;
-        while i < keys.len {
-            let (opened, run) = self.clock.run(at, i, keys.len);
-            let full = run == 0 && self.layout.rotates(self.clock.generation() + 1);
-            let expires = horizon != self.clock.horizon().0;
-            if full || expires || self.changes(opened) {
-                self.duplicated_run(rotation, keys.hashes, keys.within(start..i), always, seen);
                 if opened > 0 {
                     self.age(opened);
                 }
@@ -129,13 +94,13 @@ impl<L: Layout> AgedMut<'_, L> {
             }
             if start == i {
                 rotation = self.rotation();
-                horizon = self.clock.horizon().0;
+                horizon = horizon_of(self.clock);
             }
-            if full {
+            if let Some(refresh) = ends {
                 self.duplicated_at_end(keys, i, refresh, seen);
                 i += 1;
                 start = i;
-            } else if run == 0 {
+            } else if run == 0 && refresh.is_some() {
                 self.clock.open_next();
             } else if !waits {
                 self.clock.count(run as u64);
@@ -143,13 +108,15 @@ impl<L: Layout> AgedMut<'_, L> {
             } else {
                 // The clock can continue only when the number of insertions is known.
                 let own = keys.within(i..i + run);
-                let inserted = self.duplicated_run(rotation, keys.hashes, own, false, seen);
+                let inserted = self.process_run(rotation, keys.hashes, own, always, seen);
                 self.clock.count(inserted);
                 i += run;
                 start = i;
             }
         }
-        self.duplicated_run(rotation, keys.hashes, keys.within(start..i), always, seen);
+        if start < i {
+            self.process_run(rotation, keys.hashes, keys.within(start..i), always, seen);
+        }
     }
 
     /// Returns whether late keys belong to generations of their own.
@@ -161,14 +128,13 @@ impl<L: Layout> AgedMut<'_, L> {
     ///
     /// Keys that are late at random have a run each. Short runs are gathered while no generation opens, and processed
     /// together, each key in a rotation of its own.
-    fn process_late(&mut self, keys: SelectedHashes<'_>, at: Moments<'_>, refresh: Option<Refresh>, seen: &mut [bool]) {
-        let layout = self.layout.clone();
+    fn process_late(&mut self, keys: SelectedHashes<'_>, at: Moments<'_>, refresh: Option<bool>, seen: &mut [bool]) {
+        let layout = self.layout;
         let Some(late) = layout.abilities().late else { return };
         let (mut i, mut end, mut rotations) = (0, 0, Vec::new());
-        let refresh = refresh.map(|refresh| refresh == Refresh::Always);
         let short = if self.live.is_some() { 0 } else { AHEAD };
         while i < keys.len {
-            let (opened, rotation, run) = next_run(&layout, self.clock, at, i, keys.len);
+            let (opened, rotation, run) = next_run(layout, self.clock, at, i, keys.len);
             let own = keys.within(i..i + run);
             if opened > 0 || own.len() > short || rotations.len() >= GATHERED {
                 let gathered = end - rotations.len()..end;
@@ -180,10 +146,10 @@ impl<L: Layout> AgedMut<'_, L> {
                 self.age(opened);
             }
             end = own.end;
-            match refresh {
-                _ if own.len() <= short => rotations.extend(own.map(|_| rotation)),
-                None => self.insert_run(rotation, keys.hashes, own),
-                Some(refresh) => _ = self.duplicated_run(rotation, keys.hashes, own, refresh, seen),
+            if own.len() <= short {
+                rotations.extend(own.map(|_| rotation));
+            } else {
+                self.process_run(rotation, keys.hashes, own, refresh, seen);
             }
             self.clock.count(run as u64);
             i += run;
@@ -193,7 +159,7 @@ impl<L: Layout> AgedMut<'_, L> {
         late.process_late(self.words, &rotations, &keys.hashes[gathered], seen);
     }
 
-    /// Processes key `i` as [`duplicated`](Self::duplicated) does, where the open generation is full.
+    /// Processes key `i` as [`process`](Self::process) does, where the open generation is full.
     fn duplicated_at_end(&mut self, keys: SelectedHashes<'_>, i: usize, refresh: Refresh, seen: &mut [bool]) {
         // The query comes first, while the old generation is still open.
         let key = keys.within(i..i + 1);
@@ -205,26 +171,24 @@ impl<L: Layout> AgedMut<'_, L> {
             self.clock.count(1);
         }
         if inserts {
-            self.insert_run(self.rotation(), keys.hashes, key);
+            self.process_run(self.rotation(), keys.hashes, key, None, &mut []);
         }
     }
 
-    /// Inserts the keys in order, where every insertion opens a generation.
-    fn insert_each(&mut self, hashes: &[u64]) {
-        let (layout, rotation, address) = (self.layout.clone(), self.rotation(), Address::of(self.words));
-        let prefetch = |hash| layout.prefetch_insert(address, rotation, hash);
-        in_flight(hashes, 0..hashes.len(), prefetch, |_, hash| self.insert_next(Some(hash)));
-    }
-
-    /// Processes the keys as [`duplicated`](Self::duplicated) does, where every insertion opens a generation.
-    fn duplicated_each(&mut self, hashes: &[u64], refresh: Refresh, seen: &mut [bool]) {
-        let (layout, address) = (self.layout.clone(), Address::of(self.words));
-        let prefetch = |hash| layout.prefetch_query(address, hash);
+    /// Processes the keys as [`process`](Self::process) does, where every insertion opens a generation.
+    fn process_each(&mut self, hashes: &[u64], refresh: Option<Refresh>, seen: &mut [bool]) {
+        let (layout, rotation, address) = (self.layout, self.rotation(), Address::of(self.words));
+        let prefetch = |hash| match refresh {
+            None => layout.prefetch_insert(address, rotation, hash),
+            Some(_) => layout.prefetch_query(address, hash),
+        };
         in_flight(hashes, 0..hashes.len(), prefetch, |i, hash| {
-            // The query comes first, while the old generation is still open.
-            seen[i] = layout.contains(self.words, self.rotation(), hash);
-            let inserts = refresh.inserts(seen[i]);
-            if inserts || refresh != Refresh::Delivered {
+            let inserts = refresh.is_none_or(|refresh| {
+                // The query comes first, while the old generation is still open.
+                seen[i] = layout.contains(self.words, self.rotation(), hash);
+                refresh.inserts(seen[i])
+            });
+            if inserts || refresh != Some(Refresh::Delivered) {
                 self.insert_next(inserts.then_some(hash));
             }
         });
@@ -243,7 +207,7 @@ impl<L: Layout> AgedMut<'_, L> {
         if let Some(hash) = hash {
             match self.live {
                 None => self.layout.insert(self.words, self.rotation(), hash),
-                Some(_) => self.insert_run(self.rotation(), &[hash], 0..1),
+                Some(_) => _ = self.process_run(self.rotation(), &[hash], 0..1, None, &mut []),
             }
         } else {
             self.layout.skip(self.words, self.rotation());
@@ -265,7 +229,7 @@ impl<L: Layout> AgedMut<'_, L> {
     fn age(&mut self, opened: u64) {
         let clock = self.clock.with_opening_key();
         publish(self.live, &clock, opened);
-        age(&self.layout, self.words, clock.generation(), opened);
+        age(self.layout, self.words, clock.generation(), opened);
         publish(self.live, &clock, 0);
     }
 }

@@ -150,7 +150,7 @@ pub(super) struct Owned<'a, L> {
 
 impl<L: Layout> Process for Owned<'_, L> {
     fn process(&mut self, keys: SelectedHashes<'_>, insertion: Insertion<'_>) {
-        let mut cells = AgedMut { layout: self.layout.clone(), words: self.words, clock: &mut self.clock, live: None };
+        let mut cells = AgedMut { layout: &self.layout, words: self.words, clock: &mut self.clock, live: None };
         cells.process(keys, insertion);
     }
 

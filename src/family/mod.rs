@@ -49,11 +49,11 @@ pub use layout::{Abilities, Layout};
 pub use meanings::meaning;
 pub use parameters::Parameters;
 #[cfg(not(test))]
-pub use request::Request;
+pub use request::{Prefer, Request};
 #[cfg(not(test))]
 pub use row::{Family, Form, Options, Row, Windows};
 #[cfg(not(test))]
-pub use rule::{Choice, Comparison, Prefer, choose, compare};
+pub use rule::{Choice, Comparison, choose, compare};
 pub use runs::Accesses;
 pub use shape::{CacheLines, Crowding, Shape};
 #[cfg(not(test))]

@@ -1,14 +1,25 @@
-//! The request for a filter.
+//! The request for a filter: the builder, the binding, the planner and the command fill it in, and
+//! [`choose`](super::choose) reads it.
 
 use super::Budget;
+use crate::Error;
+use crate::clock::Window;
 
-/// A request for a filter: the budget, and the options of the family. A family ignores options that it does not have.
+/// The capacity that a filter begins with if the number of keys in a window of time is unknown: a few dozen KiB.
+pub const FIRST_GUESS: u64 = 10_000;
+
+/// A request for a filter: window and budget, and the options of the family. A family ignores options that it does not
+/// have.
 #[derive(Debug, Clone, Copy)]
 pub struct Request {
+    /// What "lately" means.
+    pub window: Window,
     /// A rate, or a number of bytes.
     pub budget: Budget,
     /// Longest time that a key may be reported after leaving the window, in the unit of the clock.
     pub slack: Option<u64>,
+    /// What the choice of a family favours; `None` for little slack.
+    pub prefer: Option<Prefer>,
     /// Where the bits of a key lie.
     pub layout: Layout,
     /// When a filter grows; `None` if never.
@@ -23,11 +34,14 @@ pub struct Request {
     pub unknown_rate: bool,
 }
 
-impl From<Budget> for Request {
-    fn from(budget: Budget) -> Self {
+impl Request {
+    /// Returns the request for a window and a budget, without options.
+    pub fn of(window: Window, budget: Budget) -> Self {
         Self {
+            window,
             budget,
             slack: None,
+            prefer: None,
             layout: Layout::Sliced,
             grow: None,
             partitioned: false,
@@ -36,6 +50,40 @@ impl From<Budget> for Request {
             unknown_rate: false,
         }
     }
+
+    /// Returns the request of a caller, who gives either a rate or a number of bytes. Without a `capacity` the number
+    /// of keys in a window of time is unknown.
+    pub fn given(window: Window, fpr: Option<f64>, nbytes: Option<u64>, capacity: Option<u64>) -> Result<Self, Error> {
+        let budget = match (fpr, nbytes) {
+            (Some(fpr), None) => Budget::Rate(fpr),
+            (None, Some(nbytes)) => Budget::Bytes(nbytes),
+            (Some(_), Some(_)) => return Err(Error::value("give fpr or nbytes, and not both")),
+            (None, None) => {
+                return Err(Error::value(
+                    "give fpr or nbytes: the chance of reporting a new key, such as 0.001, or the bytes to take",
+                ));
+            }
+        };
+        let unknown_rate = capacity.is_none() && matches!(window, Window::Time { .. });
+        Ok(Self { unknown_rate, ..Self::of(window, budget) })
+    }
+}
+
+/// A preference that replaces the default's little slack.
+///
+/// ```
+/// use lately::{Filter, Prefer, Window};
+///
+/// let build = |prefer| Filter::builder(Window::last(1_000_000)).fpr(0.001).prefer(prefer).build();
+/// assert!(build(Prefer::Memory)?.nbytes() < build(Prefer::Speed)?.nbytes());
+/// # Ok::<(), lately::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Prefer {
+    /// The fastest calls; the slack may be half the window.
+    Speed,
+    /// The fewest bytes, or for a number of bytes the lowest rate; the slack may be half the window.
+    Memory,
 }
 
 /// The layouts that a family may have, by the names of the parameter `layout`.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::request::{Grow, Layout, Request};
 use super::{Parameters, Shape};
 use crate::Error;
-use crate::clock::{Clock, Window};
+use crate::clock::Clock;
 use crate::engine::Engine;
 use crate::key::Seed;
 use crate::memory::Words;
@@ -60,7 +60,7 @@ pub struct Row {
     /// Reads a shape from the parameters of one of the forms.
     pub read: fn(&Parameters<'_>) -> Planned,
     /// Plans the shape for a request.
-    pub plan: fn(Window, &Request) -> Planned,
+    pub plan: fn(&Request) -> Planned,
     /// Builds the engine of a shape around its words. Families whose cells come and go make an empty filter from no
     /// words.
     pub engine: fn(&dyn Shape, Clock, Seed, Words) -> Built,
@@ -183,8 +183,8 @@ impl Family {
     }
 
     /// Plans the shape for a request, in the layout of the request.
-    pub fn plan(&self, window: Window, request: &Request) -> Planned {
-        (self.rows.iter().find(|row| row.layout == request.layout).unwrap_or(&self.rows[0]).plan)(window, request)
+    pub fn plan(&self, request: &Request) -> Planned {
+        (self.rows.iter().find(|row| row.layout == request.layout).unwrap_or(&self.rows[0]).plan)(request)
     }
 
     /// Returns whether a caller may set this parameter of the family.
@@ -207,7 +207,7 @@ impl Family {
 
     /// Plans the shape for a request by the family's own name: in the first of its layouts that meets the request.
     /// These are the layouts for speed, or else the one for little slack, or else the first.
-    pub fn plan_itself(&self, window: Window, request: &Request) -> Planned {
+    pub fn plan_itself(&self, request: &Request) -> Planned {
         let own = || self.variants().filter(|options| options.listed && options.grow.is_none());
         let mut layouts: Vec<&Options> = own().filter(|options| options.speed > 0).collect();
         layouts.sort_by_key(|options| options.speed);
@@ -215,11 +215,10 @@ impl Family {
             let little = own().find(|options| options.little_slack);
             layouts.extend(little.or_else(|| own().next()));
         }
-        let plan = |options: &Options| {
-            self.plan(window, &Request { layout: options.layout.unwrap_or(Layout::Sliced), ..*request })
-        };
+        let plan =
+            |options: &Options| self.plan(&Request { layout: options.layout.unwrap_or(Layout::Sliced), ..*request });
         let mut planned = layouts.into_iter().map(plan);
-        let first = planned.next().unwrap_or_else(|| self.plan(window, request));
+        let first = planned.next().unwrap_or_else(|| self.plan(request));
         first.or_else(|error| planned.find_map(Result::ok).ok_or(error))
     }
 

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use super::request::Layout;
 use super::variants::{VARIANTS, Variant};
-use super::{Budget, Request, Shape, Windows};
+use super::{Budget, Prefer, Request, Shape, Windows};
 use crate::Error;
 use crate::clock::Window;
 
@@ -40,23 +40,6 @@ const MAX_BYTES_PER_KEY: u64 = 16;
 /// Greatest rate of false positives, of a filter chosen for a number of bytes, that the default slack may cost.
 const MAX_RATE_FOR_LITTLE_SLACK: f64 = 0.05;
 
-/// A preference that replaces the default's little slack.
-///
-/// ```
-/// use lately::{Filter, Prefer, Window};
-///
-/// let build = |prefer| Filter::builder(Window::last(1_000_000)).fpr(0.001).prefer(prefer).build();
-/// assert!(build(Prefer::Memory)?.nbytes() < build(Prefer::Speed)?.nbytes());
-/// # Ok::<(), lately::Error>(())
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Prefer {
-    /// The fastest calls; the slack may be half the window.
-    Speed,
-    /// The fewest bytes, or for a number of bytes the lowest rate; the slack may be half the window.
-    Memory,
-}
-
 /// A variant that meets a request, and the shape planned for it. No cells are allocated.
 #[derive(Debug, Clone)]
 pub struct Choice {
@@ -71,20 +54,18 @@ pub struct Choice {
 /// Chooses the variant and the shape that meet a request best, by the rule at the top of this module.
 ///
 /// The options of variants in `request` (`layout`, `grow`) are ignored.
-pub fn choose(window: Window, request: &Request, prefer: Option<Prefer>) -> Result<Choice, Error> {
-    let window = window.check()?;
-    check(window, request)?;
-    let taken = take(window, request, prefer);
+pub fn choose(request: &Request) -> Result<Choice, Error> {
+    check(request)?;
+    let (window, taken) = (request.window, take(request));
     let Budget::Bytes(bytes) = request.budget else { return taken };
     let fpr = taken.as_ref().map(|choice| choice.shape.fpr(window));
     if fpr.as_ref().is_ok_and(|&fpr| fpr <= MAX_RATE) {
         return taken;
     }
     let of = |budget| Request { budget, ..*request };
-    let sizes = VARIANTS.iter().filter_map(|variant| plan(variant, window, &of(Budget::Rate(MAX_RATE))).ok());
-    let enough = |&bytes: &u64| {
-        take(window, &of(Budget::Bytes(bytes)), prefer).is_ok_and(|choice| choice.shape.fpr(window) <= MAX_RATE)
-    };
+    let sizes = VARIANTS.iter().filter_map(|variant| plan(variant, &of(Budget::Rate(MAX_RATE))).ok());
+    let enough =
+        |&bytes: &u64| take(&of(Budget::Bytes(bytes))).is_ok_and(|choice| choice.shape.fpr(window) <= MAX_RATE);
     let least = sizes.map(|choice| choice.shape.bytes(window)).filter(enough).min();
     // Where no family can be planned, each has stated the bytes that it needs: the error states the least of all.
     if least.is_none() && fpr.is_err() {
@@ -107,20 +88,20 @@ pub struct Comparison {
 ///
 /// Without a slack and a preference each is planned with the least default slack if it can keep that in few bytes, and
 /// otherwise with the default slack of its family.
-pub fn compare(window: Window, request: &Request, prefer: Option<Prefer>) -> Result<Comparison, Error> {
-    let window = window.check()?;
-    check(window, request)?;
-    let best = take(window, request, prefer)?;
-    let least = (prefer.is_none() && request.slack.is_none()).then(|| default_slacks(window).next()).flatten();
+pub fn compare(request: &Request) -> Result<Comparison, Error> {
+    check(request)?;
+    let best = take(request)?;
+    let by_default = request.prefer.is_none() && request.slack.is_none();
+    let least = by_default.then(|| default_slacks(request.window).next()).flatten();
     let planned = |variant: &'static Variant| {
         if std::ptr::eq(variant, best.variant) {
             return Ok(best.clone());
         }
-        if let Some(reason) = variant.rejection(window, request) {
+        if let Some(reason) = variant.rejection(request) {
             return Err(Error::value(reason));
         }
-        let little = least.and_then(|slack| plan_with_little_slack(variant, window, request, slack).ok());
-        little.map_or_else(|| plan(variant, window, request), Ok)
+        let little = least.and_then(|slack| plan_with_little_slack(variant, request, slack).ok());
+        little.map_or_else(|| plan(variant, request), Ok)
     };
     let rows =
         VARIANTS.iter().filter(|variant| variant.options.listed).map(|variant| (variant, planned(variant))).collect();
@@ -128,8 +109,8 @@ pub fn compare(window: Window, request: &Request, prefer: Option<Prefer>) -> Res
 }
 
 /// Rejects requests that no variant can meet.
-fn check(window: Window, request: &Request) -> Result<(), Error> {
-    let timed = matches!(window, Window::Time { .. });
+fn check(request: &Request) -> Result<(), Error> {
+    let timed = matches!(request.window.check()?, Window::Time { .. });
     if timed && request.unknown_rate && request.budget.is_bytes() {
         return Err(Error::value(
             "a window of time without capacity needs fpr, and no nbytes: its memory follows the rate of keys",
@@ -141,28 +122,27 @@ fn check(window: Window, request: &Request) -> Result<(), Error> {
     Ok(())
 }
 
-fn take(window: Window, request: &Request, prefer: Option<Prefer>) -> Result<Choice, Error> {
+fn take(request: &Request) -> Result<Choice, Error> {
+    let (window, prefer) = (request.window, request.prefer);
     let timed = matches!(window, Window::Time { .. });
     let suited = |variant: &&'static Variant| {
         let crowds = matches!(variant.options.layout, Some(Layout::Sliced | Layout::Transposed));
-        variant.options.listed && !(timed && crowds) && variant.rejection(window, request).is_none()
+        variant.options.listed && !(timed && crowds) && variant.rejection(request).is_none()
     };
     let suited: Vec<&'static Variant> = VARIANTS.iter().filter(suited).collect();
     let by_default = prefer.is_none() && request.slack.is_none();
     if (prefer != Some(Prefer::Memory) || timed)
-        && let Some(choice) = first(&suited, window, request, prefer)
+        && let Some(choice) = first(&suited, request)
     {
         return Ok(choice);
     }
-    if by_default
-        && let Some(choice) = default_slacks(window).find_map(|slack| with_slack(&suited, window, request, slack))
-    {
+    if by_default && let Some(choice) = default_slacks(window).find_map(|slack| with_slack(&suited, request, slack)) {
         return Ok(choice);
     }
     if by_default || prefer == Some(Prefer::Speed) {
         let mut fast: Vec<_> = suited.iter().copied().filter(|variant| variant.options.speed > 0).collect();
         fast.sort_by_key(|variant| variant.options.speed);
-        if let Some(choice) = fast.into_iter().find_map(|variant| plan(variant, window, request).ok()) {
+        if let Some(choice) = fast.into_iter().find_map(|variant| plan(variant, request).ok()) {
             return Ok(choice);
         }
     }
@@ -171,14 +151,14 @@ fn take(window: Window, request: &Request, prefer: Option<Prefer>) -> Result<Cho
     // The bytes of a variant that grows are only those it begins with.
     let real = suited.into_iter().filter(|variant| variant.family.is_for_use() && variant.options.grow.is_none());
     for variant in real {
-        match plan(variant, window, request) {
+        match plan(variant, request) {
             Ok(choice) => choices.push(choice),
             Err(error) if errors.contains(&error.to_string()) => {}
             Err(error) => errors.push(error.to_string()),
         }
     }
     let taken = match prefer {
-        Some(Prefer::Memory) => least(choices, |choice| choice.size(window, request)),
+        Some(Prefer::Memory) => least(choices, |choice| choice.size(request)),
         _ => fewest_lines(choices, window),
     };
     let none = || if errors.is_empty() { "no family meets this request".to_owned() } else { errors.join("; ") };
@@ -188,32 +168,29 @@ fn take(window: Window, request: &Request, prefer: Option<Prefer>) -> Result<Cho
 /// Takes the default variant if it can meet the request, with the slack requested or its own.
 ///
 /// At rates of [`FAST_LINES`] and more lines are faster. In a window of time they take twice the memory.
-fn first(suited: &[&'static Variant], window: Window, request: &Request, prefer: Option<Prefer>) -> Option<Choice> {
+fn first(suited: &[&'static Variant], request: &Request) -> Option<Choice> {
     let variant = suited.iter().find(|variant| variant.options.first)?;
-    let choice = plan(variant, window, request).ok()?;
+    let choice = plan(variant, request).ok()?;
     let fpr = match request.budget {
         Budget::Rate(fpr) => fpr,
-        Budget::Bytes(_) => choice.shape.fpr(window),
+        Budget::Bytes(_) => choice.shape.fpr(request.window),
     };
-    let lines = prefer == Some(Prefer::Speed) && fpr >= FAST_LINES && matches!(window, Window::Count { .. });
+    let insertions = matches!(request.window, Window::Count { .. });
+    let lines = request.prefer == Some(Prefer::Speed) && fpr >= FAST_LINES && insertions;
     (!lines && fpr <= MAX_RATE).then_some(choice)
 }
 
 /// Takes the smallest variant that keeps this slack in few bytes.
-fn with_slack(suited: &[&'static Variant], window: Window, request: &Request, slack: u64) -> Option<Choice> {
+fn with_slack(suited: &[&'static Variant], request: &Request, slack: u64) -> Option<Choice> {
     let little = suited.iter().filter(|variant| variant.options.little_slack);
-    let choices = little.filter_map(|variant| plan_with_little_slack(variant, window, request, slack).ok());
-    least(choices, |choice| choice.size(window, request))
+    let choices = little.filter_map(|variant| plan_with_little_slack(variant, request, slack).ok());
+    least(choices, |choice| choice.size(request))
 }
 
 /// Plans a variant with a default slack; an error if it cannot keep that, or if it costs too much.
-fn plan_with_little_slack(
-    variant: &'static Variant,
-    window: Window,
-    request: &Request,
-    slack: u64,
-) -> Result<Choice, Error> {
-    let choice = plan(variant, window, &Request { slack: Some(slack), ..*request })?;
+fn plan_with_little_slack(variant: &'static Variant, request: &Request, slack: u64) -> Result<Choice, Error> {
+    let window = request.window;
+    let choice = plan(variant, &Request { slack: Some(slack), ..*request })?;
     let keys = request.distinct.unwrap_or(window.capacity());
     let costs_too_much = match request.budget {
         Budget::Bytes(_) => choice.shape.fpr(window) > MAX_RATE_FOR_LITTLE_SLACK,
@@ -226,14 +203,16 @@ fn plan_with_little_slack(
 }
 
 /// Plans a variant. Where its family cannot bound the slack, the slack it has must be at most the one requested.
-fn plan(variant: &'static Variant, window: Window, request: &Request) -> Result<Choice, Error> {
+fn plan(variant: &'static Variant, request: &Request) -> Result<Choice, Error> {
     let row = variant.family;
     let bounded = row.windows != Windows::Insertions;
     let slack = request.slack.filter(|_| bounded);
-    let shape = variant.plan(window, &Request { slack, ..*request })?;
-    shape.check(window)?;
+    let shape = variant.plan(&Request { slack, ..*request })?;
+    shape.check(request.window)?;
     match request.slack {
-        Some(most) if !bounded && shape.slack(window) > most => Err(Error::value("its slack cannot be bounded")),
+        Some(most) if !bounded && shape.slack(request.window) > most => {
+            Err(Error::value("its slack cannot be bounded"))
+        }
         _ => Ok(Choice { variant, slack, shape }),
     }
 }
@@ -249,10 +228,10 @@ fn default_slacks(window: Window) -> impl Iterator<Item = u64> {
 
 impl Choice {
     /// Returns what the budget leaves open: bytes for a rate, the rate for a number of bytes.
-    fn size(&self, window: Window, request: &Request) -> f64 {
+    fn size(&self, request: &Request) -> f64 {
         match request.budget {
-            Budget::Rate(_) => self.shape.bytes(window) as f64,
-            Budget::Bytes(_) => self.shape.fpr(window),
+            Budget::Rate(_) => self.shape.bytes(request.window) as f64,
+            Budget::Bytes(_) => self.shape.fpr(request.window),
         }
     }
 }

@@ -51,13 +51,13 @@ impl Variant {
     }
 
     /// Plans the shape for a request.
-    pub fn plan(&self, window: Window, request: &Request) -> Result<Arc<dyn Shape>, Error> {
-        self.family.plan(window, &self.request(request))
+    pub fn plan(&self, request: &Request) -> Result<Arc<dyn Shape>, Error> {
+        self.family.plan(&self.request(request))
     }
 
     /// Returns why this variant cannot meet a request whatever its size; `None` if it may.
-    pub fn rejection(&self, window: Window, request: &Request) -> Option<&'static str> {
-        let (row, options, timed) = (self.family, self.options, matches!(window, Window::Time { .. }));
+    pub fn rejection(&self, request: &Request) -> Option<&'static str> {
+        let (row, options, timed) = (self.family, self.options, matches!(request.window, Window::Time { .. }));
         let unsuited = match (row.windows, timed) {
             (Windows::Insertions, true) => Some("windows of insertions only"),
             (Windows::Stored, _) => Some("its memory holds every key, and has no rate"),

@@ -11,6 +11,13 @@ pub enum Seed {
     Secret([u64; 2]),
 }
 
+impl From<[u8; 16]> for Seed {
+    fn from(secret: [u8; 16]) -> Self {
+        let half = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| secret[at + i]));
+        Self::Secret([half(0), half(8)])
+    }
+}
+
 impl Seed {
     /// Returns the number of the [hashing scheme](super).
     pub fn scheme(self) -> u16 {

@@ -32,14 +32,17 @@ const SIZES: [&[usize]; 8] =
 /// Returns the shape of each variant in each window that it can have, with its name.
 fn all(count: Window, time: Window) -> Vec<(String, Window, Arc<dyn Shape>)> {
     let mut all = Vec::new();
-    let request = |unknown_rate| Request { unknown_rate, ..Request::from(Budget::Rate(0.02)) };
+    let request = |window, unknown_rate| Request { unknown_rate, ..Request::of(window, Budget::Rate(0.02)) };
     for (variant, window) in VARIANTS.iter().flat_map(|variant| [(variant, count), (variant, time)]) {
-        let suited =
-            [request(false), request(true)].into_iter().find(|request| variant.rejection(window, request).is_none());
-        all.extend(suited.map(|request| (variant.name(), window, variant.plan(window, &request).unwrap())));
+        let suited = [false, true]
+            .map(|unknown| request(window, unknown))
+            .into_iter()
+            .find(|request| variant.rejection(request).is_none());
+        all.extend(suited.map(|request| (variant.name(), window, variant.plan(&request).unwrap())));
     }
-    for (family, changed) in [("bloom", request(false)), ("bloom", Request { partitioned: true, ..request(false) })] {
-        all.push((family.into(), count, Family::named(family).unwrap().plan(count, &changed).unwrap()));
+    for partitioned in [false, true] {
+        let changed = Request { partitioned, ..request(count, false) };
+        all.push(("bloom".into(), count, Family::named("bloom").unwrap().plan(&changed).unwrap()));
     }
     for paper in [Paper::AgePartitioned, Paper::GuardedEpoch] {
         let shape = choose(count, Budget::Rate(0.02), None, Some(64), paper).unwrap();

@@ -7,12 +7,12 @@ use lately::family::{Budget, Choice, Prefer, Request, VARIANTS, Variant, choose,
 const MILLION: Window = Window::Count { insertions: 1_000_000 };
 const MINUTE: Window = Window::Time { span: 60_000_000_000, lateness: 0, capacity: 1_000_000 };
 
-fn rate(fpr: f64) -> Request {
-    Request::from(Budget::Rate(fpr))
+fn rate(window: Window, fpr: f64) -> Request {
+    Request::of(window, Budget::Rate(fpr))
 }
 
-fn chosen(window: Window, request: &Request, prefer: Option<Prefer>) -> Choice {
-    choose(window, request, prefer).unwrap()
+fn chosen(request: &Request) -> Choice {
+    choose(request).unwrap()
 }
 
 #[test]
@@ -26,7 +26,7 @@ fn names_of_variants_are_their_own() {
 fn the_default_keeps_keys_at_most_a_64th_of_the_window_too_long() {
     for window in [MILLION, MINUTE] {
         for fpr in [0.1, 1e-2, 1e-3, 1e-6] {
-            let choice = chosen(window, &rate(fpr), None);
+            let choice = chosen(&rate(window, fpr));
             assert_eq!(choice.variant.name(), "aged-cuckoo");
             assert!(choice.shape.slack(window) <= window.length() / 64, "{fpr}");
             assert!(choice.shape.fpr(window) <= fpr);
@@ -37,31 +37,31 @@ fn the_default_keeps_keys_at_most_a_64th_of_the_window_too_long() {
 
 #[test]
 fn the_default_grows_with_the_keys_where_their_number_is_unknown() {
-    let request = Request { unknown_rate: true, ..rate(0.01) };
-    let choice = chosen(MINUTE, &request, None);
+    let request = Request { unknown_rate: true, ..rate(MINUTE, 0.01) };
+    let choice = chosen(&request);
     assert!(choice.shape.grows() && choice.shape.slack(MINUTE) <= MINUTE.length() / 64);
-    let bytes = Request { unknown_rate: true, ..Request::from(Budget::Bytes(1 << 20)) };
-    assert!(choose(MINUTE, &bytes, None).is_err());
+    let bytes = Request { budget: Budget::Bytes(1 << 20), ..request };
+    assert!(choose(&bytes).is_err());
 }
 
 #[test]
 fn a_preference_is_met() {
-    let memory = Some(Prefer::Memory);
-    let for_use = |window, request: &Request| -> Vec<Choice> {
-        let rows = compare(window, request, memory).unwrap().rows.into_iter();
+    let small = |window, budget| Request { prefer: Some(Prefer::Memory), ..Request::of(window, budget) };
+    let for_use = |request: &Request| -> Vec<Choice> {
+        let rows = compare(request).unwrap().rows.into_iter();
         rows.filter(|(variant, _)| variant.family.is_for_use()).flat_map(|(_, choice)| choice).collect()
     };
     for window in [5, 50, 1000, 100_000, 1_000_000].map(|insertions| Window::Count { insertions }) {
-        for request in [0.05, 1e-3, 1e-6].map(rate) {
-            let bytes = for_use(window, &request).iter().map(|choice| choice.shape.bytes(window)).min();
-            assert_eq!(Some(chosen(window, &request, memory).shape.bytes(window)), bytes, "{window:?} {request:?}");
+        for request in [0.05, 1e-3, 1e-6].map(|fpr| small(window, Budget::Rate(fpr))) {
+            let bytes = for_use(&request).iter().map(|choice| choice.shape.bytes(window)).min();
+            assert_eq!(Some(chosen(&request).shape.bytes(window)), bytes, "{request:?}");
         }
     }
-    for request in [1_600_000, 4_000_000].map(|bytes| Request::from(Budget::Bytes(bytes))) {
-        let least = for_use(MILLION, &request).iter().map(|choice| choice.shape.fpr(MILLION)).fold(1.0, f64::min);
-        assert_eq!(chosen(MILLION, &request, memory).shape.fpr(MILLION), least, "{request:?}");
+    for request in [1_600_000, 4_000_000].map(|bytes| small(MILLION, Budget::Bytes(bytes))) {
+        let least = for_use(&request).iter().map(|choice| choice.shape.fpr(MILLION)).fold(1.0, f64::min);
+        assert_eq!(chosen(&request).shape.fpr(MILLION), least, "{request:?}");
     }
-    let fastest = |window, fpr| chosen(window, &rate(fpr), Some(Prefer::Speed)).variant.name();
+    let fastest = |window, fpr| chosen(&Request { prefer: Some(Prefer::Speed), ..rate(window, fpr) }).variant.name();
     assert_eq!(fastest(MILLION, 0.01), "age-partitioned-line");
     assert_eq!(fastest(MILLION, 0.009), "aged-cuckoo");
     assert_eq!(fastest(MINUTE, 0.01), "aged-cuckoo", "lines would break their rate in a burst");
@@ -71,8 +71,8 @@ fn a_preference_is_met() {
 fn every_choice_keeps_the_requested_slack() {
     for slack in [0, 1000, 100_000, 900_000] {
         for prefer in [None, Some(Prefer::Speed), Some(Prefer::Memory)] {
-            let request = Request { slack: Some(slack), ..rate(0.001) };
-            assert!(chosen(MILLION, &request, prefer).shape.slack(MILLION) <= slack);
+            let request = Request { slack: Some(slack), prefer, ..rate(MILLION, 0.001) };
+            assert!(chosen(&request).shape.slack(MILLION) <= slack);
         }
     }
 }
@@ -92,11 +92,11 @@ fn what_a_variant_plans_keeps_the_rate_the_bytes_and_the_slack() {
     for (variant, window) in VARIANTS.iter().flat_map(|variant| windows().map(move |window| (variant, window))) {
         for budget in budgets.clone() {
             for slack in [None, Some(window.length() / 16)] {
-                let request = Request { slack, ..Request::from(budget) };
-                if variant.rejection(window, &request).is_some() {
+                let request = Request { slack, ..Request::of(window, budget) };
+                if variant.rejection(&request).is_some() {
                     continue;
                 }
-                let Ok(shape) = variant.plan(window, &request) else { continue };
+                let Ok(shape) = variant.plan(&request) else { continue };
                 let of = format!("{} {window:?} {budget:?} {slack:?}", variant.name());
                 match budget {
                     Budget::Rate(fpr) => assert!(shape.fpr(window) <= fpr, "{of}"),
@@ -115,8 +115,8 @@ fn what_a_variant_plans_keeps_the_rate_the_bytes_and_the_slack() {
 #[test]
 fn the_table_contains_the_choice_among_its_rows() {
     for prefer in [None, Some(Prefer::Speed), Some(Prefer::Memory)] {
-        let choice = chosen(MILLION, &rate(0.01), prefer);
-        let every = compare(MILLION, &rate(0.01), prefer).unwrap();
+        let request = Request { prefer, ..rate(MILLION, 0.01) };
+        let (choice, every) = (chosen(&request), compare(&request).unwrap());
         let row = every.rows.iter().find(|(variant, _)| std::ptr::eq(*variant, choice.variant)).unwrap();
         assert_eq!(row.1.as_ref().unwrap().shape.parameters(), choice.shape.parameters());
         assert_eq!(every.best.shape.parameters(), choice.shape.parameters());

@@ -11,8 +11,9 @@ const COUNT: Window = Window::Count { insertions: 5000 };
 const TIME: Window = Window::Time { span: 600_000_000_000, lateness: 0, capacity: 5000 };
 
 /// Returns the number of the form in which a filter of this request is saved, after a round trip through that form.
-fn saved_as(family: &Family, window: Window, request: &Request) -> u16 {
-    let shape = family.plan(window, request).unwrap();
+fn saved_as(family: &Family, request: &Request) -> u16 {
+    let window = request.window;
+    let shape = family.plan(request).unwrap();
     let owners =
         FAMILIES.iter().filter(|owner| owner.rows.iter().any(|row| (row.owns)(&*shape))).map(|owner| owner.name);
     assert_eq!(owners.collect::<Vec<_>>(), [family.name], "{shape:?}");
@@ -37,18 +38,18 @@ fn saved_as(family: &Family, window: Window, request: &Request) -> u16 {
 
 #[test]
 fn a_filter_of_every_form_is_planned_saved_and_read() {
-    let plain = Request::from(Budget::Rate(0.01));
+    let plain = Request::of(COUNT, Budget::Rate(0.01));
     let slices = Request { partitioned: true, ..plain };
     let all = [plain, slices].into_iter().chain(Layout::ALL.map(|layout| Request { layout, ..plain }));
     let mut kinds = Vec::new();
     for family in &FAMILIES {
         let window = if family.windows == Windows::Time { TIME } else { COUNT };
-        kinds.extend(all.clone().map(|request| saved_as(family, window, &request)));
+        kinds.extend(all.clone().map(|request| saved_as(family, &Request { window, ..request })));
         assert!(std::ptr::eq(Family::named(family.name).unwrap(), *family), "names differ");
         if family.windows == Windows::Either {
             for grow in [Grow::Cardinality, Grow::Density] {
-                let grows = all.clone().map(|request| Request { grow: Some(grow), ..request });
-                kinds.extend(grows.map(|request| saved_as(family, TIME, &request)));
+                let grows = all.clone().map(|request| Request { window: TIME, grow: Some(grow), ..request });
+                kinds.extend(grows.map(|request| saved_as(family, &request)));
             }
         }
     }
@@ -62,8 +63,9 @@ fn a_filter_of_every_form_is_planned_saved_and_read() {
 
 #[test]
 fn a_plan_takes_no_memory() {
-    let (window, request) = (Window::Count { insertions: 1 << 50 }, Request::from(Budget::Rate(0.01)));
-    let shape = Family::named("age-partitioned").unwrap().plan(window, &request).unwrap();
+    let window = Window::Count { insertions: 1 << 50 };
+    let request = Request::of(window, Budget::Rate(0.01));
+    let shape = Family::named("age-partitioned").unwrap().plan(&request).unwrap();
     assert!(shape.bytes(window) > 1 << 50 && shape.fpr(window) <= 0.01);
     assert!(AnyFilter::of(shape, window, 0).is_err(), "no machine has so much memory");
 }

@@ -29,9 +29,9 @@ fn for_all(check: impl Fn(&str, &Arc<dyn Shape>, Window, f64) + Sync) {
             scope.spawn(move || {
                 for variant in VARIANTS.iter().filter(|variant| variant.family.promises) {
                     for window in WINDOWS.map(|insertions| Window::Count { insertions }) {
-                        let request = Request::from(Budget::Rate(rate));
-                        if variant.rejection(window, &request).is_none() {
-                            check(&variant.name(), &variant.plan(window, &request).unwrap(), window, rate);
+                        let request = Request::of(window, Budget::Rate(rate));
+                        if variant.rejection(&request).is_none() {
+                            check(&variant.name(), &variant.plan(&request).unwrap(), window, rate);
                         }
                     }
                 }

@@ -17,7 +17,7 @@ fn a_copy_made_during_a_write_is_rejected_and_one_of_a_killed_writer_opens() {
     let path = folder.path().join("seen.lately");
     let window = Window::Count { insertions: 300 };
     let variant = Variant::named("guarded-epoch-transposed").unwrap();
-    let shape = variant.plan(window, &Request::from(Budget::Rate(0.01))).unwrap();
+    let shape = variant.plan(&Request::of(window, Budget::Rate(0.01))).unwrap();
     format::save(&AnyFilter::of(shape, window, 7).unwrap(), &path).unwrap();
     let (mut filter, file) = open(&path).unwrap();
     let copy = path.with_extension("copy");

@@ -31,8 +31,7 @@ impl FromPyObject<'_, '_> for SeedArgument {
                     bytes.as_bytes().len()
                 ))
             })?;
-            let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| secret[at + i]));
-            return Ok(Self(Seed::Secret([word(0), word(8)])));
+            return Ok(Self(Seed::from(secret)));
         }
         if let Ok(text) = value.cast::<PyString>() {
             return match text == "random" {

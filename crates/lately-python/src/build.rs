@@ -15,13 +15,10 @@ use super::time::window::{self, read_max_ahead};
 use super::whole::WholeNumber;
 use crate::errors::raise;
 use lately::clock::Window;
-use lately::family::request::Grow;
+use lately::family::request::{FIRST_GUESS, Grow};
 use lately::family::{
     self, AnyFilter, Budget, FAMILIES, Family, Parameters, Prefer, Request, Shape, Variant, Windows, meaning,
 };
-
-/// Capacity for which a filter that grows is planned if a window of time has none: a few dozen KiB.
-const DEFAULT_CAPACITY: i128 = 10_000;
 
 /// Build a filter.
 ///
@@ -122,9 +119,9 @@ impl<'py> Given<'py> {
     pub(super) fn shape(&self, of: Option<&str>) -> PyResult<(Arc<dyn Shape>, Window)> {
         let py = self.0.py();
         let Some(of) = of else {
-            let (window, request, prefer) = self.choice()?;
-            let choice = detached(py, || family::choose(window, &request, prefer))?.map_err(raise)?;
-            return Ok((choice.shape, window));
+            let request = self.choice()?;
+            let choice = detached(py, || family::choose(&request))?.map_err(raise)?;
+            return Ok((choice.shape, request.window));
         };
         let (family, variant) = row(of)?;
         if let Some(parameters) = self.optional::<Bound<'py, PyDict>>("parameters")? {
@@ -132,22 +129,20 @@ impl<'py> Given<'py> {
             self.check(family)?;
             return Ok(made);
         }
-        let window = self.window(Some(family))?;
-        let request = self.request(window, Some(family))?;
+        let request = self.request(Some(family))?;
         let plan = || match variant {
-            Some(variant) => variant.plan(window, &request),
-            None => family.plan_itself(window, &request),
+            Some(variant) => variant.plan(&request),
+            None => family.plan_itself(&request),
         };
         let shape = detached(py, plan)?.map_err(raise)?;
         self.check(family)?;
-        Ok((shape, window))
+        Ok((shape, request.window))
     }
 
-    /// Reads the window, the request and the preference of a filter whose family is to be chosen.
-    pub(super) fn choice(&self) -> PyResult<(Window, Request, Option<Prefer>)> {
-        let window = self.window(None)?;
-        let request = self.request(window, None)?;
-        Ok((window, request, preference(self.optional::<String>("prefer")?.as_deref())?))
+    /// Reads the request for a filter whose family is to be chosen.
+    pub(super) fn choice(&self) -> PyResult<Request> {
+        let request = self.request(None)?;
+        Ok(Request { prefer: preference(self.optional::<String>("prefer")?.as_deref())?, ..request })
     }
 
     pub(super) fn seed(&self) -> PyResult<lately::key::Seed> {
@@ -232,7 +227,7 @@ impl<'py> Given<'py> {
             _ => family.is_none(),
         };
         if capacity.is_none() && guesses && !window::is_count(&window)? {
-            capacity = Some(WholeNumber::new(DEFAULT_CAPACITY));
+            capacity = Some(WholeNumber::new(FIRST_GUESS.into()));
         }
         let window = match windows {
             Windows::Time => window::of_time(&window, capacity, lateness.as_ref()),
@@ -242,17 +237,27 @@ impl<'py> Given<'py> {
     }
 
     /// Reads the request for a filter of this family, or of one that is to be chosen.
-    fn request(&self, window: Window, family: Option<&Family>) -> PyResult<Request> {
+    fn request(&self, family: Option<&Family>) -> PyResult<Request> {
+        let window = self.window(family)?;
         let slack = self.optional::<Bound<'py, PyAny>>("slack")?;
-        let budget = self.budget(family)?;
+        let (fpr, nbytes) = (self.rate()?, self.number("nbytes")?);
+        let capacity = self.has("capacity")?.then(|| window.capacity());
+        let given = match family.map(|family| family.windows) {
+            // It plans nothing.
+            Some(Windows::Stored) if fpr.is_none() && nbytes.is_none() => Request::of(window, Budget::Bytes(0)),
+            Some(Windows::Time) if fpr.is_none() && nbytes.is_none() => {
+                return Err(PyTypeError::new_err("fpr must be a number between 0 and 1, got None"));
+            }
+            _ => Request::given(window, fpr, nbytes, capacity)
+                .map_err(|error| PyTypeError::new_err(error.to_string()))?,
+        };
         Ok(Request {
             slack: slack.map(|slack| window::length("slack", &slack, window)).transpose()?,
-            grow: self.grow(budget)?,
+            grow: self.grow(given.budget)?,
             partitioned: self.optional("partitioned")?.unwrap_or(false),
             distinct: self.number("distinct")?,
-            unknown_rate: matches!(window, Window::Time { .. }) && !self.has("capacity")?,
             missing_differ: self.optional("missing")?.is_some_and(|missing: Missing| missing == Missing::Distinct),
-            ..Request::from(budget)
+            ..given
         })
     }
 
@@ -282,23 +287,6 @@ impl<'py> Given<'py> {
         let error =
             || PyTypeError::new_err(format!("fpr must be a number between 0 and 1, got {:?}", rate.to_string()));
         number.map(Some).ok_or_else(error)
-    }
-
-    /// Reads `fpr` or `nbytes`.
-    fn budget(&self, family: Option<&Family>) -> PyResult<Budget> {
-        match (self.rate()?, self.number("nbytes")?) {
-            (Some(fpr), None) => Ok(Budget::Rate(fpr)),
-            (None, Some(nbytes)) => Ok(Budget::Bytes(nbytes)),
-            // It plans nothing.
-            (None, None) if family.is_some_and(|family| family.windows == Windows::Stored) => Ok(Budget::Bytes(0)),
-            (None, None) if family.is_some_and(|family| family.windows == Windows::Time) => {
-                Err(PyTypeError::new_err("fpr must be a number between 0 and 1, got None"))
-            }
-            (None, None) => Err(PyTypeError::new_err(
-                "give fpr or nbytes: the chance of reporting a new key, such as 0.001, or the bytes to take",
-            )),
-            (Some(_), Some(_)) => Err(PyTypeError::new_err("give fpr or nbytes, and not both")),
-        }
     }
 }
 

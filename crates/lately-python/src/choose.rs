@@ -61,12 +61,12 @@ pub fn compare<'py>(
     py: Python<'py>,
     given: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<(String, Vec<Planned<'py>>, Bound<'py, PyDict>)> {
-    let (window, request, prefer) = Given::of(py, given).choice()?;
-    let comparison = detached(py, || family::compare(window, &request, prefer))?.map_err(raise)?;
+    let request = Given::of(py, given).choice()?;
+    let comparison = detached(py, || family::compare(&request))?.map_err(raise)?;
     let (mut able, rejected) = (Vec::new(), PyDict::new(py));
     for (variant, choice) in comparison.rows {
         match choice {
-            Ok(choice) => able.push(planned(py, window, &choice)?),
+            Ok(choice) => able.push(planned(py, request.window, &choice)?),
             Err(error) => rejected.set_item(variant.name(), error.to_string())?,
         }
     }

@@ -21,8 +21,8 @@ pub(crate) static ROW: Family = Family {
         forms: &[form(6, PARAMETERS)],
         owns: is::<AgedCuckooShape>,
         read: |parameters| shared(AgedCuckooShape::read(parameters)),
-        plan: |window, request| {
-            let shape = choose(window, request.budget, request.slack, request.distinct)?;
+        plan: |request| {
+            let shape = choose(request.window, request.budget, request.slack, request.distinct)?;
             shared(Ok(AgedCuckooShape { guessed: shape.grows && request.unknown_rate, ..shape }))
         },
         engine: |shape, clock, _, words| {

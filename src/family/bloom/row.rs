@@ -18,7 +18,7 @@ pub static BLOOM: Family = Family {
         forms: &[form(10, &["k", "bits", "slice_bits"])],
         owns: is::<BloomShape>,
         read: |parameters| shared(BloomShape::read(parameters)),
-        plan: |window, request| shared(choose(window.capacity(), request.budget, request.partitioned)),
+        plan: |request| shared(choose(request.window.capacity(), request.budget, request.partitioned)),
         engine: |shape, clock, _, words| Ok(Aged::boxed(Bits::new(*of(shape)), words, clock)),
     }],
 };

@@ -17,7 +17,7 @@ pub static EXACT: Family = Family {
         forms: &[form(15, &["missing_differ"])],
         owns: is::<ExactShape>,
         read: |parameters| shared(ExactShape::read(parameters)),
-        plan: |_, request| shared(Ok(ExactShape { missing_differ: request.missing_differ })),
+        plan: |request| shared(Ok(ExactShape { missing_differ: request.missing_differ })),
         engine: |shape, clock, seed, words| {
             let unlike = of::<ExactShape>(shape).missing_differ.then(|| KeyHasher::of(seed).missing());
             super::engine(clock, words.as_slice(), unlike)

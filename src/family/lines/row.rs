@@ -17,7 +17,7 @@ pub const AGE_PARTITIONED: Row = Row {
     forms: &[form(2, &["k", "l", "pages", "lines"])],
     owns: |shape| is_of(shape, Paper::AgePartitioned),
     read: |parameters| shared(LineShape::read(parameters)),
-    plan: |window, request| shared(choose(window, request.budget, request.slack, Paper::AgePartitioned)),
+    plan: |request| shared(choose(request.window, request.budget, request.slack, Paper::AgePartitioned)),
     engine: |shape, clock, _, words| Ok(lines(of(shape), clock, words)),
 };
 
@@ -28,7 +28,7 @@ pub const GUARDED_EPOCH: Row = Row {
     forms: &[form(4, &["r", "pages", "lines"])],
     owns: |shape| is_of(shape, Paper::GuardedEpoch),
     read: |parameters| shared(LineShape::read(parameters)),
-    plan: |window, request| shared(choose(window, request.budget, request.slack, Paper::GuardedEpoch)),
+    plan: |request| shared(choose(request.window, request.budget, request.slack, Paper::GuardedEpoch)),
     engine: |shape, clock, _, words| Ok(lines(of(shape), clock, words)),
 };
 

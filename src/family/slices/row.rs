@@ -4,7 +4,7 @@ use super::cells::SliceRing;
 use super::planes::Planes;
 use super::shape::{Paper, RingShape, Segment, choose};
 use super::transposed::{self, Transposed};
-use crate::clock::{Clock, Window};
+use crate::clock::Clock;
 use crate::engine::{Aged, Engine};
 use crate::family::arrays::{BitsInParts, Blocks, OneBit, SliceCells};
 use crate::family::request::{Layout, Request};
@@ -27,7 +27,7 @@ pub static AGE_PARTITIONED: Family = Family {
             forms: &[form(1, &["k", "l", "slice_bits", "blocks", "block_bits", "parts"])],
             owns: |shape| is_of(shape, Paper::AgePartitioned),
             read: |parameters| shared(RingShape::read_age_partitioned(parameters)),
-            plan: |window, request| planned(window, request, Paper::AgePartitioned),
+            plan: |request| planned(request, Paper::AgePartitioned),
             engine: |shape, clock, _, words| Ok(ring(of(shape), clock, words)),
         },
         lines::row::AGE_PARTITIONED,
@@ -49,7 +49,7 @@ pub static GUARDED_EPOCH: Family = Family {
             forms: &[form(3, &["r", "k", "segment_bits", "blocks", "block_bits", "parts"])],
             owns: |shape| is_of(shape, Paper::GuardedEpoch),
             read: |parameters| shared(RingShape::read_guarded_epoch(parameters)),
-            plan: |window, request| planned(window, request, Paper::GuardedEpoch),
+            plan: |request| planned(request, Paper::GuardedEpoch),
             engine: |shape, clock, _, words| Ok(ring(of(shape), clock, words)),
         },
         lines::row::GUARDED_EPOCH,
@@ -59,7 +59,7 @@ pub static GUARDED_EPOCH: Family = Family {
             forms: &[form(5, &["r", "k", "positions"])],
             owns: is::<Transposed>,
             read: |parameters| shared(Transposed::read(parameters)),
-            plan: |window, request| shared(transposed::choose(window, request.budget, request.slack)),
+            plan: |request| shared(transposed::choose(request.window, request.budget, request.slack)),
             engine: |shape, clock, _, words| Ok(planes(of(shape), clock, words)),
         },
     ],
@@ -70,9 +70,9 @@ fn is_of(shape: &dyn Shape, paper: Paper) -> bool {
     is::<RingShape>(shape) && of::<RingShape>(shape).paper == paper
 }
 
-fn planned(window: Window, request: &Request, paper: Paper) -> Planned {
+fn planned(request: &Request, paper: Paper) -> Planned {
     let block_bits = (request.layout == Layout::Blocked).then_some(512);
-    shared(choose(window, request.budget, request.slack, block_bits, paper))
+    shared(choose(request.window, request.budget, request.slack, block_bits, paper))
 }
 
 fn ring(shape: &RingShape, clock: Clock, words: Words) -> Box<dyn Engine> {

@@ -18,7 +18,7 @@ pub static SWAMP: Family = Family {
         forms: &[form(9, &["slots", "remainder_bits"])],
         owns: is::<SwampShape>,
         read: |parameters| shared(SwampShape::read(parameters)),
-        plan: |window, request| shared(choose(window, request.budget)),
+        plan: |request| shared(choose(request.window, request.budget)),
         engine: |shape, clock, _, words| {
             Ok(Aged::boxed(Buffered::new(*of(shape), clock.window().capacity()), words, clock))
         },

@@ -19,8 +19,8 @@ pub static TIME_LIMITED: Family = Family {
         forms: &[form(8, &["k", "l", "slice_bits"])],
         owns: is::<TimeLimitedShape>,
         read: |parameters| shared(TimeLimitedShape::read(parameters)),
-        plan: |window, request| match request.budget {
-            Budget::Rate(fpr) => shared(choose(window, fpr, request.slack)),
+        plan: |request| match request.budget {
+            Budget::Rate(fpr) => shared(choose(request.window, fpr, request.slack)),
             Budget::Bytes(_) => Err(Error::value("a time-limited filter takes fpr: its bytes follow the rate of keys")),
         },
         engine: |shape, clock, _, words| Ok(Box::new(Slices::new(*of(shape), clock, &words)?)),

@@ -25,10 +25,10 @@ pub static TIMING: Family = Family {
             [None, None] => shared(TimingShape::read(parameters)),
             _ => shared(Growing::read(parameters)),
         },
-        plan: |window, request| {
-            let part = choose(window, request.budget, request.slack)?;
+        plan: |request| {
+            let part = choose(request.window, request.budget, request.slack)?;
             let Some(grow) = request.grow else { return shared(Ok(part)) };
-            shared(Ok(Growing { part, limit: Limit::planned(grow, part, window) }))
+            shared(Ok(Growing { part, limit: Limit::planned(grow, part, request.window) }))
         },
         engine: |shape, clock, _, words| match (shape as &dyn Any).downcast_ref() {
             Some(&growing) => Ok(Box::new(Chain::<Growing>::new(growing, clock, &words)?)),

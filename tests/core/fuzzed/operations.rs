@@ -141,16 +141,16 @@ static PLANNED: LazyLock<Vec<Arc<dyn Shape>>> = LazyLock::new(|| {
             Window::Count { insertions: 300 },
             Window::Time { span: 1_000_000_000, lateness: 100_000_000, capacity: 10 },
         ] {
-            let plain = Request::from(Budget::Rate(0.2));
+            let plain = Request::of(window, Budget::Rate(0.2));
             for request in [
                 plain,
-                Request::from(Budget::Rate(1e-3)),
+                Request::of(window, Budget::Rate(1e-3)),
                 Request { partitioned: true, grow: Some(Grow::Cardinality), ..plain },
                 Request { layout: Layout::Blocked, grow: Some(Grow::Density), distinct: Some(5), ..plain },
                 Request { layout: Layout::Line, ..plain },
                 Request { layout: Layout::Transposed, distinct: Some(5), ..plain },
             ] {
-                planned.extend(family.plan(window, &request));
+                planned.extend(family.plan(&request));
             }
         }
     }

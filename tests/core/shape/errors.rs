@@ -175,7 +175,7 @@ const PLANNED: &[(&str, Window, Budget, Option<u64>, &str)] = &[
 ];
 
 fn plan(variant: &Variant, window: Window, budget: Budget, slack: Option<u64>) -> Result<Arc<dyn Shape>, Error> {
-    variant.plan(window, &Request { slack, ..Request::from(budget) })
+    variant.plan(&Request { slack, ..Request::of(window, budget) })
 }
 
 #[track_caller]
@@ -243,7 +243,8 @@ fn least_named(error: &Error, words: &str) -> Option<u64> {
 #[test]
 fn the_least_size_and_the_least_slack_that_an_error_names_are_enough() {
     let (window, mut sizes, mut slacks) = (count(1000), 0, 0);
-    for variant in VARIANTS.iter().filter(|variant| variant.rejection(window, &Budget::Bytes(1).into()).is_none()) {
+    for variant in VARIANTS.iter().filter(|variant| variant.rejection(&Request::of(window, Budget::Bytes(1))).is_none())
+    {
         let sized = |bytes| plan(variant, window, Budget::Bytes(bytes), None);
         if let Some(least) = sized(0).err().and_then(|error| least_named(&error, "nbytes must be at least ")) {
             assert!(sized(least).is_ok() && sized(least - 1).is_err(), "{} {least}", variant.name());

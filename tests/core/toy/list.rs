@@ -20,7 +20,7 @@ pub static LIST: Family = Family {
         forms: &[form(999, &["places"])],
         owns: is::<List>,
         read: |parameters| shared(List::read(parameters)),
-        plan: |window, _| shared(Ok(List { places: window.capacity() })),
+        plan: |request| shared(Ok(List { places: request.window.capacity() })),
         engine: |shape, clock, _, words| Ok(Aged::boxed(*of::<List>(shape), words, clock)),
     }],
 };

@@ -14,7 +14,7 @@ use crate::support::key;
 #[test]
 fn a_family_of_one_file_keeps_its_promise() {
     let window = Window::Count { insertions: 100 };
-    let planned = LIST.plan(window, &Request::from(Budget::Rate(0.01))).unwrap();
+    let planned = LIST.plan(&Request::of(window, Budget::Rate(0.01))).unwrap();
     let shape = LIST.read(&Parameters(&planned.parameters())).unwrap();
     assert_eq!((shape.bytes(window), LIST.form(&*shape).kind), (800, 999));
 

@@ -18,7 +18,7 @@ pub static COUNTING: Family = Family {
         forms: &[form(11, &["k", "slice_cells"])],
         owns: is::<CountingShape>,
         read: |parameters| shared(CountingShape::read(parameters)),
-        plan: |window, request| shared(choose(window, request.budget)),
+        plan: |request| shared(choose(request.window, request.budget)),
         engine: |shape, clock, _, words| {
             Ok(Aged::boxed(Counters::new(*of(shape), clock.window().capacity()), words, clock))
         },

@@ -18,7 +18,7 @@ pub static FINGERPRINT_BUFFER: Family = Family {
         forms: &[form(12, &["fingerprint_bits"])],
         owns: is::<BufferShape>,
         read: |parameters| shared(BufferShape::read(parameters)),
-        plan: |window, request| shared(choose(window, request.budget)),
+        plan: |request| shared(choose(request.window, request.budget)),
         engine: |shape, clock, _, words| {
             let (shape, window) = (*of(shape), clock.window().capacity());
             Ok(Aged::boxed(FingerprintBuffer { window, shape }, words, clock))

@@ -18,7 +18,7 @@ pub static GENERALIZED: Family = Family {
         forms: &[form(13, &["bits", "k1", "k0"])],
         owns: is::<GeneralizedShape>,
         read: |parameters| shared(GeneralizedShape::read(parameters)),
-        plan: |window, request| shared(choose(window, request.budget)),
+        plan: |request| shared(choose(request.window, request.budget)),
         engine: |shape, clock, _, words| Ok(Aged::boxed(FadingBits(*of(shape)), words, clock)),
     }],
 };

@@ -22,7 +22,7 @@ pub static STABLE: Family = Family {
         forms: &[form(14, &["k", "slice_cells", "bits", "decrements"])],
         owns: is::<StableShape>,
         read: |parameters| shared(StableShape::read(parameters)),
-        plan: |window, request| shared(choose(window, request.budget)),
+        plan: |request| shared(choose(request.window, request.budget)),
         engine: |shape, clock, seed, words| Ok(decaying(of(shape), clock, seed, words)),
     }],
 };

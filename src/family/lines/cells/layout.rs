@@ -58,6 +58,12 @@ impl<const LANES: usize, const LINES: usize> Layout for LanesInLines<LANES, LINE
         present[0]
     }
 
+    fn seen(&self, words: &mut [u64], rotation: LaneRotation, hash: u64) -> bool {
+        let mut seen = [false];
+        self.duplicated_run(words, rotation, &[hash], 0..1, true, &mut seen);
+        seen[0]
+    }
+
     // Inlined, the rotation stays in registers. A copy of it as a whole waits until all of its fields are in memory,
     // for 5 of the 80 ns of a single key.
     #[inline(always)]
@@ -65,6 +71,7 @@ impl<const LANES: usize, const LINES: usize> Layout for LanesInLines<LANES, LINE
         self.run(rotation, hashes, run).insert(words);
     }
 
+    #[inline(always)]
     fn query_run(
         &self,
         words: &[u64],
@@ -76,6 +83,7 @@ impl<const LANES: usize, const LINES: usize> Layout for LanesInLines<LANES, LINE
         self.run(rotation, hashes, run).query(words, present);
     }
 
+    #[inline(always)]
     fn duplicated_run(
         &self,
         words: &mut [u64],

@@ -7,7 +7,10 @@ use crate::instructions::Portable;
 impl Vectors for Portable {
     type Mask = [u64; LINE];
 
-    #[inline(always)]
+    // On x86_64 only processors older than AVX2 get here, and twelve layouts share this function: with the next it is a
+    // tenth of the extension where it is inlined.
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn mask(self, seed: u32) -> Self::Mask {
         let mut mask = [0; LINE];
         for (i, constant) in SUBLANES.into_iter().enumerate() {
@@ -36,7 +39,8 @@ impl Vectors for Portable {
         either
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn complete<const LANES: usize>(self, missing: Self::Mask) -> u32 {
         let mut complete = 0;
         for lane in 0..LANES {
