@@ -8,6 +8,7 @@ use super::{AnyCells, Engine, Insertion, no_counts, not_mergeable};
 use crate::Error;
 use crate::clock::{Clock, Moments};
 use crate::family::Layout;
+use crate::family::abilities::Partition;
 use crate::inference::{Code, Evidence, EvidenceSource, Likelihood, Question};
 use crate::memory::Words;
 use crate::memory::mapped::{Live, RECORD, TABLE};
@@ -26,7 +27,7 @@ pub struct Aged<L> {
 impl Aged<AnyCells> {
     /// Returns an engine of any layout, boxed.
     pub fn boxed(layout: impl Layout, words: Words, clock: Clock) -> Box<dyn Engine> {
-        Box::new(Self { layout: AnyCells::of(layout), words, clock })
+        AnyCells::of(layout).engine(words, clock)
     }
 }
 
@@ -123,7 +124,7 @@ impl<L: Layout> Engine for Aged<L> {
         let count = if waits || self.words.live().is_some() { 1 } else { keys.partitions() };
         self.words.request_huge(self.clock.inserted(), keys.len());
         let (clock, words) = (self.clock, self.words.to_mut()?);
-        let cells = |partition| Owned::boxed(partition, clock);
+        let cells = |Partition { layout, words, .. }| Box::new(Owned { clock, layout, words }) as _;
         match threads::divided(&self.layout, words, count, cells, keys, &mut insertion)? {
             Some(after) => self.clock = after,
             None => self.process(keys.hashes()?, Insertion { at, ..insertion })?,

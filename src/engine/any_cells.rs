@@ -6,19 +6,22 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::{Aged, Engine};
 use crate::Error;
 use crate::clock::Clock;
-use crate::family::abilities::{Codes, Divide, Partition, Shorten};
+use crate::family::abilities::{Codes, Divide, Partition};
 use crate::family::{Abilities, Layout};
 use crate::inference::{Code, Evidence, Likelihood, Question};
+use crate::memory::Words;
 use crate::memory::prefetch::Address;
 
 /// Cells of any layout.
 #[derive(Clone)]
 pub struct AnyCells {
-    cells: Arc<dyn Cells>,
+    cells: Arc<dyn LayoutMethods>,
     /// What the layout can do, so that a run need not look it up.
-    shortens: bool,
+    generations: u64,
+    ages: bool,
     divides: bool,
     /// Decodes codes, of a layout that encodes evidence.
     decoder: Option<fn(Code) -> Evidence>,
@@ -29,31 +32,32 @@ pub struct AnyCells {
 pub struct Opened {
     generation: i64,
     pending: u64,
-    /// The generations before the open one that a query for a shorter window reads.
-    within: Option<u64>,
 }
 
 impl Opened {
     #[inline(always)]
     fn rotation_of<L: Layout>(self, layout: &L) -> L::Rotation {
-        match (self.within, layout.abilities().shorten) {
-            (Some(back), Some(shorten)) => shorten.rotation_within(self.generation, back),
-            _ => layout.rotation(self.generation, self.pending),
-        }
+        layout.rotation(self.generation, self.pending)
     }
 }
 
 impl AnyCells {
     /// Returns the cells of a layout.
     pub fn of(layout: impl Layout) -> Self {
-        let Abilities { shorten, late, still, codes, divide, merge } = layout.abilities();
+        let Abilities { ages, late, still, codes, divide, merge } = layout.abilities();
         debug_assert!(late.is_none() && still.is_none() && merge.is_none(), "not forwarded");
-        let (shortens, divides) = (shorten.is_some(), divide.is_some());
-        Self { shortens, divides, decoder: codes.map(|codes| codes.decoder()), cells: Arc::new(layout) }
+        let (divides, decoder) = (divide.is_some(), codes.map(|codes| codes.decoder()));
+        Self { generations: layout.generations(), ages, divides, decoder, cells: Arc::new(layout) }
+    }
+
+    /// Returns the engine of these cells. A function of its own, so that it is compiled once.
+    pub(super) fn engine(self, words: Words, clock: Clock) -> Box<dyn Engine> {
+        Box::new(Aged { layout: self, words, clock })
     }
 }
 
-/// Defines [`Cells`] with these methods of a layout, first those of a rotation, and forwards calls to it and from it.
+/// Defines [`LayoutMethods`] with these methods of a layout, first those of a rotation, and forwards calls to it and
+/// from it.
 macro_rules! forwarded {
     (
         $(fn $name:ident($words:ident: $words_type:ty, _ $(, $argument:ident: $type:ty)*) $(-> $output:ty)?;)*
@@ -61,14 +65,14 @@ macro_rules! forwarded {
         $(fn $plain:ident($($plain_argument:ident: $plain_type:ty),*) $(-> $plain_output:ty)?;)*
     ) => {
         /// The methods of a layout, without its type of rotations.
-        trait Cells: Send + Sync {
+        trait LayoutMethods: Send + Sync {
             $(fn $name(&self, $words: $words_type, opened: Opened, $($argument: $type),*) $(-> $output)?;)*
             $(fn $plain(&self, $($plain_argument: $plain_type),*) $(-> $plain_output)?;)*
             fn codes_run(&self, words: &[u64], opened: Opened, hashes: &[u64], codes: &mut [Code]);
             fn divide<'a>(&self, words: &'a mut [u64], count: usize, each: &mut dyn FnMut(Partition<'a, AnyCells>));
         }
 
-        impl<L: Layout> Cells for L {
+        impl<L: Layout> LayoutMethods for L {
             $(fn $name(&self, $words: $words_type, opened: Opened, $($argument: $type),*) $(-> $output)? {
                 Layout::$name(self, $words, opened.rotation_of(self), $($argument),*)
             })*
@@ -96,13 +100,18 @@ macro_rules! forwarded {
 
             #[inline(always)]
             fn rotation(&self, generation: i64, pending: u64) -> Opened {
-                Opened { generation, pending, within: None }
+                Opened { generation, pending }
+            }
+
+            #[inline(always)]
+            fn generations(&self) -> u64 {
+                self.generations
             }
 
             #[inline(always)]
             fn abilities(&self) -> Abilities<'_, Self> {
                 Abilities {
-                    shorten: self.shortens.then_some(self as _),
+                    ages: self.ages,
                     codes: self.decoder.is_some().then_some(self as _),
                     divide: self.divides.then_some(self as _),
                     ..Abilities::NONE
@@ -139,7 +148,6 @@ forwarded! {
     fn false_positive_rate(words: &[u64], _) -> f64;
     ---
     fn sets_bits() -> bool;
-    fn generations() -> u64;
     fn prefetch_query(words: Address, hash: u64);
     fn rotates(generation: i64) -> bool;
     fn open(words: &mut [u64], generation: i64);
@@ -147,12 +155,6 @@ forwarded! {
     fn distinct(words: &[u64]) -> Option<f64>;
     fn verify(words: &[u64], clock: &Clock) -> Result<(), Error>;
     fn likelihood(words: &[u64], clock: &Clock, question: &Question<'_>) -> Option<Box<dyn Likelihood>>;
-}
-
-impl Shorten<Opened> for AnyCells {
-    fn rotation_within(&self, generation: i64, back: u64) -> Opened {
-        Opened { generation, pending: 0, within: Some(back) }
-    }
 }
 
 impl Codes<Opened> for AnyCells {

@@ -199,18 +199,13 @@ impl<L: Layout> AgedMut<'_, L> {
     fn insert_next(&mut self, hash: Option<u64>) {
         if self.clock.inserted() > 0 {
             self.clock.open_next();
-            if self.changes(1) {
-                self.age(1);
-            }
+            self.age(1);
         }
         self.clock.count(1);
-        if let Some(hash) = hash {
-            match self.live {
-                None => self.layout.insert(self.words, self.rotation(), hash),
-                Some(_) => _ = self.process_run(self.rotation(), &[hash], 0..1, None, &mut []),
-            }
-        } else {
-            self.layout.skip(self.words, self.rotation());
+        match (hash, self.live) {
+            (None, _) => self.layout.skip(self.words, self.rotation()),
+            (Some(hash), None) => self.layout.insert(self.words, self.rotation(), hash),
+            (Some(hash), Some(_)) => _ = self.process_run(self.rotation(), &[hash], 0..1, None, &mut []),
         }
     }
 
@@ -268,22 +263,22 @@ pub(super) fn for_query_runs<L: Layout>(
     // than the window.
     let own = clock.lateness() > 0 && layout.abilities().late.is_some();
     let window = window.or(own.then(|| clock.window().length()));
-    let shorten = match window {
-        Some(_) => Some(layout.abilities().shorten.ok_or_else(no_ages)?),
-        None => None,
-    };
+    if window.is_some() && !layout.abilities().ages {
+        return Err(no_ages());
+    }
     clock.check(at, false)?;
     let window = window.map(|window| clock.window().part(window)).transpose()?;
     let (at, mut i) = (clock.query_moments(at), 0);
     while i < keys {
-        let (rotation, run) = match window.zip(shorten) {
+        let (rotation, run) = match window {
             None => {
                 let (pending, run) = clock.pending(at, i, keys);
                 (Some(layout.rotation(generation, pending)), run)
             }
-            Some((window, shorten)) => {
+            Some(window) => {
                 let (back, run) = clock.within(window, at, i, keys);
-                (back.map(|back| shorten.rotation_within(generation, back)), run)
+                let pending = |back| (layout.generations() - 1).saturating_sub(back);
+                (back.map(|back| layout.rotation(generation, pending(back))), run)
             }
         };
         answer(rotation, i..i + run);

@@ -143,9 +143,9 @@ pub(super) trait Process: Send {
 /// thread writes.
 #[repr(align(128))]
 pub(super) struct Owned<'a, L> {
-    clock: Clock,
-    layout: L,
-    words: &'a mut [u64],
+    pub clock: Clock,
+    pub layout: L,
+    pub words: &'a mut [u64],
 }
 
 impl<L: Layout> Process for Owned<'_, L> {
@@ -156,13 +156,6 @@ impl<L: Layout> Process for Owned<'_, L> {
 
     fn clock(&self) -> Clock {
         self.clock
-    }
-}
-
-impl<'a, L: Layout> Owned<'a, L> {
-    /// Returns the cells of a partition, with their clock.
-    pub(super) fn boxed(Partition { layout, words, .. }: Partition<'a, L>, clock: Clock) -> Box<dyn Process + 'a> {
-        Box::new(Self { clock, layout, words })
     }
 }
 

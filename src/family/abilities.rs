@@ -9,12 +9,6 @@ use std::ops::{Range, RangeInclusive};
 
 use crate::inference::{Code, Evidence};
 
-/// Answers queries for a window that is shorter than the filter's: for cells that store how old keys are.
-pub trait Shorten<R> {
-    /// Returns the rotation of a query for keys inserted in the open generation or the `back` generations before it.
-    fn rotation_within(&self, generation: i64, back: u64) -> R;
-}
-
 /// Inserts keys as long as no entry has to move, for cells whose entries move between the places of their key. Other
 /// processes may read them meanwhile, and each move is announced to these.
 pub trait Still<R> {

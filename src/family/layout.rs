@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use crate::Error;
 use crate::clock::Clock;
-use crate::family::abilities::{Codes, Divide, Late, Merge, Shorten, Still};
+use crate::family::abilities::{Codes, Divide, Late, Merge, Still};
 use crate::inference::{Evidence, Likelihood, Question};
 use crate::memory::prefetch::{Address, in_flight};
 
@@ -186,8 +186,9 @@ pub trait Layout: Clone + Send + Sync + 'static {
 
 /// The optional traits that a layout implements, as references to the layout.
 pub struct Abilities<'a, L: Layout> {
-    /// Answers queries for a window that is shorter than the filter's.
-    pub shorten: Option<&'a dyn Shorten<L::Rotation>>,
+    /// Whether the cells store how old keys are, so that they answer queries for a shorter window than the filter's: by
+    /// the rotation with as many more generations pending.
+    pub ages: bool,
     /// Inserts late keys in the generations of their own times.
     pub late: Option<&'a dyn Late<L::Rotation>>,
     /// Inserts keys as long as no entry has to move.
@@ -202,5 +203,5 @@ pub struct Abilities<'a, L: Layout> {
 
 impl<L: Layout> Abilities<'_, L> {
     /// The abilities of a layout that implements [`Layout`] alone.
-    pub const NONE: Self = Self { shorten: None, late: None, still: None, codes: None, divide: None, merge: None };
+    pub const NONE: Self = Self { ages: false, late: None, still: None, codes: None, divide: None, merge: None };
 }

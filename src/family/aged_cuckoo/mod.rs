@@ -49,7 +49,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use crate::clock::Clock;
-use crate::family::abilities::{Divide, Late, Merge, Partition, Shorten, Still};
+use crate::family::abilities::{Divide, Late, Merge, Partition, Still};
 use crate::family::partition::partition;
 use crate::family::{Abilities, Layout};
 use crate::inference::{Evidence, Likelihood, Question};
@@ -347,7 +347,7 @@ impl Layout for AgedCuckoo {
 
     fn abilities(&self) -> Abilities<'_, Self> {
         Abilities {
-            shorten: Some(self),
+            ages: true,
             still: Some(self),
             late: Some(self),
             divide: Some(self),
@@ -377,12 +377,6 @@ impl Layout for AgedCuckoo {
 
     fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
         Some(likelihood_of(clock, [((*self, self.rotation(clock.generation(), 0)), words)]))
-    }
-}
-
-impl Shorten<Now> for AgedCuckoo {
-    fn rotation_within(&self, generation: i64, back: u64) -> Now {
-        Now::new(generation, Some(u64::from(self.retained).min(back) as u32))
     }
 }
 

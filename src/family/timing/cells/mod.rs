@@ -46,11 +46,6 @@ impl TimerWords {
         TimerRotation { newest: self.timestamp(generation), retained: self.generations().saturating_sub(pending) }
     }
 
-    /// Returns the rotation of a query for timers set in the open generation or the `back` generations before it.
-    pub(crate) fn rotation_within(&self, generation: i64, back: u64) -> TimerRotation {
-        TimerRotation { newest: self.timestamp(generation), retained: back + 1 }
-    }
-
     /// Returns the timestamp of a generation.
     fn timestamp(&self, generation: i64) -> u64 {
         generation.rem_euclid(self.timestamps.into()) as u64 + 1

@@ -2,7 +2,7 @@
 
 use super::{TimerRotation, TimerWords};
 use crate::clock::Clock;
-use crate::family::abilities::{Codes, Shorten};
+use crate::family::abilities::Codes;
 use crate::family::timing::likelihood;
 use crate::family::timing::shape::{MAX_HASHES, TimingShape};
 use crate::family::{Abilities, Layout, fill};
@@ -156,11 +156,7 @@ impl Layout for TimersInSlices {
 
     #[inline(always)]
     fn abilities(&self) -> Abilities<'_, Self> {
-        Abilities {
-            shorten: Some(self),
-            codes: (self.generations() <= Code::BLOCKS).then_some(self as _),
-            ..Abilities::NONE
-        }
+        Abilities { ages: true, codes: (self.generations() <= Code::BLOCKS).then_some(self as _), ..Abilities::NONE }
     }
 
     /// Returns the share of live timers in each slice: all slices age alike.
@@ -193,11 +189,5 @@ impl Codes<TimerRotation> for TimersInSlices {
         in_flight(hashes, 0..hashes.len(), fetch, |i, hash| {
             codes[i] = Code::of_timers(self.evidence(words, rotation, hash));
         });
-    }
-}
-
-impl Shorten<TimerRotation> for TimersInSlices {
-    fn rotation_within(&self, generation: i64, back: u64) -> TimerRotation {
-        self.timers.rotation_within(generation, back)
     }
 }
