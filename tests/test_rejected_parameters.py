@@ -214,7 +214,7 @@ OWN = [
     ("a plan", {"fpr": 0.1}, TypeError, "fpr or nbytes"),
     ("a plan", {"nbytes": 1}, ValueError, "^.*nbytes must be at least 24 .*; nbytes must be at least 192 "),
     ("a plan", {"window": "1h"}, ValueError, "needs fpr, and no nbytes"),
-    ("a plan at a rate", {"window": "1h", "nbytes": 1 << 20}, TypeError, "give fpr or nbytes, and not both"),
+    ("a plan at a rate", {"window": "1h", "nbytes": 1 << 20}, TypeError, "fpr or nbytes must be given, and not both"),
     ("a plan at a rate", {"window": "1h", "slack": 5}, TypeError, "slack"),
     ("a plan at a rate", {"slack": "1s"}, TypeError, "slack"),
     ("a plan at a rate", {"slack": -1}, ValueError, "slack must lie in 0"),
@@ -321,7 +321,7 @@ OWN = [
     ("exact of time", {"max_ahead": 5}, TypeError, "max_ahead"),
     *(("exact by preference", {name: x}, ValueError, f'prefer="exact" takes no {name}, got ')
       for name, x in (("fpr", 0.1), ("nbytes", 5000), ("slack", 0), ("capacity", 5), ("distinct", 5))),
-    ("chosen", {"fpr": None}, TypeError, "give fpr or nbytes: "),
+    ("chosen", {"fpr": None}, TypeError, "^fpr or nbytes must be given: "),
     ("chosen", {"nbytes": 5000}, TypeError, "not both"),
     ("chosen", {"prefer": "small"}, ValueError, "prefer must be 'speed', 'memory' or 'exact', got 'small'"),
     ("chosen", {"capacity": 5}, ValueError, "capacity and lateness are for windows of time"),

@@ -57,10 +57,11 @@ impl Request {
         let budget = match (fpr, nbytes) {
             (Some(fpr), None) => Budget::Rate(fpr),
             (None, Some(nbytes)) => Budget::Bytes(nbytes),
-            (Some(_), Some(_)) => return Err(Error::value("give fpr or nbytes, and not both")),
+            (Some(_), Some(_)) => return Err(Error::value("fpr or nbytes must be given, and not both")),
             (None, None) => {
                 return Err(Error::value(
-                    "give fpr or nbytes: the chance of reporting a new key, such as 0.001, or the bytes to take",
+                    "fpr or nbytes must be given: the chance of reporting a new key, such as 0.001, or the bytes to \
+                     take",
                 ));
             }
         };

@@ -24,7 +24,7 @@ const FILES: [(&str, &[&str]); 13] = [
     ("src/api/posterior.rs", &[]),
     ("src/api/window.rs", &[]),
     ("src/error.rs", &[]),
-    ("src/family/rule.rs", &["Prefer"]),
+    ("src/family/request.rs", &["Prefer"]),
     ("src/format.rs", &["Error"]),
     ("src/key/hashable.rs", &[]),
     ("src/key/mod.rs", &["KeyHasher"]),
@@ -283,8 +283,8 @@ fn errors_name_the_argument() {
     let hour = Duration::from_secs(3600);
     let build = |window| Filter::builder(window).fpr(0.01);
     for (error, start) in [
-        (Filter::builder(Window::last(10)).build().err(), "fpr or nbytes"),
-        (build(Window::last(10)).nbytes(10).build().err(), "fpr and nbytes"),
+        (Filter::builder(Window::last(10)).build().err(), "fpr or nbytes must be given: "),
+        (build(Window::last(10)).nbytes(10).build().err(), "fpr or nbytes must be given, and not both"),
         (build(Window::last(10)).lateness(hour).build().err(), "lateness is for windows of time"),
         (build(Window::last(10)).capacity(5).build().err(), "capacity is for windows of time"),
         (build(Window::last(10)).slack(Window::time(hour)).build().err(), "slack must be a number of insertions"),
