@@ -110,8 +110,8 @@ fn the_rate_by_the_cells_is_the_rate_that_is_measured() {
     let window = Window::Count { insertions: 5000 };
     for variant in VARIANTS.iter().filter(|variant| variant.family.promises && variant.name() != "aged-cuckoo") {
         for slack in [None, Some(100), Some(0)] {
-            let request = Request { slack, ..Request::from(Budget::Rate(0.02)) };
-            let made = variant.plan(window, &request).and_then(|shape| AnyFilter::of(shape, window, 0));
+            let request = Request { slack, ..Request::of(window, Budget::Rate(0.02)) };
+            let made = variant.plan(&request).and_then(|shape| AnyFilter::of(shape, window, 0));
             let Ok(mut filter) = made else { continue };
             let trials = if filter.shape().cache_lines(window).miss > 100.0 { 5_000 } else { 100_000 };
             assert_eq!(filter.false_positive_rate(), 0.0);
