@@ -1,6 +1,6 @@
 """How many instructions does a call take? Counts, not times: they hardly depend on what else a machine does.
 
-    CARGO_PROFILE_RELEASE_STRIP=none uv run benchmarks/instructions.py [--check]
+    CARGO_PROFILE_RELEASE_STRIP=debuginfo uv run benchmarks/instructions.py [--check]
 
 Runs the hot paths once under `valgrind --tool=callgrind` (Debian's package `valgrind`) and writes what each takes to
 `results/instructions.json`; with `--check`, compares with what lies there, and fails if a path takes 3 % more and one
@@ -101,7 +101,7 @@ def functions() -> list[str]:
     """
     library = Path(lately._core.__file__).read_bytes()
     if b"process_admitted" not in library:
-        sys.exit("the library has no names of functions: build it with CARGO_PROFILE_RELEASE_STRIP=none")
+        sys.exit("the library has no names of functions: build it with CARGO_PROFILE_RELEASE_STRIP=debuginfo")
     names = re.findall(rb"core_arch(?:3x86|6x86_64)\w*?\d_+((?:mm\d*|pdep|pext)_\w+)", library)
     return sorted({name.decode() for name in names})
 
