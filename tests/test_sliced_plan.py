@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lately
-from lately._core import Ranges, SlicedShape
+from lately._core import Ranges, SlicedShape, slice_capacity
 from lately.distributed import SlicedFilter
 from lately.distributed._slices.slicing import Slicing
 from support.sliced import sites_of_cells
@@ -90,3 +90,16 @@ def test_a_planned_filter_is_the_one_that_is_made(kind):
         assert repr(planned) == repr(made)
         assert (planned.fpr, planned.slack, planned.lateness) == (made.fpr, made.slack, made.lateness)
         assert (planned.duplicated(keys, at=times) == made.duplicated(keys, at=times)).all()
+
+
+def test_arguments_are_those_of_the_formulas():
+    shape = SlicedShape("vertical", 5, 10)
+    assert shape.failure_rates(3, 0.45) == pytest.approx(((0.3 + 0.7 * 0.45) ** 5, 0))
+    assert shape.failure_rates(3, 0.45, on_failure="distinct") == pytest.approx(((0.7 * 0.45) ** 5, 1 - 0.7**5))
+    assert shape.failure_rates(3, 0.45, on_failure=5) == shape.failure_rates(3, 0.45, on_failure="distinct")
+    for kind, on_failure, bound in (("vertical", "duplicate", "fpr"), ("horizontal", "distinct", "fnr")):
+        least = SlicedShape(kind, 7, 1).least_sites(3, 0.4, **{bound: 0.1}, on_failure=on_failure)
+        for sites, enough in ((least - 1, False), (least, True)):
+            rates = SlicedShape(kind, 7, sites).failure_rates(3, 0.4, on_failure=on_failure)
+            assert (rates[("fpr", "fnr").index(bound)] <= 0.1) == enough
+    assert [slice_capacity(10, 2, overfull=overfull) for overfull in (0.0215, 0.0214)] == [8, 9]

@@ -289,7 +289,7 @@ fn the_posterior_of_a_ring_is_the_sum_over_all_histories() {
 }
 
 /// Checks the laws of any posterior.
-fn check_laws(spans: &[Span], hazard: Hazard, gap: f64, end: f64) -> Result<(), String> {
+pub(crate) fn check_laws(spans: &[Span], hazard: Hazard, gap: f64, end: f64) -> Result<(), String> {
     let sum: f64 = spans.iter().map(|span| span.probability).sum();
     let posterior = Posterior::new(spans, hazard, gap, end);
     let ages = [0.0, 0.5, 1.0, 7.0, 40.0, 1e3, 1e9, 1e300, f64::INFINITY];

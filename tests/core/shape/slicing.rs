@@ -74,6 +74,44 @@ fn the_fault_tolerance_of_the_paper() {
     assert_eq!(missed, (1.0 / (1.0 - 0.99_f64.powf(0.25))).ceil() as u64);
 }
 
+/// Returns the sites that are read for a key, in the mean of all ways in which its cells lie at sites and are set.
+fn by_enumeration(spread: u64, k: u32, partitioned: bool, pipelined: bool, density: f64, duplicates: f64) -> f64 {
+    let chance = |cell: u32, site: u64| {
+        let (width, [cell, site]) =
+            (1.0 / spread as f64, [f64::from(cell) / f64::from(k), site as f64 / spread as f64]);
+        let shared = (cell + 1.0 / f64::from(k)).min(site + width) - cell.max(site);
+        if partitioned { shared.max(0.0) * f64::from(k) } else { width }
+    };
+    let mut read = 0.0;
+    for (ways, set) in (0..spread.pow(k)).flat_map(|ways| (0..1u32 << k).map(move |set| (ways, set))) {
+        let sites: Vec<u64> = (0..k).map(|cell| ways / spread.pow(cell) % spread).collect();
+        let is_set = |cell: usize| set >> cell & 1 == 1;
+        let ones = set.count_ones() as i32;
+        let all = f64::from(u8::from(set == (1 << k) - 1));
+        let at_random = density.powi(ones) * (1.0 - density).powi(k as i32 - ones);
+        let weight = duplicates * all + (1.0 - duplicates) * at_random;
+        let weight = weight * (0..k).map(|cell| chance(cell, sites[cell as usize])).product::<f64>();
+        let mut going = true;
+        for (cell, site) in sites.iter().enumerate().filter(|&(cell, site)| !sites[..cell].contains(site)) {
+            read += if going || !pipelined { weight } else { 0.0 };
+            // The site that is read tests all of the key's cells that it has.
+            going &= (cell..k as usize).all(|other| sites[other] != *site || is_set(other));
+        }
+    }
+    read
+}
+
+#[test]
+fn messages_are_those_of_all_ways_in_which_cells_lie() {
+    for (spread, k) in [(1, 4), (2, 5), (3, 4), (7, 3), (5, 1)] {
+        for (partitioned, pipelined) in [(false, false), (false, true), (true, false), (true, true)] {
+            let exact = by_enumeration(spread, k, partitioned, pipelined, 0.7, 0.3);
+            let stated = Sites::new(3, spread, k, partitioned).unwrap().messages(pipelined, 0.7, 0.3).unwrap();
+            assert!((stated - exact).abs() < 1e-9, "{spread} {k} {partitioned} {pipelined}: {stated} is not {exact}");
+        }
+    }
+}
+
 #[test]
 fn messages_at_the_limits() {
     for partitioned in [false, true] {
