@@ -76,7 +76,7 @@ impl Words {
         Ok(words)
     }
 
-    /// Returns `len` words, all zero, in small pages, for keys that come one by one. The first write to a small page
+    /// Returns `len` words, all zero, in small pages, for keys that come in single calls. The first write to a small page
     /// takes some 2 microseconds, and to a huge page .3 to 3 milliseconds.
     pub fn zeroed_in_pages(len: usize) -> Result<Self, Error> {
         let not_enough = || Error::Memory { bytes: (len as u64).saturating_mul(8) };
@@ -95,7 +95,7 @@ impl Words {
         Ok(Self { region: Arc::new(Region::Small(lines)), len, huge_from: u64::MAX })
     }
 
-    /// Requests huge pages for words in small ones, once so many keys were `inserted` that they have been written to
+    /// Requests huge pages for words in small ones, once enough keys were `inserted` that they have been written to
     /// everywhere, or before a batch of many `keys`. The system joins small pages that have been written to in the
     /// background.
     #[inline(always)]
