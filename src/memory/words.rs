@@ -68,16 +68,16 @@ impl Clone for Words {
 }
 
 impl Words {
-    /// Returns `len` words, all zero. Many lie on huge pages, if there are any, which gain a factor of 1.5 at 32 MiB and
-    /// of 1.7 to 2.9 above.
+    /// Returns `len` words, all zero. Many lie on huge pages, if there are any, which gain a factor of 1.5 at 32 MiB
+    /// and of 1.7 to 2.9 above.
     pub fn zeroed(len: usize) -> Result<Self, Error> {
         let mut words = Self::zeroed_in_pages(len)?;
         words.request_huge(u64::MAX, 0);
         Ok(words)
     }
 
-    /// Returns `len` words, all zero, in small pages, for keys that come in single calls. The first write to a small page
-    /// takes some 2 microseconds, and to a huge page .3 to 3 milliseconds.
+    /// Returns `len` words, all zero, in small pages, for keys that come in single calls. The first write to a small
+    /// page takes some 2 microseconds, and to a huge page .3 to 3 milliseconds.
     pub fn zeroed_in_pages(len: usize) -> Result<Self, Error> {
         let not_enough = || Error::Memory { bytes: (len as u64).saturating_mul(8) };
         let bytes = len.checked_mul(8).ok_or_else(not_enough)?;
