@@ -90,8 +90,8 @@ impl Now {
         Self { late: now != self, ..now }
     }
 
-    /// Returns the tags for lines into which nothing was inserted after this generation, less than 255 ago. Tags of later
-    /// epochs are there those of entries that expired long ago.
+    /// Returns the tags for lines into which nothing was inserted after this generation, less than 255 ago. Tags of
+    /// later epochs are there those of entries that expired long ago.
     pub fn as_of(self, generation: i64) -> Self {
         let last = Self::new(generation, None).open;
         Self { live: self.live.until(last), reported: self.reported.until(last), ..self }
