@@ -326,7 +326,7 @@ fn a_chain_keeps_its_rate_and_its_bytes_at_any_rate() {
     }
 }
 
-/// Tables so large that they are swept in pieces, with gaps of any length, or with so few calls that sweeps come as late
+/// Tables so large that they are swept in pieces, with gaps of any length, or so few calls that sweeps come as late
 /// as they may: a key is reported for its window and no longer, through all 255 tags.
 #[test]
 fn a_large_table_is_swept_in_time_after_any_gap() {
