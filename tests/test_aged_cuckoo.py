@@ -123,6 +123,18 @@ def test_posteriors_are_calibrated(overfull):
     assert abs(p[low].mean() - present[low].mean()) < 0.01, (p[low].mean(), present[low].mean())
 
 
+@pytest.mark.parametrize("distinct", [2_000, 4_000, 6_000])
+def test_a_posterior_is_near_the_truth_where_most_keys_were_rejected(distinct):
+    """A window has 8,000 keys, where fewer were planned: the filter reports every key, and few of those are live."""
+    random, keys = np.random.default_rng(6), 20_000
+    f = lately.Filter(10_000, 0.01, distinct=distinct)
+    stream = random.integers(0, keys, 40_000)
+    f.insert(stream)
+    p, live = f.posterior(np.arange(keys), 1 / keys), np.isin(np.arange(keys), stream[-10_000:])
+    low = p < 0.9
+    assert abs(p[low].mean() - live[low].mean()) < 0.03, (p[low].mean(), live[low].mean())
+
+
 def test_a_slack_below_the_least_names_what_serves_instead():
     f = lately.Filter(1_000_000, 0.001, slack=5_000)
     assert type(f) is lately.AgedCuckooFilter

@@ -38,7 +38,7 @@ type Table = growth::Table<AgedCuckoo>;
 impl Table {
     /// Returns an estimate of the number of live entries, from at most this many lines.
     fn entries(&self, now: Now, sample: usize) -> f64 {
-        self.layout.live(lines(self.words.as_slice()), now.as_of(self.last), sample).0.iter().sum()
+        self.layout.live(lines(self.words.as_slice()), now.as_of(self.last), sample)[0].iter().sum()
     }
 }
 

@@ -9,7 +9,8 @@
 //! Lines that have rejected keys give less information about a key without an entry. It was not rejected since the
 //! older of the two rejections. Before that it may have been. With a share s of the lines marked, by keys that fall on
 //! pairs of lines at random, there were some -L ln(1 - s) / 2 of them, among all keys of the live epochs. A fresh key
-//! falls on two marked lines with a chance of s^2.
+//! falls on two marked lines with a chance of s^2. Where nearly all lines are marked, s says little: then the youngest
+//! epochs that mark most lines count, and the others had as many for their time.
 
 use crate::clock::Clock;
 use crate::inference::{Evidence, Hazard, Likelihood, PosteriorCurve, Span, chances};
@@ -24,6 +25,9 @@ struct Epoch {
     explains: f64,
 }
 
+/// Share of lines with a rejection from which older rejections are taken to be as frequent as younger ones.
+const MOST_MARKED: f64 = 0.9;
+
 /// The likelihood of entries in one state.
 pub struct EntryLikelihood {
     /// The live epochs, the open one first.
@@ -35,18 +39,29 @@ pub struct EntryLikelihood {
 
 impl EntryLikelihood {
     /// Creates the likelihood from the chances that a fresh key matches an entry of each age, the youngest first, and
-    /// from the numbers of live entries, of lines that have rejected keys, and of lines.
-    pub fn new(clock: &Clock, matches: &[f64], [entries, rejecting, lines]: [f64; 3]) -> Self {
+    /// from the numbers of live entries, of lines with a rejection of each age, and of lines.
+    pub fn new(clock: &Clock, matches: &[f64], entries: f64, rejections: &[f64], lines: f64) -> Self {
         let mut younger = 0.0;
         let epoch = |(back, &chance): (u64, &f64)| {
             let explains = (1.0 - f64::min(younger, 1.0)) / chance.max(f64::MIN_POSITIVE);
             younger += chance;
             Epoch { began: clock.began(back), exposure: clock.exposure(back), explains: explains.min(f64::MAX) }
         };
-        let epochs = (0..).zip(matches).map(epoch).collect();
-        let share = (rejecting / lines).min(1.0 - 0.5 / lines);
-        let keys = -lines * (-share).ln_1p() / 2.0;
-        let rejected = keys / (keys + entries).max(1.0) / (share * share).max(f64::MIN_POSITIVE);
+        let epochs: Vec<Epoch> = (0..).zip(matches).map(epoch).collect();
+        let share_of = |marked: f64| (marked / lines).min(1.0 - 0.5 / lines);
+        let (mut marked, mut passed) = (0.0, 0.0);
+        for (epoch, rejected) in epochs.iter().zip(rejections) {
+            if share_of(marked) < MOST_MARKED {
+                (marked, passed) = (marked + rejected, passed + epoch.exposure);
+            }
+        }
+        let whole: f64 = epochs.iter().map(|epoch| epoch.exposure).sum();
+        let longer = if passed > 0.0 { whole / passed } else { 1.0 };
+        let keys = -lines * (-share_of(marked)).ln_1p() / 2.0 * longer;
+        let share = share_of(rejections.iter().sum());
+        // Repeats are rejected again. How many insertions there were is known where they make the window.
+        let insertions = if clock.counts() { whole.max(keys + entries) } else { keys + entries };
+        let rejected = keys / insertions.max(1.0) / (share * share).max(f64::MIN_POSITIVE);
         Self { epochs, rejected }
     }
 

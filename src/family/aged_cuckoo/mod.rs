@@ -223,21 +223,23 @@ impl AgedCuckoo {
         by_format!(self.pages.fingerprint_bits, F => F::SLOTS)
     }
 
-    /// Returns the number of live entries by age, the youngest first, and the number of lines that reject keys. They
-    /// are those of a sample of the lines, as if it were all of them.
-    fn live(&self, lines: &[Line], now: Now, sample: usize) -> (Vec<f64>, f64) {
-        let (mut ages, mut rejecting, slots) = (vec![0u64; self.retained as usize + 1], 0u64, self.slots());
+    /// Returns the number of live entries by age, the youngest first, and that of lines that reject keys, by the age of
+    /// their rejection. They are those of a sample of the lines, as if it were all of them.
+    fn live(&self, lines: &[Line], now: Now, sample: usize) -> [Vec<f64>; 2] {
+        let (mut ages, slots) = ([(); 2].map(|()| vec![0u64; self.retained as usize + 1]), self.slots());
         let step = lines.len().div_ceil(sample).max(1);
         for line in lines.iter().step_by(step) {
-            for &tag in &line[..slots] {
-                if now.live.contain(tag) {
-                    ages[usize::from(now.age(tag))] += 1;
+            let [of_entries, of_rejections] = &mut ages;
+            for (tags, ages) in [(&line[..slots], of_entries), (&[line::rejection(line)], of_rejections)] {
+                for &tag in tags {
+                    if now.live.contain(tag) {
+                        ages[usize::from(now.age(tag))] += 1;
+                    }
                 }
             }
-            rejecting += u64::from(now.live.contain(line::rejection(line)));
         }
         let scale = lines.len() as f64 / lines.len().div_ceil(step) as f64;
-        (ages.into_iter().map(|entries| entries as f64 * scale).collect(), rejecting as f64 * scale)
+        ages.map(|ages| ages.into_iter().map(|number| number as f64 * scale).collect())
     }
 
     /// Returns the chance that a fresh key matches one of these entries. An entry takes two of all pairs of a line and
@@ -248,8 +250,8 @@ impl AgedCuckoo {
 
     /// Returns the chance that a fresh key matches an entry of each age, the youngest first, and that its lines reject.
     fn chances(&self, words: &[u64], now: Now) -> (Vec<f64>, f64) {
-        let (ages, rejecting) = self.live(lines(words), now, SAMPLE);
-        let share = rejecting / self.pages.all_lines() as f64;
+        let [ages, rejections] = self.live(lines(words), now, SAMPLE);
+        let share = rejections.iter().sum::<f64>() / self.pages.all_lines() as f64;
         (ages.into_iter().map(|entries| self.chance(entries)).collect(), share * share)
     }
 }
@@ -259,15 +261,18 @@ fn likelihood_of<'a>(
     clock: &Clock,
     tables: impl IntoIterator<Item = ((AgedCuckoo, Now), &'a [u64])>,
 ) -> Box<dyn Likelihood> {
-    let (mut matches, mut state) = (Vec::new(), [0.0; 3]);
+    let ([mut matches, mut rejections], mut entries, mut all_lines) = ([const { Vec::new() }; 2], 0.0, 0.0);
     for ((table, now), words) in tables {
-        let (ages, rejecting) = table.live(lines(words), now, SAMPLE);
-        matches.resize(ages.len(), 0.0);
-        let of_table = [ages.iter().sum(), rejecting, table.pages.all_lines() as f64];
-        state.iter_mut().zip(of_table).for_each(|(sum, number)| *sum += number);
-        matches.iter_mut().zip(ages).for_each(|(sum, entries)| *sum += table.chance(entries));
+        let [of_entries, of_rejections] = table.live(lines(words), now, SAMPLE);
+        entries += of_entries.iter().sum::<f64>();
+        all_lines += table.pages.all_lines() as f64;
+        let chances = of_entries.into_iter().map(|entries| table.chance(entries)).collect();
+        for (sums, numbers) in [(&mut matches, chances), (&mut rejections, of_rejections)] {
+            sums.resize(numbers.len(), 0.0);
+            sums.iter_mut().zip::<Vec<f64>>(numbers).for_each(|(sum, number)| *sum += number);
+        }
     }
-    Box::new(likelihood::EntryLikelihood::new(clock, &matches, state))
+    Box::new(likelihood::EntryLikelihood::new(clock, &matches, entries, &rejections, all_lines))
 }
 
 fn lines(words: &[u64]) -> &[Line] {
@@ -359,11 +364,13 @@ impl Layout for AgedCuckoo {
     /// Returns the share of the slots that each epoch uses.
     fn fill(&self, words: &[u64], now: Now) -> Vec<f64> {
         let slots = (lines(words).len() * self.slots()) as f64;
-        self.live(lines(words), now, SAMPLE).0.into_iter().map(|entries| entries / slots).collect()
+        let [entries, _] = self.live(lines(words), now, SAMPLE);
+        entries.into_iter().map(|entries| entries / slots).collect()
     }
 
     fn entries(&self, words: &[u64], now: Now) -> Option<Vec<f64>> {
-        Some(self.live(lines(words), now, usize::MAX).0)
+        let [entries, _] = self.live(lines(words), now, usize::MAX);
+        Some(entries)
     }
 
     fn match_rates(&self, words: &[u64], now: Now) -> Vec<f64> {
