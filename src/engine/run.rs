@@ -23,8 +23,8 @@ pub(crate) struct AgedMut<'a, L> {
 }
 
 impl<L: Layout> AgedMut<'_, L> {
-    /// Processes the keys of a run: without `refresh` inserts them, and otherwise queries them and inserts all of them or
-    /// only new ones. In a file that other processes read, each move of an entry is announced to them. Returns the
+    /// Processes the keys of a run: without `refresh` inserts them, and otherwise queries them and inserts all of them
+    /// or only new ones. In a file that other processes read, each move of an entry is announced to them. Returns the
     /// number of insertions of keys that were queried.
     fn process_run(
         &mut self,

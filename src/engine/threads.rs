@@ -160,8 +160,9 @@ impl<L: Layout> Process for Owned<'_, L> {
 }
 
 /// Divides cells into at most `count` partitions, and inserts the keys of a chunk on several threads, each of which has
-/// the `cells` of one partition. Returns the clock after the keys, or `None` if the cells cannot be divided. A call that returns an
-/// error has changed nothing. A clock that waits for answers needs all partitions, and cannot be used here.
+/// the `cells` of one partition. Returns the clock after the keys, or `None` if the cells cannot be divided. A call
+/// that returns an error has changed nothing. A clock that waits for answers needs all partitions, and cannot be used
+/// here.
 pub(super) fn divided<'a, L: Layout>(
     layout: &L,
     words: &'a mut [u64],

@@ -1,4 +1,4 @@
-//! The counting Bloom filter: it misses no key of a skewed stream, and its stuck counters leave the rate that is stated.
+//! The counting Bloom filter misses no key of a skewed stream, and its stuck counters leave the rate that is stated.
 
 use std::collections::VecDeque;
 

@@ -139,7 +139,7 @@ fn a_window_of_time_ends_as_stated_before_the_moment_of_the_query() {
         let (least, most) = (*ages.iter().min().unwrap(), *ages.iter().max().unwrap());
         assert!(least >= (span + lateness) as i64 && most as u64 <= span + shape.slack(window), "{least} {most}");
         if pages == 1 {
-            // A key of the last moment of an epoch is reported for the shortest time. Late keys may be `lateness` older.
+            // The key of the last moment of an epoch is reported for the shortest time. A late key may be older.
             let retained = i64::from(shape.retained());
             assert_eq!((least, most), (step * retained, step * (retained + 1) - 1));
             assert_eq!((span + shape.slack(window)) as i64, step * (retained + 1));

@@ -9,8 +9,8 @@
 //! Lines that have rejected keys give less information about a key without an entry. It was not rejected since the
 //! older of the two rejections. Before that it may have been. With a share s of the lines marked, by keys that fall on
 //! pairs of lines at random, there were some -L ln(1 - s) / 2 of them, among all keys of the live epochs. A fresh key
-//! falls on two marked lines with a chance of s^2. Where nearly all lines are marked, s says little: then the youngest
-//! epochs that mark most lines count, and the others had as many for their time.
+//! falls on two marked lines with a chance of s^2. Where nearly all lines are marked, the youngest epochs that mark
+//! most of them count, and the others had as many for their time.
 
 use crate::clock::Clock;
 use crate::inference::{Evidence, Hazard, Likelihood, PosteriorCurve, Span, chances};
