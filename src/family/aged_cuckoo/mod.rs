@@ -172,7 +172,8 @@ impl AgedCuckoo {
     /// so before.
     #[cold]
     fn reject(&self, words: &mut [u64], now: Now, hash: u64) -> bool {
-        let (table, place) = (Table { machine: Portable, pages: &self.pages, now }, self.pages.place(hash));
+        let (table, place) =
+            (Table { machine: Portable, pages: &self.pages, now, alone: true }, self.pages.place(hash));
         let rejects = table.rejects(lines(words), place);
         table.reject(lines_mut(words), place, now.own);
         rejects
@@ -188,7 +189,7 @@ impl AgedCuckoo {
     /// Merges the entries of other lines that have the tags of `live`, and their rejections.
     fn merge_lines(&self, words: &mut [u64], others: &[u64], now: Now, live: Tags) {
         let (table, lines, others) =
-            (Table { machine: Portable, pages: &self.pages, now }, lines_mut(words), lines(others));
+            (Table { machine: Portable, pages: &self.pages, now, alone: true }, lines_mut(words), lines(others));
         by_format!(self.pages.fingerprint_bits, F => {
             (0..).zip(others).for_each(|(line, other)| table.merge_line::<F>(lines, line, other, live));
         });

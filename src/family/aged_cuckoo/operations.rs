@@ -72,7 +72,7 @@ impl<F: Format, O: Operation, N: Nows, M: ByteVectors> Work<M> for ForEach<'_, F
             if let Some(&hash) = hashes.get(i + AHEAD) {
                 ring[coming] = placed(hash);
             }
-            if !operation.apply::<F, M>(Table { machine, pages, now: now.of(i - before) }, i, place) {
+            if !operation.apply::<F, M>(Table { machine, pages, now: now.of(i - before), alone: false }, i, place) {
                 return i - before;
             }
         }
@@ -94,7 +94,7 @@ impl<F: Format, M: ByteVectors> Work<M> for Contains<'_, F> {
 
     #[inline(always)]
     fn run(self, machine: M) -> bool {
-        Table { machine, pages: self.pages, now: Now::reporting(self.reported) }
+        Table { machine, pages: self.pages, now: Now::reporting(self.reported), alone: true }
             .contains::<F>(self.lines, self.pages.place_of(self.hash, F::FINGERPRINT))
     }
 }
@@ -114,7 +114,7 @@ impl<F: Format, M: ByteVectors> Work<M> for Seen<'_, F> {
 
     #[inline(always)]
     fn run(self, machine: M) -> Option<bool> {
-        let table = Table { machine, pages: self.pages, now: self.now };
+        let table = Table { machine, pages: self.pages, now: self.now, alone: true };
         self.full.seen::<F, M>(table, self.lines, self.pages.place_of(self.hash, F::FINGERPRINT))
     }
 }

@@ -17,6 +17,8 @@ pub struct Table<'a, M> {
     pub machine: M,
     pub pages: &'a Pages,
     pub now: Now,
+    /// Whether the key is none of a batch.
+    pub alone: bool,
 }
 
 /// What the lines of a key contain of it.
@@ -35,7 +37,7 @@ impl<'a, M: ByteVectors> Table<'a, M> {
     #[inline(always)]
     pub fn contains<F: Format>(self, lines: &[Line], place: Place) -> bool {
         let pair = [&lines[place.first as usize], &lines[place.second as usize]];
-        let [(_, first), (_, second)] = F::look(self.machine, pair, place.fingerprint, self.now.reported);
+        let [(_, first), (_, second)] = F::look(self.machine, pair, place.fingerprint, self.now.reported, self.alone);
         (first | second != 0) | self.rejects(lines, place)
     }
 
@@ -50,7 +52,7 @@ impl<'a, M: ByteVectors> Table<'a, M> {
     #[inline(always)]
     pub fn find<F: Format>(self, lines: &[Line], place: Place) -> Found {
         let pair = [place.first, place.second].map(|line| &lines[line as usize]);
-        let [(_, first), (_, second)] = F::look(self.machine, pair, place.fingerprint, self.now.live);
+        let [(_, first), (_, second)] = F::look(self.machine, pair, place.fingerprint, self.now.live, self.alone);
         let [first, second] = [tag_of(pair[0], first), tag_of(pair[1], second)];
         let tag = if first == 0 {
             second
@@ -77,7 +79,7 @@ impl<'a, M: ByteVectors> Table<'a, M> {
         let [first, second] = [&lines[place.first as usize], &lines[place.second as usize]];
         let rejected = self.rejects(lines, place);
         let [(live1, found1), (live2, found2)] =
-            F::look(self.machine, [first, second], place.fingerprint, self.now.live);
+            F::look(self.machine, [first, second], place.fingerprint, self.now.live, self.alone);
         let found = found1 | found2 != 0;
         let other = (found & (found1 == 0)) | (!found & (live2.count_ones() < live1.count_ones()));
         // Masks, because compilers make branches of conditions, and half new keys are mispredicted half the time.
@@ -114,7 +116,8 @@ impl<'a, M: ByteVectors> Table<'a, M> {
     fn merge<F: Format>(self, lines: &mut [Line], place: Place, tag: u8) {
         let mut free = None;
         for line in [place.first, place.second] {
-            let [(live, found)] = F::look(self.machine, [&lines[line as usize]], place.fingerprint, self.now.live);
+            let [(live, found)] =
+                F::look(self.machine, [&lines[line as usize]], place.fingerprint, self.now.live, self.alone);
             if found != 0 {
                 let slot = found.trailing_zeros() as usize;
                 lines[line as usize][slot] = self.now.younger(tag, lines[line as usize][slot]);
@@ -157,7 +160,7 @@ impl<'a, M: ByteVectors> Table<'a, M> {
     /// Returns this table for code that is not inlined, where wider vectors would pass through memory.
     #[inline(always)]
     fn portable(self) -> Table<'a, Portable> {
-        Table { machine: Portable, pages: self.pages, now: self.now }
+        Table { machine: Portable, pages: self.pages, now: self.now, alone: self.alone }
     }
 }
 

@@ -145,7 +145,7 @@ fn every_format_fits_its_line_and_returns_what_was_written() {
             F::write(&mut line, slot, fingerprint, tag);
             written[slot] = (fingerprint, tag);
             let now = Now::new(draws.below(1000) as i64, Some(draws.below(201) as u32));
-            let [(live, found)] = F::look(crate::instructions::Portable, [&line], fingerprint, now.live);
+            let [(live, found)] = F::look(crate::instructions::Portable, [&line], fingerprint, now.live, true);
             for (i, &(other, tag)) in written.iter().enumerate() {
                 assert_eq!((F::fingerprint(&line, i), line[i]), (other, tag));
                 assert_eq!(live >> i & 1 == 1, now.live.contain(tag));
