@@ -181,26 +181,22 @@ impl Growth for AgedCuckooShape {
 
     fn likelihood(&self, tables: &[Table], clock: &Clock) -> Box<dyn Likelihood> {
         let now = self.first().rotation(clock.generation(), 0);
-        let of_table = |table: &'_ Table| (table.layout, now.as_of(table.last));
-        likelihood_of(clock, tables.iter().map(|table| (of_table(table), table.words.as_slice())))
+        let of_table = |table| Self::rotation_of(table, now);
+        likelihood_of(clock, tables.iter().map(|table| (table.layout, of_table(table), table.words.as_slice())))
     }
 
     fn fill(tables: &[Table], now: Now) -> Vec<f64> {
         let slots: f64 = tables.iter().map(|table| table.layout.all_slots()).sum();
         let fill = |table: &Table| {
             let share = table.layout.all_slots() / slots;
-            table
-                .layout
-                .fill(table.words.as_slice(), now.as_of(table.last))
-                .into_iter()
-                .map(|fill| fill * share)
-                .collect()
+            let fill = table.layout.fill(table.words.as_slice(), Self::rotation_of(table, now));
+            fill.into_iter().map(|fill| fill * share).collect()
         };
         summed(tables.iter().map(fill)).unwrap_or_default()
     }
 
     fn match_rates(tables: &[Table], now: Now) -> Vec<f64> {
-        let rates = |table: &Table| table.layout.match_rates(table.words.as_slice(), now.as_of(table.last));
+        let rates = |table: &Table| table.layout.match_rates(table.words.as_slice(), Self::rotation_of(table, now));
         summed(tables.iter().map(rates)).unwrap_or_default()
     }
 }

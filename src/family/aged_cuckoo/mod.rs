@@ -260,10 +260,10 @@ impl AgedCuckoo {
 /// Returns the likelihood of the entries of one table, or of several that answer together.
 fn likelihood_of<'a>(
     clock: &Clock,
-    tables: impl IntoIterator<Item = ((AgedCuckoo, Now), &'a [u64])>,
+    tables: impl IntoIterator<Item = (AgedCuckoo, Now, &'a [u64])>,
 ) -> Box<dyn Likelihood> {
     let ([mut matches, mut rejections], mut entries, mut all_lines) = ([const { Vec::new() }; 2], 0.0, 0.0);
-    for ((table, now), words) in tables {
+    for (table, now, words) in tables {
         let [of_entries, of_rejections] = table.live(lines(words), now, SAMPLE);
         entries += of_entries.iter().sum::<f64>();
         all_lines += table.pages.all_lines() as f64;
@@ -384,7 +384,7 @@ impl Layout for AgedCuckoo {
     }
 
     fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
-        Some(likelihood_of(clock, [((*self, self.rotation(clock.generation(), 0)), words)]))
+        Some(likelihood_of(clock, [(*self, self.rotation(clock.generation(), 0), words)]))
     }
 }
 
