@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 import lately
-from lately.distributed._producer.exchange import FailedSitesWarning
+from lately.distributed._producer.exchange import FailedSitesError, FailedSitesWarning
+from lately.distributed._sites.interface import Failed
+from lately.distributed._sites.local import LocalSites
 from lately.distributed._tree.tree import BloomTree
 from support.bloom_trees import FILTERS, KINDS, LEAVES, SHAPE, by_leaf, nasa, producers, timing
 
@@ -71,6 +73,39 @@ def test_top_down_without_some_nodes_loses_nothing(kind):
                 warnings.simplefilter("ignore", FailedSitesWarning)
                 assert tree.at(leaf).query(keys).all()
                 assert tree.at(leaf).duplicated(keys).all()
+
+
+@pytest.mark.parametrize("down", [None, 1])
+@pytest.mark.parametrize("name", ["bits", "few blocks"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_key_is_lost_when_messages_and_answers_are_and_the_batch_is_sent_again(kind, name, down):
+    rng = np.random.default_rng(5)
+
+    class Lossy(LocalSites):
+        def call(self, messages):
+            lost = rng.random((2, len(messages))) < 0.25
+            answers = iter(super().call([each for each, gone in zip(messages, lost[0], strict=True) if not gone]))
+            answers = [Failed(each.site, "lost", 0) if lost[0, i] else next(answers) for i, each in enumerate(messages)]
+            return [Failed(m.site, "lost", 0) if lost[1, i] else answers[i] for i, m in enumerate(messages)]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FailedSitesWarning)
+        tree = BloomTree(kind, SHAPE, FILTERS[name](), top_down=down, sites=Lossy)
+        pending, passed = {}, set()
+        for _ in range(25):
+            # Two producers at one leaf, and one each at leaves near and far, with the same keys at once.
+            batch = rng.integers(150, size=5)
+            pending |= {tree.at(leaf): (batch, None) for leaf in (4, 4, 5, 8)}
+            while pending:
+                leaf = list(pending)[rng.integers(len(pending))]
+                keys, number = pending.pop(leaf)
+                try:
+                    seen = leaf.duplicated(keys, at=None if name == "bits" else 0, number=number)
+                except FailedSitesError as error:
+                    pending[leaf] = keys, error.number
+                else:
+                    passed.update(keys[~seen].tolist())
+            assert passed.issuperset(batch.tolist())
 
 
 def test_a_checkpoint_of_another_filter_is_rejected(tmp_path):

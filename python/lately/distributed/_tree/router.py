@@ -169,9 +169,8 @@ class TreeRouter:
     def _test_and_set(self, batch: Batch) -> NDArray[np.bool_]:
         """Algorithm 1, level by level."""
         found = _Found(batch, self._like)
-        if batch.again:
-            self._recall(found)
-        for step, node in enumerate(self._path):
+        first = (self._recall(found) if batch.again else None) or 0
+        for step, node in enumerate(self._path[first:], first):
             if not len(rows := found.open()):
                 break
             answer = self._duplicated(found, node, rows)
@@ -184,12 +183,13 @@ class TreeRouter:
 
     def _first_test_then_set(self, batch: Batch) -> NDArray[np.bool_]:
         """Algorithm 2: test upwards, decide, set downwards."""
-        found = _Found(batch, self._like)
+        found, decider = _Found(batch, self._like), None
         if batch.again:
-            self._recall(found)
+            decider = self._recall(found)
             # Keys answered as new may not be set everywhere yet; they come before their repeats in the batch.
             self._set(found, np.flatnonzero(found.verdicts == 0), None)
-        decider = self._ascend(found)
+        if decider is None:
+            decider = self._ascend(found)
         if len(found.open()) and decider is not None and decider < len(self._path) - 1:
             # There is something to test above the deciding node.
             assert isinstance(self._exchange, Exchange)
@@ -227,8 +227,13 @@ class TreeRouter:
             self._counters.count(node, hits=int(answer.sum()))
         return answer
 
-    def _recall(self, found: _Found) -> None:
-        """Use the verdicts that were given when this batch came before."""
+    def _recall(self, found: _Found) -> int | None:
+        """Use the verdicts that were given when this batch came before; return the deciding step, if that is known.
+
+        It is known if a node that may have decided does not answer. That node may have set the keys itself, and other
+        producers may have found them there and set them below. So no match proves anything, and a node that remembers
+        the batch decides.
+        """
         every = np.arange(len(found.batch))
         answers = self._exchange.call([found.message(node, "recall", every) for node in self._path])
         for step, answer in enumerate(answers):
@@ -239,6 +244,8 @@ class TreeRouter:
                 # A miss at a node below is not a verdict yet.
                 known = np.where(known == 0, UNKNOWN, known)
             found.verdicts = np.where(known == UNKNOWN, found.verdicts, known)
+        answered = [step for step in range(self._first, len(answers)) if not isinstance(answers[step], Failed)]
+        return None if len(answered) == len(answers) - self._first else next(iter(answered), len(answers) - 1)
 
     def _ascend(self, found: _Found) -> int | None:
         """Test from the leaf up to the deciding node; return its step, or None if no node answered that could decide.
