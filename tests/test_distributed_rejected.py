@@ -38,6 +38,7 @@ OPTIONS = [
     ({"on_failure": "forget"}, ValueError, "on_failure must be"),
     ({"sites": "moon"}, ValueError, "sites must be 'local', 'ray'"),
     ({"interval": -1}, ValueError, "interval must be at least 0"),
+    ({"filter": lately.ExactFilter("1h", seed=0, missing="distinct")}, ValueError, "with missing='same'"),
     ({"deadline": 0}, ValueError, "deadline must be above 0"),
     ({"sites": LocalSites, "deadline": 5}, ValueError, "deadline is for sites='ray'"),
     ({"sites": LocalSites, "name": "clicks"}, ValueError, "name is for sites='ray'"),

@@ -19,6 +19,7 @@ TIMED = {
     "aged cuckoo": lambda **more: lately.AgedCuckooFilter("10min", 0.01, capacity=500, **more),
     "timing, growing": lambda **more: lately.TimingBloomFilter("10min", 0.01, capacity=100, grow="cardinality", **more),
     "time-limited": lambda **more: lately.TimeLimitedBloomFilter("10min", 0.01, **more),
+    "exact": lambda **more: lately.ExactFilter("10min", **{"seed": 0, **more}),
 }
 CELLS = {
     "bits": lambda: lately.BloomFilter(3000, 0.01, seed=3),

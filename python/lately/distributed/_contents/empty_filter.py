@@ -53,7 +53,14 @@ class EmptyFilter:
         if isinstance(filter, Filter) and filter.inserted:
             raise ValueError(f"filter must be empty, it holds {filter.inserted} insertions")
         family = like.kind if isinstance(like, FilterSpec) else like._family
-        manifest = {"family": family, **like.parameters, "seed": shared_seed(like), "capacity": like.capacity}
+        manifest = {"family": family, **like.parameters, "seed": shared_seed(like)}
+        if family != "ExactFilter":
+            manifest["capacity"] = like.capacity
+        elif like.missing == "distinct":
+            raise ValueError(
+                "filter takes each missing key for a key of its own, which sites cannot: make it with missing='same', "
+                "and leave out the missing keys"
+            )
         if family != "BloomFilter":
             max_ahead = None if like.max_ahead is None else _span(like.max_ahead)
             manifest |= {"window": _span(like.window), "lateness": _span(like.lateness), "max_ahead": max_ahead}
