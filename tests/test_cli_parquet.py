@@ -47,6 +47,18 @@ def test_parquet_by_whole_rows_and_over_several_files(tmp_path, dedupe):
     assert pq.ParquetFile(target).num_row_groups == 1  # not one per batch
 
 
+def test_case_is_ignored_in_text_only(tmp_path, dedupe):
+    more = [["a"], ["A"], [], None, []]
+    rows = parquet(tmp_path / "a.pq", k=["A", "a", None, "Ä", "ä"], b=[b"A", b"a", b"A", b"a", b"a"], more=more)
+    options = (tmp_path / "a.pq", "--window", 100, *SURE, "--ignore-case", "-o", tmp_path / "o.pq")
+    for key, kept in (("k", [0, 2, 3]), ("b", [0, 1])):
+        assert dedupe(*options, "--key", key).status == 0
+        assert pq.read_table(tmp_path / "o.pq").equals(rows.take(kept))
+    ended = dedupe(*options)
+    assert ended.status == 1
+    assert "--ignore-case is for fields of text, but more is list" in ended.err
+
+
 @pytest.mark.parametrize(
     "times",
     [

@@ -44,8 +44,9 @@ def test_two_runs_in_a_window_of_time(tmp_path, dedupe):
 
 def test_options_that_contradict_the_state(tmp_path, dedupe):
     (tmp_path / "a.csv").write_bytes(b"t,k\n1,2\n")
-    counted, timed = tmp_path / "counted", tmp_path / "timed"
+    counted, timed, growing = tmp_path / "counted", tmp_path / "timed", tmp_path / "growing"
     made = {
+        growing: ["--window", "10min", "--time", "t", "--fpr", 0.001],
         counted: ["--window", 10_000, "--fpr", 0.01, "--seed", 5],
         timed: ["--window", "10min", "--capacity", 5000, "--lateness", "5s", "--time", "t", "--fpr", 0.001],
     }
@@ -64,6 +65,7 @@ def test_options_that_contradict_the_state(tmp_path, dedupe):
         (timed, "--lateness", "6s", "lateness is 5 s"),
         (timed, "--fpr", "0.1", "fpr is 0.000"),
         (timed, "--seed", "1", "seed is random"),
+        (growing, "--fpr", "0.1", "fpr is 0.000"),
         (counted, "--seed", "random", "seed is 5"),
     ]:
         before = state.read_bytes()

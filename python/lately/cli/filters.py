@@ -120,17 +120,25 @@ def _compare(found: lately.Filter, options: Namespace) -> None:
             raise contradiction(options.state, option, getattr(options, option), shown)
     if options.fpr is not None:
         # The rate of a state is slightly less than the --fpr that it was made for. An --fpr is equal if it makes the
-        # same filter, by default or with a name of the family.
+        # same filter, by default or with a name of the family, and for a window of time with a capacity or without.
         window: Any = found.window
-        limits: dict[str, Any] = {}
+        requests: list[dict[str, Any]] = [{}]
         if isinstance(window, float):
             window = f"{window:.9f}s"
-            limits = {"capacity": found.capacity, "lateness": f"{found.lateness or 0:.9f}s"}
+            requests = [{"lateness": f"{found.lateness or 0:.9f}s"}]
+            requests.append(requests[0] | {"capacity": found.capacity})
         named = [other.make for other in EVERY.values() if _same_family(other, family)]
         makes: list[Callable[..., lately.Filter]] = [lately.Filter, *named]
-        again = [_make(make, window, fpr=options.fpr, seed=found.seed or 0, **limits) for make in makes]
-        if found.parameters not in [made.parameters for made in again]:
+        if not any(_makes(found, make, window, options.fpr, request) for make in makes for request in requests):
             raise contradiction(options.state, "fpr", options.fpr, f"{found.fpr:.3g}")
+
+
+def _makes(found: lately.Filter, make: Callable[..., lately.Filter], window: Any, fpr: float, request: Any) -> bool:
+    """Whether a request makes a filter of the parameters of `found`."""
+    try:
+        return _make(make, window, fpr=fpr, seed=found.seed or 0, **request).parameters == found.parameters
+    except UsageError:
+        return False
 
 
 def _same_family(one: Family, other: Family) -> bool:

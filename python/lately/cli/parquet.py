@@ -37,6 +37,7 @@ class ParquetReader:
     def __init__(self, options: ReaderOptions) -> None:
         self._arrow, self._parquet = optional("pyarrow", "Parquet"), optional("pyarrow.parquet", "Parquet")
         self._fields = options.key
+        self._ignore_case = options.ignore_case
         self._clock = options.time
         self._time = None if options.time is None else options.time.field
         self._malformed = options.malformed
@@ -92,11 +93,23 @@ class ParquetReader:
             numbers = list(compress(numbers, sound.tolist()))
         fields = self._fields or table.schema.names
         columns = [self._column(table, field) for field in fields] if self._fields else table.columns
+        if self._ignore_case:
+            columns = [self._lower(*column, name) for column in zip(columns, fields, strict=True)]
         keys = columns[0] if len(fields) == 1 else self._arrow.RecordBatch.from_arrays(columns, fields)
         try:
             return Batch(name, RecordHashes(filter, keys), times, table, numbers, unit="row")
         except (TypeError, ValueError) as error:
             raise CliError(f"{name}: {error}") from None
+
+    def _lower(self, column: Any, field: str, name: str) -> Any:
+        """Return a column of the key with its text in lower case, as the other formats have it."""
+        types, kind = self._arrow.types, column.type
+        if types.is_nested(kind):
+            raise CliError(f"{name}: --ignore-case is for fields of text, but {field} is {kind}: name other fields")
+        kind = kind.value_type if types.is_dictionary(kind) else getattr(kind, "storage_type", kind)
+        if not (types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)):
+            return column
+        return self._arrow.array([text and text.lower() for text in column.to_pylist()], kind)
 
     def _no_rows(self, schema: Any) -> Any:
         """Return a batch of no rows: `from_pylist` and `empty_table` would import pandas."""
