@@ -41,6 +41,8 @@ def of(name, family):
         *(pytest.param(of(name, family), id=name) for name, family in EVERY.items()),
         pytest.param(lately.Filter("90min", 0.01, capacity=900, lateness="30s"), id="time"),
         pytest.param(lately.BloomFilter(1000, 0.01), id="bloom"),
+        pytest.param(lately.ExactFilter(1000), id="exact"),
+        pytest.param(lately.ExactFilter("90min"), id="exact, of time"),
         pytest.param(
             lately.TimingBloomFilter.from_parameters(101, k=8, bpt=8, blocks=100, slice_timers=160, equal_timers=3),
             id="equal timers",

@@ -4,7 +4,8 @@ import html
 from math import inf
 from typing import Any
 
-from lately._core import Filter, variants
+from lately._families import of_filter
+from lately.filters import Filter
 
 _WHY = {
     "age-partitioned": "the layout of its paper, in which old keys fade slice by slice; the fewest bytes of its class",
@@ -23,8 +24,6 @@ _WHY = {
     "bloom": "for a stream that ends: nothing is forgotten",
 }
 """The reason to take a family, by its name."""
-
-_VARIANTS = {variant["name"]: variant for variant in variants()}
 
 _UNITS = {"d": 86_400, "h": 3600, "min": 60}
 
@@ -76,8 +75,7 @@ def _rows(made: Filter) -> list[tuple[str, str]]:
 
 def _why(made: Filter) -> str:
     if made.family not in _WHY:
-        note = _VARIANTS[made.family]["note"]
-        return f"for comparisons: {note}"
+        return f"for comparisons: {of_filter(made).note}"
     return _WHY[made.family]
 
 
@@ -89,13 +87,13 @@ def _window(made: Filter) -> str:
         promise = "a key inserted within it may be missed"
     if isinstance(made.window, int):
         return f"the last {made.window:,} keys: {promise}"
-    planned = "" if made.family == "time-limited" else f", planned for {made.capacity:,} keys"
+    planned = "" if made.family in ("time-limited", "exact") else f", planned for {made.capacity:,} keys"
     late = f", times may step back by {_span(made.lateness)}" if made.lateness else ""
     return f"the last {_span(made.window)}{planned}{late}: {promise}"
 
 
 def _promises(made: Filter) -> bool:
-    return _VARIANTS[made.family]["promise"] and made.parameters.get("equal_timers", 1) == 1
+    return of_filter(made).promise and made.parameters.get("equal_timers", 1) == 1
 
 
 def _slack(made: Filter) -> str:
