@@ -72,7 +72,7 @@ def test_late_records(tmp_path, dedupe, fraction):
     assert ended.out.decode() == "t,k\n" + "".join(rows)
 
 
-def test_a_window_of_time_and_its_options(tmp_path, dedupe):
+def test_options_that_do_not_fit_are_errors(tmp_path, dedupe):
     (tmp_path / "a.csv").write_bytes(b"t,k\n1,2\n")
     for options, message in [
         ([], "--window is needed"),
@@ -85,6 +85,10 @@ def test_a_window_of_time_and_its_options(tmp_path, dedupe):
         (["--window", "10", "--capacity", 9], "--capacity is for windows of time"),
         (["--window", "10", "--lateness", "1s"], "--lateness is for windows of time"),
         (["--window", "10", "--max-ahead", "1s"], "--max-ahead is for windows of time"),
+        (["--window", "10", "--time-unit", "ms"], "--time-unit is for the times of records, which --time names"),
+        (["--window", "10", "--format", "text", "--delimiter", ";"], "--delimiter is for CSV and TSV, but the records"),
+        (["--window", "10", "--format", "jsonl", "--no-header"], "--no-header is for CSV and TSV, but the records"),
+        (["--window", "10", "--format", "parquet", "--no-quotes"], "--quotes is for CSV and TSV, but the records"),
         (["--window", "10s", "--time", "t", "--filter", "swamp"], "--filter swamp is for windows that count records"),
         (["--window", "0"], "window"),
         (["--window", "9", "--fpr", "2"], "fpr"),

@@ -265,6 +265,11 @@ def _check_targets(options: Namespace, reader: LineReader | ParquetReader) -> li
 def _reader(options: Namespace, malformed: Malformed) -> LineReader | ParquetReader:
     """Return the reader for the format in the options, or in the names of the files."""
     options.format = format = _format(options)
+    if format not in ("csv", "tsv"):
+        given = {"delimiter": options.delimiter, "quotes": options.quotes, "no-header": not options.header or None}
+        for option, value in given.items():
+            if value is not None:
+                raise UsageError(f"--{option} is for CSV and TSV, but the records are {format}: add --format csv")
     times = None
     if options.time is not None:
         from lately.cli.times import Times

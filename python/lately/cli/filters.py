@@ -30,8 +30,8 @@ def open_filter(options: Namespace) -> lately.Filter:
     else:
         found = _create(options)
     timed = isinstance(found.window, float)
-    if timed and options.time is None:
-        if options.sized:
+    if options.time is None:
+        if timed and options.sized:
             raise UsageError(
                 "a window of time needs --time: the field with the time of a record (without it the records of a pipe "
                 "count when they arrive, and those of a file have no such times)"
