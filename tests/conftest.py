@@ -171,5 +171,10 @@ class Together(LoadScopeScheduling):
         return self.scope(nodeid)
 
 
+def pytest_xdist_auto_num_workers(config):
+    """Start a process more than there are processors: many tests wait for other processes."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_xdist_make_scheduler(config, log):
     return Together(config, log)

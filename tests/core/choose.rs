@@ -51,8 +51,8 @@ fn a_preference_is_met() {
         let rows = compare(request).unwrap().rows.into_iter();
         rows.filter(|(variant, _)| variant.family.is_for_use()).flat_map(|(_, choice)| choice).collect()
     };
-    for window in [5, 50, 1000, 100_000, 1_000_000].map(|insertions| Window::Count { insertions }) {
-        for request in [0.05, 1e-3, 1e-6].map(|fpr| small(window, Budget::Rate(fpr))) {
+    for window in [5, 1000, 1_000_000].map(|insertions| Window::Count { insertions }) {
+        for request in [0.05, 1e-6].map(|fpr| small(window, Budget::Rate(fpr))) {
             let bytes = for_use(&request).iter().map(|choice| choice.shape.bytes(window)).min();
             assert_eq!(Some(chosen(&request).shape.bytes(window)), bytes, "{request:?}");
         }
@@ -88,9 +88,12 @@ fn windows() -> impl Iterator<Item = Window> {
 fn what_a_variant_plans_keeps_the_rate_the_bytes_and_the_slack() {
     let few = [1, 24, 99, 292, 500].map(Budget::Bytes);
     let budgets = few.into_iter().chain([Budget::Rate(0.001), Budget::Bytes(5_000_000)]);
+    let requests: Vec<(Window, Budget)> =
+        windows().flat_map(|window| budgets.clone().map(move |budget| (window, budget))).collect();
     let mut planned = 0;
-    for (variant, window) in VARIANTS.iter().flat_map(|variant| windows().map(move |window| (variant, window))) {
-        for budget in budgets.clone() {
+    for (v, variant) in VARIANTS.iter().enumerate() {
+        // Every other request: with an odd number of budgets each window and each budget comes.
+        for &(window, budget) in requests.iter().skip(v % 2).step_by(2) {
             for slack in [None, Some(window.length() / 16)] {
                 let request = Request { slack, ..Request::of(window, budget) };
                 if variant.rejection(&request).is_some() {
@@ -109,7 +112,7 @@ fn what_a_variant_plans_keeps_the_rate_the_bytes_and_the_slack() {
             }
         }
     }
-    assert!(planned > 250, "{planned} requests were met");
+    assert!(planned > 125, "{planned} requests were met");
 }
 
 #[test]

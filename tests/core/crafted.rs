@@ -17,7 +17,7 @@ fn a_crafted_filter_that_opens_keeps_the_keys_that_come() {
     for name in GOLDEN.into_iter().filter(|name| !matches!(*name, "stable" | "generalized")) {
         let bytes = golden(name);
         let cells = HEADER + word(&bytes, 24) as usize;
-        for round in 0..200 {
+        for round in 0..100 {
             let mut changed = bytes.clone();
             let from = if round % 8 == 0 { HEADER } else { cells };
             for _ in 0..1 + random.below(8) {
@@ -51,7 +51,7 @@ fn a_crafted_filter_that_opens_keeps_the_keys_that_come() {
             }
         }
     }
-    assert!(counted > 1_000 && timed > 500, "{counted} and {timed} were filters");
+    assert!(counted > 500 && timed > 250, "{counted} and {timed} were filters");
 }
 
 /// Cells may change after a file was opened, in memory that a filter borrows or maps. No call fails.
@@ -60,7 +60,7 @@ fn calls_on_cells_that_changed_unchecked_give_shares_and_ages() {
     let (folder, mut random, mut opened) = (tempfile::tempdir().unwrap(), Random(6), 0);
     let path = folder.path().join("hostile.lately");
     for (name, round) in
-        GOLDEN.into_iter().flat_map(|name| (0..if campaign() { 500 } else { 50 }).map(move |i| (name, i)))
+        GOLDEN.into_iter().flat_map(|name| (0..if campaign() { 500 } else { 20 }).map(move |i| (name, i)))
     {
         let mut bytes = golden(name);
         let cells = HEADER + word(&bytes, 24) as usize;
@@ -88,7 +88,7 @@ fn calls_on_cells_that_changed_unchecked_give_shares_and_ages() {
                 engine.duplicated(&keys[..20], at, refresh, &mut seen[..20]).and_then(|()| engine.insert(&keys, at));
         }
     }
-    assert!(opened > 500, "{opened} were opened");
+    assert!(opened > 300, "{opened} were opened");
 }
 
 /// A table that lacks an entry of the buffer, or has one more, would remove the last one too early.

@@ -62,7 +62,7 @@ fn parts_report_the_keys_that_a_single_filter_would() {
             generations.push(at.div_euclid(length));
             filter.engine_mut().insert(&[key(1, n)], Moments::At(at)).unwrap();
             most = most.max(how_many(&filter));
-            let first = generations.len().saturating_sub(400);
+            let first = generations.len().saturating_sub(150);
             let keys: Vec<u64> = (first..generations.len()).map(|i| key(1, i as u64)).collect();
             for ahead in [0, 1, i64::from(shape.blocks)] {
                 let open = generations[generations.len() - 1] + ahead;

@@ -9,13 +9,13 @@ fn random(number: u64, len: usize) -> Vec<u8> {
 
 #[test]
 fn calls_in_any_order_keep_the_promise() {
-    let done = (0..1_000).filter(|&case| operations::run(&random(case, 40 + case as usize / 2))).count();
-    assert!((100..900).contains(&done), "{done} of 1,000 were filters");
+    let done = (0..500).filter(|&case| operations::run(&random(case, 40 + case as usize))).count();
+    assert!((50..450).contains(&done), "{done} of 500 were filters");
 }
 
 #[test]
 fn no_call_of_the_public_api_panics() {
-    let cases = if std::env::var_os("LATELY_CAMPAIGN").is_some() { 20_000 } else { 400 };
+    let cases = if std::env::var_os("LATELY_CAMPAIGN").is_some() { 20_000 } else { 200 };
     let built =
         (0..cases).filter(|&case| public_api::run(&random(1 << 20 | case, 60 + case as usize % 400))).count() as u64;
     assert!((cases / 20..cases * 19 / 20).contains(&built), "{built} of {cases} were filters");
