@@ -12,10 +12,10 @@ import pytest
 import lately
 from own_process import run
 from support import pages
-from support.layouts import LAYOUTS
+from support.layouts import CLAIMS, LAYOUTS
 
 # The file ends with places for claims, which are free.
-GOLDEN = (Path(__file__).parent / "golden" / "shared.lately").read_bytes() + bytes(4 * 8 * 2**14)
+GOLDEN = (Path(__file__).parent / "golden" / "shared.lately").read_bytes() + bytes(CLAIMS)
 
 
 @pytest.fixture(params=LAYOUTS)

@@ -5,6 +5,8 @@ from functools import partial
 import lately
 from support.planned import planned
 
+# Bytes at the end of a shared file, for claims.
+CLAIMS = 4 * 8 * 2**14
 LAYOUTS = {
     "aged cuckoo": lately.AgedCuckooFilter,
     "lines": lately.AgePartitionedBloomFilter,

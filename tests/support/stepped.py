@@ -57,12 +57,12 @@ def stop_at(call, work):
         return child if all(step(child, SYSCALL) for _ in range(call)) else None
 
 
-def states(path, work):
-    """Run `work` in a child, and return the contents of the file after every instruction that changes it."""
+def states(path, work, size):
+    """Run `work` in a child, and return the first bytes of the file after every instruction that changes them."""
     with on_one_processor(), path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:
         child = start(work)
-        all_states = [mapped[:]]
+        all_states = [mapped[:size]]
         while step(child, STEP):
-            if mapped[:] != all_states[-1]:
-                all_states.append(mapped[:])
+            if mapped[:size] != all_states[-1]:
+                all_states.append(mapped[:size])
     return all_states

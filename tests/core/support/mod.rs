@@ -22,9 +22,9 @@ pub fn campaign() -> bool {
     std::env::var_os("LATELY_CAMPAIGN").is_some()
 }
 
-/// Returns `trials` in a campaign, else an eighth of them. Bounds must come from the number that is returned.
+/// Returns `trials` in a campaign, else a sixteenth of them. Bounds must come from the number that is returned.
 pub fn trials(campaign_trials: u64) -> u64 {
-    if campaign() { campaign_trials } else { campaign_trials / 8 }
+    if campaign() { campaign_trials } else { campaign_trials / 16 }
 }
 
 /// Inserts the keys in order.
