@@ -4,9 +4,9 @@
 use super::hashes::SelectedHashes;
 use super::run::{AgedMut, age, for_query_runs, of_clock, publish};
 use super::threads::{self, Chunk, Owned};
-use super::{AnyCells, Engine, Insertion, no_counts, not_mergeable};
+use super::{AnyCells, Engine, Insertion, Query, no_counts, not_mergeable};
 use crate::Error;
-use crate::clock::{Clock, Moments};
+use crate::clock::Clock;
 use crate::family::Layout;
 use crate::family::abilities::Partition;
 use crate::inference::{Code, Evidence, EvidenceSource, Likelihood, Question};
@@ -69,15 +69,15 @@ impl<L: Layout> Aged<L> {
     }
 
     /// Answers queries as of the clock as it is.
-    fn answer(&self, hashes: &[u64], at: Moments<'_>, window: Option<u64>, present: &mut [bool]) -> Result<(), Error> {
+    fn answer(&self, query: Query<'_>, present: &mut [bool]) -> Result<(), Error> {
         let answer = |rotation: Option<L::Rotation>, run: std::ops::Range<usize>| match rotation {
-            Some(rotation) => self.layout.query_run(self.words.as_slice(), rotation, hashes, run, present),
+            Some(rotation) => self.layout.query_run(self.words.as_slice(), rotation, query.hashes, run, present),
             None => present[run].fill(false),
         };
         // A clock of this process alone is not copied.
         match self.words.live() {
-            None => for_query_runs(&self.layout, &self.clock, hashes.len(), at, window, answer),
-            Some(_) => for_query_runs(&self.layout, &self.clock(), hashes.len(), at, window, answer),
+            None => for_query_runs(&self.layout, &self.clock, query, answer),
+            Some(_) => for_query_runs(&self.layout, &self.clock(), query, answer),
         }
     }
 
@@ -132,27 +132,20 @@ impl<L: Layout> Engine for Aged<L> {
         Ok(())
     }
 
-    fn query_within(
-        &self,
-        hashes: &[u64],
-        at: Moments<'_>,
-        window: Option<u64>,
-        present: &mut [bool],
-    ) -> Result<(), Error> {
-        let Some(live) = self.unsettled() else { return self.answer(hashes, at, window, present) };
-        let (answered, settled) = live.look(|| self.answer(hashes, at, window, present));
+    fn query_within(&self, query: Query<'_>, present: &mut [bool]) -> Result<(), Error> {
+        let Some(live) = self.unsettled() else { return self.answer(query, present) };
+        let (answered, settled) = live.look(|| self.answer(query, present));
         if settled {
             return answered;
         }
         answered?;
         // Another process moves entries: each key that was not found may have been among them.
         for (i, present) in present.iter_mut().enumerate().filter(|(_, present)| !**present) {
-            let one = i..i + 1;
             *present = live.settled(
                 |found| !matches!(found, Ok(false)),
                 || {
                     let mut found = [false];
-                    self.answer(&hashes[one.clone()], at.slice(one.clone()), window, &mut found).map(|()| found[0])
+                    self.answer(query.one(i), &mut found).map(|()| found[0])
                 },
             )?;
         }
@@ -206,7 +199,7 @@ impl<L: Layout> Engine for Aged<L> {
         }
         let (words, others) = (ours.to_mut()?, theirs.as_slice());
         match self.layout.abilities().merge {
-            Some(merge) => merge.merge(words, others, self.layout.rotation(clock.generation(), 0)),
+            Some(merge) => merge(&self.layout, words, others, self.layout.rotation(clock.generation(), 0)),
             None => words.iter_mut().zip(others).for_each(|(word, other)| *word |= other),
         }
         (self.words, self.clock) = (ours, clock);
@@ -293,9 +286,7 @@ impl<L: Layout> EvidenceSource for Aged<L> {
     }
 
     fn codes(&self, hashes: &[u64], codes: &mut [Code]) -> Option<fn(Code) -> Evidence> {
-        let encode = self.layout.abilities().codes?;
-        encode.codes_run(self.words.as_slice(), self.rotation(), hashes, codes);
-        Some(encode.decoder())
+        self.layout.codes_run(self.words.as_slice(), self.rotation(), hashes, codes)
     }
 
     fn likelihood(&self, question: &Question<'_>) -> Option<Box<dyn Likelihood>> {

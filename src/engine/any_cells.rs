@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::{Aged, Engine};
 use crate::Error;
 use crate::clock::Clock;
-use crate::family::abilities::{Codes, Divide, Partition};
+use crate::family::abilities::Partition;
 use crate::family::{Abilities, Layout};
 use crate::inference::{Code, Evidence, Likelihood, Question};
 use crate::memory::Words;
@@ -19,12 +19,8 @@ use crate::memory::prefetch::Address;
 #[derive(Clone)]
 pub struct AnyCells {
     cells: Arc<dyn LayoutMethods>,
-    /// What the layout can do, so that a run need not look it up.
+    /// What the layout returns, so that a run need not look it up.
     generations: u64,
-    ages: bool,
-    divides: bool,
-    /// Decodes codes, of a layout that encodes evidence.
-    decoder: Option<fn(Code) -> Evidence>,
 }
 
 /// The open generation, from which a layout computes its own rotation once per run.
@@ -44,10 +40,9 @@ impl Opened {
 impl AnyCells {
     /// Returns the cells of a layout.
     pub fn of(layout: impl Layout) -> Self {
-        let Abilities { ages, late, still, codes, divide, merge } = layout.abilities();
+        let Abilities { late, still, merge } = layout.abilities();
         debug_assert!(late.is_none() && still.is_none() && merge.is_none(), "not forwarded");
-        let (divides, decoder) = (divide.is_some(), codes.map(|codes| codes.decoder()));
-        Self { generations: layout.generations(), ages, divides, decoder, cells: Arc::new(layout) }
+        Self { generations: layout.generations(), cells: Arc::new(layout) }
     }
 
     /// Returns the engine of these cells. A function of its own, so that it is compiled once.
@@ -68,7 +63,6 @@ macro_rules! forwarded {
         trait LayoutMethods: Send + Sync {
             $(fn $name(&self, $words: $words_type, opened: Opened, $($argument: $type),*) $(-> $output)?;)*
             $(fn $plain(&self, $($plain_argument: $plain_type),*) $(-> $plain_output)?;)*
-            fn codes_run(&self, words: &[u64], opened: Opened, hashes: &[u64], codes: &mut [Code]);
             fn divide<'a>(&self, words: &'a mut [u64], count: usize, each: &mut dyn FnMut(Partition<'a, AnyCells>));
         }
 
@@ -80,18 +74,10 @@ macro_rules! forwarded {
                 Layout::$plain(self, $($plain_argument),*)
             })*
 
-            fn codes_run(&self, words: &[u64], opened: Opened, hashes: &[u64], codes: &mut [Code]) {
-                if let Some(encode) = self.abilities().codes {
-                    encode.codes_run(words, opened.rotation_of(self), hashes, codes);
-                }
-            }
-
             fn divide<'a>(&self, words: &'a mut [u64], count: usize, each: &mut dyn FnMut(Partition<'a, AnyCells>)) {
-                if let Some(divide) = self.abilities().divide {
-                    divide.divide(words, count, &mut |Partition { layout, words, hashes }| {
-                        each(Partition { layout: AnyCells::of(layout), words, hashes });
-                    });
-                }
+                Layout::divide(self, words, count, &mut |Partition { layout, words, hashes }| {
+                    each(Partition { layout: AnyCells::of(layout), words, hashes });
+                });
             }
         }
 
@@ -108,14 +94,8 @@ macro_rules! forwarded {
                 self.generations
             }
 
-            #[inline(always)]
-            fn abilities(&self) -> Abilities<'_, Self> {
-                Abilities {
-                    ages: self.ages,
-                    codes: self.decoder.is_some().then_some(self as _),
-                    divide: self.divides.then_some(self as _),
-                    ..Abilities::NONE
-                }
+            fn divide<'a>(&self, words: &'a mut [u64], count: usize, each: &mut dyn FnMut(Partition<'a, Self>)) {
+                self.cells.divide(words, count, each);
             }
 
             $(#[inline(always)]
@@ -141,6 +121,7 @@ forwarded! {
         words: &mut [u64], _, hashes: &[u64], run: Range<usize>, refresh: bool, seen: &mut [bool]
     ) -> u64;
     fn evidence_run(words: &[u64], _, hashes: &[u64], evidence: &mut [Evidence]);
+    fn codes_run(words: &[u64], _, hashes: &[u64], codes: &mut [Code]) -> Option<fn(Code) -> Evidence>;
     fn skip(words: &mut [u64], _);
     fn fill(words: &[u64], _) -> Vec<f64>;
     fn match_rates(words: &[u64], _) -> Vec<f64>;
@@ -148,6 +129,7 @@ forwarded! {
     fn false_positive_rate(words: &[u64], _) -> f64;
     ---
     fn sets_bits() -> bool;
+    fn has_ages() -> bool;
     fn prefetch_query(words: Address, hash: u64);
     fn rotates(generation: i64) -> bool;
     fn open(words: &mut [u64], generation: i64);
@@ -155,20 +137,4 @@ forwarded! {
     fn distinct(words: &[u64]) -> Option<f64>;
     fn verify(words: &[u64], clock: &Clock) -> Result<(), Error>;
     fn likelihood(words: &[u64], clock: &Clock, question: &Question<'_>) -> Option<Box<dyn Likelihood>>;
-}
-
-impl Codes<Opened> for AnyCells {
-    fn decoder(&self) -> fn(Code) -> Evidence {
-        self.decoder.expect("only cells that encode have this ability")
-    }
-
-    fn codes_run(&self, words: &[u64], opened: Opened, hashes: &[u64], codes: &mut [Code]) {
-        self.cells.codes_run(words, opened, hashes, codes);
-    }
-}
-
-impl Divide<Self> for AnyCells {
-    fn divide<'a>(&self, words: &'a mut [u64], count: usize, each: &mut dyn FnMut(Partition<'a, Self>)) {
-        self.cells.divide(words, count, each);
-    }
 }

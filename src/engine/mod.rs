@@ -79,6 +79,25 @@ impl<'a> Insertion<'a> {
     }
 }
 
+/// Keys to look up.
+#[derive(Clone, Copy)]
+pub struct Query<'a> {
+    /// The hashes of the keys.
+    pub hashes: &'a [u64],
+    /// When the keys are looked up. On a time clock that decides how many generations have opened since the last
+    /// insertion.
+    pub at: Moments<'a>,
+    /// The window, in insertions or nanoseconds; `None` is that of the filter, which is at least as long.
+    pub window: Option<u64>,
+}
+
+impl<'a> Query<'a> {
+    /// Returns the query of one of the keys.
+    fn one(self, i: usize) -> Self {
+        Self { hashes: &self.hashes[i..i + 1], at: self.at.slice(i..i + 1), ..self }
+    }
+}
+
 /// The cells of a filter with their clock, which process batches, whatever the layout.
 ///
 /// A call that returns an error has changed nothing.
@@ -111,20 +130,12 @@ pub trait Engine: EvidenceSource + Any + Send + Sync {
 
     /// Writes to `present` which of the keys the filter contains, and changes nothing.
     fn query(&self, hashes: &[u64], at: Moments<'_>, present: &mut [bool]) -> Result<(), Error> {
-        self.query_within(hashes, at, None, present)
+        self.query_within(Query { hashes, at, window: None }, present)
     }
 
-    /// Writes to `present` which of the keys were inserted within `window`, in insertions or nanoseconds, or without
-    /// one within the window of the filter, which is at least as long. On a time clock the moment of each key decides
-    /// how many generations have opened since the last insertion. Returns an error for a `window` if the cells do not
-    /// store how old keys are.
-    fn query_within(
-        &self,
-        hashes: &[u64],
-        at: Moments<'_>,
-        window: Option<u64>,
-        present: &mut [bool],
-    ) -> Result<(), Error>;
+    /// Writes to `present` which of the keys were inserted within the window of the query. Returns an error for a
+    /// window of its own if the cells do not store how old keys are.
+    fn query_within(&self, query: Query<'_>, present: &mut [bool]) -> Result<(), Error>;
 
     /// Returns whether the filter contains one key, or `None` where that takes more than a look into its cells: the
     /// window is one of insertions, and the cells are those of this process alone.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::hashes::SelectedHashes;
-use super::{Insertion, Refresh, no_ages};
+use super::{Insertion, Query, Refresh, no_ages};
 use crate::Error;
 use crate::clock::{Clock, Moments};
 use crate::family::Layout;
@@ -248,14 +248,12 @@ pub(super) fn next_run<L: Layout>(
     (opened, layout.rotation(clock.generation(), 0), run)
 }
 
-/// Calls `answer` with the rotation and the range of each run of a batch of `keys` queries. They are for `window`, or
-/// without one for the window of the filter. The rotation is `None` if no key can be left in the window.
+/// Calls `answer` with the rotation and the range of each run of keys. The rotation is `None` if no key can be left in
+/// the window.
 pub(super) fn for_query_runs<L: Layout>(
     layout: &L,
     clock: &Clock,
-    keys: usize,
-    at: Moments<'_>,
-    window: Option<u64>,
+    Query { hashes, at, window }: Query<'_>,
     mut answer: impl FnMut(Option<L::Rotation>, Range<usize>),
 ) -> Result<(), Error> {
     let generation = clock.generation();
@@ -263,12 +261,12 @@ pub(super) fn for_query_runs<L: Layout>(
     // than the window.
     let own = clock.lateness() > 0 && layout.abilities().late.is_some();
     let window = window.or(own.then(|| clock.window().length()));
-    if window.is_some() && !layout.abilities().ages {
+    if window.is_some() && !layout.has_ages() {
         return Err(no_ages());
     }
     clock.check(at, false)?;
     let window = window.map(|window| clock.window().part(window)).transpose()?;
-    let (at, mut i) = (clock.query_moments(at), 0);
+    let (at, mut i, keys) = (clock.query_moments(at), 0, hashes.len());
     while i < keys {
         let (rotation, run) = match window {
             None => {

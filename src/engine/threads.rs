@@ -171,9 +171,8 @@ pub(super) fn divided<'a, L: Layout>(
     keys: &mut Chunk<'_>,
     insertion: &mut Insertion<'_>,
 ) -> Result<Option<Clock>, Error> {
-    let Some(divide) = layout.abilities().divide else { return Ok(None) };
     let mut tasks = Vec::new();
-    divide.divide(words, count, &mut |partition| {
+    layout.divide(words, count, &mut |partition| {
         tasks.push(Task { hashes: partition.hashes.clone(), cells: cells(partition) });
     });
     if !tasks.is_empty() {

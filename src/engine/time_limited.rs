@@ -4,9 +4,9 @@
 
 use std::borrow::Cow;
 
-use super::{Engine, Insertion, Refresh, no_ages, not_mergeable};
+use super::{Engine, Insertion, Query, Refresh, no_ages, not_mergeable};
 use crate::Error;
-use crate::clock::{Clock, Moments};
+use crate::clock::Clock;
 use crate::family::arrays::SliceCells;
 use crate::family::runs;
 use crate::family::time_limited::cells::{Slice, Slices, slicewise};
@@ -62,13 +62,7 @@ impl Engine for Slices {
         Ok(())
     }
 
-    fn query_within(
-        &self,
-        hashes: &[u64],
-        at: Moments<'_>,
-        window: Option<u64>,
-        present: &mut [bool],
-    ) -> Result<(), Error> {
+    fn query_within(&self, Query { hashes, at, window }: Query<'_>, present: &mut [bool]) -> Result<(), Error> {
         if window.is_some() {
             return Err(no_ages());
         }

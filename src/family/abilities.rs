@@ -7,8 +7,6 @@
 
 use std::ops::{Range, RangeInclusive};
 
-use crate::inference::{Code, Evidence};
-
 /// Inserts keys as long as no entry has to move, for cells whose entries move between the places of their key. Other
 /// processes may read them meanwhile, and each move is announced to these.
 pub trait Still<R> {
@@ -42,15 +40,6 @@ pub trait Late<R> {
     fn process_late(&self, words: &mut [u64], rotations: &[R], hashes: &[u64], seen: Option<(bool, &mut [bool])>);
 }
 
-/// Writes evidence as codes of a few bits: for layouts whose evidence always has a code.
-pub trait Codes<R> {
-    /// Returns the function that decodes a code.
-    fn decoder(&self) -> fn(Code) -> Evidence;
-
-    /// Writes the code of the evidence about each key of a batch.
-    fn codes_run(&self, words: &[u64], rotation: R, hashes: &[u64], codes: &mut [Code]);
-}
-
 /// Some cells of a filter: all cells of the keys whose hashes lie in one range.
 pub struct Partition<'a, L> {
     /// The layout, restricted to these keys and these words.
@@ -59,18 +48,4 @@ pub struct Partition<'a, L> {
     pub words: &'a mut [u64],
     /// The hashes of these keys.
     pub hashes: RangeInclusive<u64>,
-}
-
-/// Divides the cells among threads: for layouts in which all cells of a key lie together, at a place that grows with
-/// its hash.
-pub trait Divide<L> {
-    /// Divides the cells into at most `count` partitions, and calls `each` with every one, in the order of their
-    /// hashes. Does not call it if there would be only one partition.
-    fn divide<'a>(&self, words: &'a mut [u64], count: usize, each: &mut dyn FnMut(Partition<'a, L>));
-}
-
-/// Merges the cells of two filters that have the same parameters.
-pub trait Merge<R> {
-    /// Merges `others` into `words`, both of them in this rotation.
-    fn merge(&self, words: &mut [u64], others: &[u64], rotation: R);
 }

@@ -1,14 +1,14 @@
 //! The traits of all layouts: where the bits of a key lie in the words of a filter.
 //!
-//! A layout implements [`Layout`]. What only some layouts can do, such as encoding evidence or
-//! growing, has a small trait each in [`abilities`].
+//! A layout implements [`Layout`]. What takes several calls and few layouts can do, such as the insertion of late keys,
+//! has a small trait each in [`abilities`].
 
 use std::ops::Range;
 
 use crate::Error;
 use crate::clock::Clock;
-use crate::family::abilities::{Codes, Divide, Late, Merge, Still};
-use crate::inference::{Evidence, Likelihood, Question};
+use crate::family::abilities::{Late, Partition, Still};
+use crate::inference::{Code, Evidence, Likelihood, Question};
 use crate::memory::prefetch::{Address, in_flight};
 
 /// Where the bits of a key lie in the words of a filter, and how a new generation changes them.
@@ -113,6 +113,32 @@ pub trait Layout: Clone + Send + Sync + 'static {
         in_flight(hashes, 0..hashes.len(), prefetch, |i, hash| evidence[i] = self.evidence(words, rotation, hash));
     }
 
+    /// Writes the code of the evidence about each key of a batch, and returns the function that decodes codes. By default
+    /// evidence has no codes: returns `None` and writes nothing.
+    fn codes_run(
+        &self,
+        words: &[u64],
+        rotation: Self::Rotation,
+        hashes: &[u64],
+        codes: &mut [Code],
+    ) -> Option<fn(Code) -> Evidence> {
+        let _ = (words, rotation, hashes, codes);
+        None
+    }
+
+    /// Returns whether the cells store how old keys are, so that they answer queries for a shorter window than the
+    /// filter's: by the rotation with as many more generations pending.
+    fn has_ages(&self) -> bool {
+        false
+    }
+
+    /// Divides the cells among threads into at most `count` partitions, and calls `each` with every one, in the order of
+    /// their hashes. Does not call it if there would be only one partition, as by default: all cells of a key must lie
+    /// together, at a place that grows with its hash.
+    fn divide<'a>(&self, words: &'a mut [u64], count: usize, each: &mut dyn FnMut(Partition<'a, Self>)) {
+        let _ = (words, count, each);
+    }
+
     /// Returns whether [`open`](Self::open) with `generation` may change these cells. A
     /// [partition](abilities::Partition) of the cells skips the generations that rotate other cells.
     #[inline(always)]
@@ -186,22 +212,16 @@ pub trait Layout: Clone + Send + Sync + 'static {
 
 /// The optional traits that a layout implements, as references to the layout.
 pub struct Abilities<'a, L: Layout> {
-    /// Whether the cells store how old keys are, so that they answer queries for a shorter window than the filter's: by
-    /// the rotation with as many more generations pending.
-    pub ages: bool,
     /// Inserts late keys in the generations of their own times.
     pub late: Option<&'a dyn Late<L::Rotation>>,
     /// Inserts keys as long as no entry has to move.
     pub still: Option<&'a dyn Still<L::Rotation>>,
-    /// Writes evidence as codes of a few bits.
-    pub codes: Option<&'a dyn Codes<L::Rotation>>,
-    /// Divides the cells among threads.
-    pub divide: Option<&'a dyn Divide<L>>,
-    /// Merges the cells of two filters. Layouts that [set bits](Layout::sets_bits) merge without it.
-    pub merge: Option<&'a dyn Merge<L::Rotation>>,
+    /// Merges the words of another filter that has the same parameters into the first, both of them in this rotation.
+    /// Layouts that [set bits](Layout::sets_bits) merge without it.
+    pub merge: Option<fn(&L, &mut [u64], &[u64], L::Rotation)>,
 }
 
 impl<L: Layout> Abilities<'_, L> {
     /// The abilities of a layout that implements [`Layout`] alone.
-    pub const NONE: Self = Self { ages: false, late: None, still: None, codes: None, divide: None, merge: None };
+    pub const NONE: Self = Self { late: None, still: None, merge: None };
 }

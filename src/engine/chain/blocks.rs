@@ -23,7 +23,7 @@ pub fn contains<G: Growth>(tables: &[TableOf<G>], rotation: RotationOf<G>, hash:
 }
 
 /// Adds to `present` which keys of a block any of the tables contains, in one rotation or each key in its own.
-pub fn query<G: Growth>(tables: &[TableOf<G>], rotations: &[RotationOf<G>], hashes: &[u64], present: &mut [bool]) {
+pub fn look_up<G: Growth>(tables: &[TableOf<G>], rotations: &[RotationOf<G>], hashes: &[u64], present: &mut [bool]) {
     let (mut answers, all) = ([false; BLOCK], 0..hashes.len());
     for table in tables {
         let (layout, words, answers) = (&table.layout, table.words.as_slice(), &mut answers[..hashes.len()]);
@@ -52,7 +52,7 @@ pub fn apply<G: Growth>(
     let Some(refresh) = refresh else { return insert(rotations, hashes, None) };
     let mut before = [false; BLOCK];
     let before = &mut before[..hashes.len()];
-    query::<G>(older, rotations, hashes, before);
+    look_up::<G>(older, rotations, hashes, before);
     if refresh == Refresh::Always || !before.contains(&true) {
         let done = insert(rotations, hashes, Some((refresh == Refresh::Always, seen)))?;
         seen.iter_mut().zip(&*before).for_each(|(seen, &before)| *seen |= before);

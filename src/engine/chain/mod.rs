@@ -7,15 +7,16 @@
 //!
 //! A key that comes again while an older table contains it is inserted into the newest like any other.
 
+mod ageing;
 mod blocks;
+mod merge;
 
-use std::any::Any;
 use std::borrow::Cow;
 
 use super::hashes::SelectedHashes;
 use super::run::{for_query_runs, next_run};
 use super::threads::{self, Chunk, PIECE};
-use super::{Aged, Engine, Insertion, Refresh, not_mergeable};
+use super::{Engine, Insertion, Query, Refresh};
 use crate::Error;
 use crate::clock::{Clock, Moments};
 use crate::family::abilities::Partition;
@@ -23,7 +24,7 @@ use crate::family::growth::{Growth, RotationOf, Table, TableOf, split, summed};
 use crate::family::{Layout, fill};
 use crate::inference::{Evidence, EvidenceSource, Likelihood, Question};
 use crate::memory::Words;
-use blocks::{BLOCK, Part, apply, contains, expired, gather, query, rotations};
+use blocks::{BLOCK, Part, apply, contains, gather, look_up, rotations};
 
 /// An engine of tables that come and go, the oldest first.
 #[derive(Clone)]
@@ -37,11 +38,6 @@ pub struct Chain<G: Growth> {
     before: u64,
     /// Tables whose memory goes back to the system, a piece with each call.
     expired: Vec<Words>,
-}
-
-/// Returns an empty table.
-fn empty<G: Growth>(layout: G::Cells, clock: &Clock) -> Result<TableOf<G>, Error> {
-    Ok(Table { layout, words: Words::zeroed_in_pages(G::words(&layout))?, last: G::moment(clock), load: 0 })
 }
 
 impl<G: Growth> Chain<G> {
@@ -95,95 +91,6 @@ impl<G: Growth> Chain<G> {
     /// Returns the rotation of the open generation.
     fn rotation(&self) -> RotationOf<G> {
         self.layout().rotation(self.clock.generation(), 0)
-    }
-
-    /// Opens a table for the live keys by this clock and some more. A call that returns an error has changed nothing.
-    fn open_table(&mut self, clock: &Clock) -> Result<(), Error> {
-        let layout = match self.tables.last() {
-            None => self.growth.first(),
-            Some(newest) => self.growth.next(&self.tables, newest.layout.rotation(clock.generation(), 0)),
-        };
-        self.tables.push(empty::<G>(layout, clock)?);
-        (self.before, self.unswept) = (clock.inserted(), 0);
-        Ok(())
-    }
-
-    /// Opens the last `opened` generations up to that of `clock`: drops tables that have expired, and sweeps the
-    /// others, or leaves that for [`tidy`](Self::tidy). A call that returns an error has changed nothing.
-    fn age(&mut self, clock: &Clock, opened: u64) -> Result<(), Error> {
-        if opened >= self.layout().generations() {
-            // However long the gap was, it is one step.
-            let tables = std::mem::take(&mut self.tables);
-            if let Err(error) = self.open_table(clock) {
-                self.tables = tables;
-                return Err(error);
-            }
-            self.expired.extend(tables.into_iter().map(|table| table.words));
-            return Ok(());
-        }
-        let late = self.growth.late(self.newest());
-        if late == 0 {
-            let from = if G::SWEEPS_OLDER { 0 } else { self.tables.len() - 1 };
-            for table in &mut self.tables[from..] {
-                for generation in (0..opened).rev().map(|later| clock.generation() - later as i64) {
-                    self.growth.sweep(table, generation, table.layout.rotation(generation, 0))?;
-                }
-            }
-        } else if self.unswept + opened > late {
-            self.open_table(clock)?;
-        } else {
-            self.unswept += opened;
-        }
-        self.drop_expired(clock);
-        Ok(())
-    }
-
-    /// Drops the older tables that have expired by this clock.
-    fn drop_expired(&mut self, clock: &Clock) {
-        let expired = expired::<G>(&self.tables[..self.tables.len() - 1], clock, self.layout().generations());
-        self.expired.extend(self.tables.drain(..expired).map(|table| table.words));
-    }
-
-    /// Opens a smaller table if the newest is far too large. A window of insertions has room for as many keys again.
-    fn shrink(&mut self) -> Result<(), Error> {
-        if !self.clock.counts() && self.growth.is_sparse(&self.tables, self.rotation()) {
-            self.open_table(&{ self.clock })?;
-        }
-        Ok(())
-    }
-
-    /// Does a piece of the work that generations and tables have left, in a call for this many keys.
-    fn tidy(&mut self, keys: usize) -> Result<(), Error> {
-        if self.expired.last_mut().is_some_and(Words::release) {
-            self.expired.pop();
-        }
-        let (rotation, inserted) = (self.rotation(), self.clock.inserted().saturating_sub(self.before));
-        let Some(newest) = self.tables.last_mut() else { return Ok(()) };
-        newest.words.request_huge(inserted, keys);
-        if let Some(later) = self.unswept.checked_sub(1) {
-            self.growth.sweep(newest, self.clock.generation() - later as i64, rotation)?;
-            self.unswept = later;
-        }
-        Ok(())
-    }
-
-    /// Does all sweeps that are left.
-    fn sweep_all(&mut self) -> Result<(), Error> {
-        while self.unswept > 0 {
-            self.tidy(0)?;
-        }
-        Ok(())
-    }
-
-    /// Numbers the generations of a window of insertions anew, such that `open` is the open one.
-    fn realign(&mut self, open: i64) -> Result<(), Error> {
-        let now = self.clock.generation();
-        if now == open {
-            return Ok(());
-        }
-        // That sweeps all lines.
-        self.unswept = 0;
-        self.tables.iter_mut().try_for_each(|table| G::realign(table, now, open))
     }
 
     /// Processes the keys of a chunk, for which the newest table has room, on several threads. Each writes to one
@@ -365,7 +272,7 @@ impl<G: Growth> Engine for Chain<G> {
     /// Skips the buffers of a block.
     fn contains_one(&self, hash: u64, at: Moments<'_>) -> Result<bool, Error> {
         let mut present = false;
-        for_query_runs(self.layout(), &self.clock, 1, at, None, |rotation, _| {
+        for_query_runs(self.layout(), &self.clock, Query { hashes: &[hash], at, window: None }, |rotation, _| {
             present = rotation.is_some_and(|rotation| contains::<G>(&self.tables, rotation, hash));
         })?;
         Ok(present)
@@ -383,69 +290,18 @@ impl<G: Growth> Engine for Chain<G> {
         Ok(seen[0])
     }
 
-    fn query_within(
-        &self,
-        hashes: &[u64],
-        at: Moments<'_>,
-        window: Option<u64>,
-        present: &mut [bool],
-    ) -> Result<(), Error> {
-        for_query_runs(self.layout(), &self.clock, hashes.len(), at, window, |rotation, run| {
+    fn query_within(&self, query: Query<'_>, present: &mut [bool]) -> Result<(), Error> {
+        for_query_runs(self.layout(), &self.clock, query, |rotation, run| {
             present[run.clone()].fill(false);
             let Some(rotation) = rotation else { return };
-            for (hashes, present) in hashes[run.clone()].chunks(BLOCK).zip(present[run].chunks_mut(BLOCK)) {
-                query::<G>(&self.tables, &[rotation], hashes, present);
+            for (hashes, present) in query.hashes[run.clone()].chunks(BLOCK).zip(present[run].chunks_mut(BLOCK)) {
+                look_up::<G>(&self.tables, &[rotation], hashes, present);
             }
         })
     }
 
-    /// Merges another chain, or the single table of an engine of the same cells.
     fn merge(&mut self, other: &dyn Engine) -> Result<(), Error> {
-        if let Some(reason) = G::NOT_MERGEABLE {
-            return Err(not_mergeable(reason));
-        }
-        let other: &dyn Any = other;
-        let mut theirs = match (other.downcast_ref::<Self>(), other.downcast_ref::<Aged<G::Cells>>()) {
-            (Some(other), _) => other.clone(),
-            (_, Some(&Aged { layout, ref words, clock })) => {
-                let tables = vec![Table { layout, words: words.clone(), last: G::moment(&clock), load: 0 }];
-                Self { tables, clock, unswept: 0, expired: Vec::new(), ..self.clone() }
-            }
-            _ => return Err(not_mergeable("one grows with the number of keys and the other does not")),
-        };
-        if theirs.clock.inserted() == 0 {
-            return Ok(());
-        }
-        if self.clock.inserted() == 0 {
-            theirs.set_max_ahead(self.clock.max_ahead());
-            *self = theirs;
-            return Ok(());
-        }
-        let mut ours = self.clone();
-        let (clock, ours_opened, theirs_opened) = ours.clock.merged(&theirs.clock, true)?;
-        for (chain, opened) in [(&mut ours, ours_opened), (&mut theirs, theirs_opened)] {
-            if opened > 0 {
-                chain.age(&clock, opened)?;
-            }
-            if clock.counts() {
-                chain.realign(clock.generation())?;
-            }
-            chain.clock = clock;
-        }
-        let (rotation, generations) = (ours.rotation(), ours.layout().generations());
-        // Other tables than our newest may not have been swept, and take no keys.
-        let Some(mut newest) = ours.tables.pop() else { return Ok(()) };
-        for table in theirs.tables {
-            let live = clock.generation().abs_diff(G::generation(&clock, table.last)) < generations;
-            if live && !G::merge(&mut newest, &table, rotation)? {
-                newest.last = newest.last.max(table.last);
-                ours.tables.push(table);
-            }
-        }
-        ours.tables.sort_by_key(|table| table.last);
-        ours.tables.push(newest);
-        *self = ours;
-        Ok(())
+        merge::merge(self, other)
     }
 
     fn set_max_ahead(&mut self, max_ahead: Option<u64>) {

@@ -38,7 +38,7 @@ type Table = growth::Table<AgedCuckoo>;
 impl Table {
     /// Returns an estimate of the number of live entries, from at most this many lines.
     fn entries(&self, now: Now, sample: usize) -> f64 {
-        self.layout.live(lines(self.words.as_slice()), now.as_of(self.last), sample)[0].iter().sum()
+        self.layout.live_entries(lines(self.words.as_slice()), now.as_of(self.last), sample)
     }
 }
 
@@ -122,11 +122,7 @@ impl Growth for AgedCuckooShape {
         hashes: &[u64],
         seen: Option<(bool, &mut [bool])>,
     ) -> Result<usize, Error> {
-        let (layout, words) = (newest.layout, newest.words.to_mut()?);
-        Ok(match *nows {
-            [now] => layout.process(words, now, hashes, seen, Full::Ends),
-            _ => layout.process(words, nows, hashes, seen, Full::Ends),
-        })
+        Ok(newest.layout.process_each(newest.words.to_mut()?, nows, hashes, seen, Full::Ends))
     }
 
     fn seen_one(&self, newest: &mut Table, now: Now, hash: u64) -> Result<Option<bool>, Error> {

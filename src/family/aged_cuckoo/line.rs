@@ -128,38 +128,38 @@ fn back(tag: u8, epochs: u8) -> u8 {
     tag.wrapping_sub(epochs).wrapping_sub(u8::from(tag <= epochs))
 }
 
-/// A format of lines: `S` slots with fingerprints of `P` bytes and `X` bits.
-pub trait Format {
-    /// Number of slots.
-    const SLOTS: usize;
-    /// Number of bytes of a fingerprint.
-    const BYTES: usize;
-    /// Number of bits of a fingerprint beside its bytes.
-    const BITS: usize;
-    /// Number of bits of a fingerprint.
-    const FINGERPRINT: u32 = (8 * Self::BYTES + Self::BITS) as u32;
-    /// A bit for each slot.
-    const ALL: u32 = (1 << Self::SLOTS) - 1;
-    /// The byte at which the planes of bits begin.
-    const PLANES: usize = Self::SLOTS * (1 + Self::BYTES);
-    /// The byte from which the planes of bits are written, as one number of 16 bytes, and the bit at which they begin
-    /// there.
-    const FROM: usize = if Self::PLANES < 48 { Self::PLANES } else { 48 };
-    const SHIFT: usize = 8 * (Self::PLANES - Self::FROM);
-    /// The bit of slot 0 in each plane of bits.
-    const EVERY: u128 = {
-        let (mut mask, mut x) = (0, 0);
-        while x < Self::BITS {
-            mask |= 1 << (x * Self::SLOTS);
-            x += 1;
-        }
-        mask
-    };
-    #[cfg(test)]
-    /// Whether the planes fit a line, and the masks their numbers.
-    const FITS: bool = Self::SLOTS <= 31
-        && Self::SLOTS * Self::BITS <= 128 - Self::SHIFT
-        && 8 * Self::PLANES + Self::SLOTS * Self::BITS <= 8 * REJECTION;
+/// A format of lines: slots with fingerprints of some bytes and, beside these, some bits. Its numbers are those of a type,
+/// [`Slots`], which compilers know, or of a value.
+pub trait Format: Copy {
+    /// Returns the number of slots.
+    fn slots(self) -> usize;
+
+    /// Returns the number of bits of a fingerprint.
+    fn fingerprint_bits(self) -> u32;
+
+    /// Returns the number of whole bytes of a fingerprint.
+    #[inline(always)]
+    fn bytes(self) -> usize {
+        self.fingerprint_bits() as usize / 8
+    }
+
+    /// Returns the number of bits of a fingerprint beside its bytes.
+    #[inline(always)]
+    fn bits(self) -> usize {
+        self.fingerprint_bits() as usize % 8
+    }
+
+    /// Returns a bit for each slot.
+    #[inline(always)]
+    fn all(self) -> u32 {
+        (1 << self.slots()) - 1
+    }
+
+    /// Returns the byte at which the planes of bits begin.
+    #[inline(always)]
+    fn planes(self) -> usize {
+        self.slots() * (1 + self.bytes())
+    }
 
     /// Returns the slots of each line whose entries have these tags, and those of them that have the fingerprint.
     ///
@@ -167,6 +167,7 @@ pub trait Format {
     /// a batch of new keys and repeats that branch is mispredicted, and takes longer than the comparison.
     #[inline(always)]
     fn look<M: ByteVectors, const N: usize>(
+        self,
         machine: M,
         lines: [&Line; N],
         fingerprint: u64,
@@ -176,19 +177,19 @@ pub trait Format {
         // Loops, because closures are compiled apart, without vector instructions.
         let (mut found, mut any) = ([(0, 0); N], 0);
         for (found, line) in found.iter_mut().zip(lines) {
-            let live = Self::live(machine, line, tags);
+            let live = self.live(machine, line, tags);
             let mut equal = live;
-            for p in 0..Self::BYTES {
-                let start = Self::SLOTS * (1 + p);
+            for p in 0..self.bytes() {
+                let start = self.slots() * (1 + p);
                 let from = start.min(32);
                 equal &= machine.equal(vector(line, from), (fingerprint >> (8 * p)) as u8) >> (start - from);
             }
             (*found, any) = ((live, equal), any | equal);
         }
-        if Self::BITS > 0 && (!alone || any != 0) {
+        if self.bits() > 0 && (!alone || any != 0) {
             for (found, line) in found.iter_mut().zip(lines) {
-                for x in 0..Self::BITS {
-                    found.1 &= Self::plane(line, x) ^ (bit::<Self>(fingerprint, x) as u32).wrapping_sub(1);
+                for x in 0..self.bits() {
+                    found.1 &= self.plane(line, x) ^ (self.bit(fingerprint, x) as u32).wrapping_sub(1);
                 }
             }
         }
@@ -197,15 +198,15 @@ pub trait Format {
 
     /// Returns the slots of entries that have these tags.
     #[inline(always)]
-    fn live<M: ByteVectors>(machine: M, line: &Line, tags: Tags) -> u32 {
+    fn live<M: ByteVectors>(self, machine: M, line: &Line, tags: Tags) -> u32 {
         let of_slots = vector(line, 0);
-        machine.within(of_slots, tags.low as u8, tags.span as u8) & !machine.equal(of_slots, 0) & Self::ALL
+        machine.within(of_slots, tags.low as u8, tags.span as u8) & !machine.equal(of_slots, 0) & self.all()
     }
 
     /// Returns a plane of bits, from slot 0 on.
     #[inline(always)]
-    fn plane(line: &Line, x: usize) -> u32 {
-        let bit = 8 * Self::PLANES + x * Self::SLOTS;
+    fn plane(self, line: &Line, x: usize) -> u32 {
+        let bit = 8 * self.planes() + x * self.slots();
         let from = (bit / 8).min(60);
         let bytes = line[from..].first_chunk().expect("a line ends with byte 63");
         u32::from_le_bytes(*bytes) >> (bit - 8 * from)
@@ -213,38 +214,56 @@ pub trait Format {
 
     /// Writes an entry, its tag last: the tag alone makes it live.
     #[inline(always)]
-    fn write(line: &mut Line, slot: usize, fingerprint: u64, tag: u8) {
-        for p in 0..Self::BYTES {
-            line[Self::SLOTS * (1 + p) + slot] = (fingerprint >> (8 * p)) as u8;
+    fn write(self, line: &mut Line, slot: usize, fingerprint: u64, tag: u8) {
+        for p in 0..self.bytes() {
+            line[self.slots() * (1 + p) + slot] = (fingerprint >> (8 * p)) as u8;
         }
-        if Self::BITS > 0 {
-            let shift = Self::SHIFT + slot;
-            let of_plane = |x| u128::from(bit::<Self>(fingerprint, x)) << (x * Self::SLOTS);
-            let bits = (0..Self::BITS).fold(0, |bits, x| bits | of_plane(x));
-            let old = u128::from_le_bytes(*half(line, Self::FROM));
-            let new = old & !(Self::EVERY << shift) | bits << shift;
-            line[Self::FROM..Self::FROM + 16].copy_from_slice(&new.to_le_bytes());
+        if self.bits() > 0 {
+            // The planes of bits are written as one number of 16 bytes.
+            let from = self.planes().min(48);
+            let shift = 8 * (self.planes() - from) + slot;
+            let (mut bits, mut every) = (0, 0);
+            for x in 0..self.bits() {
+                bits |= u128::from(self.bit(fingerprint, x)) << (x * self.slots());
+                every |= 1u128 << (x * self.slots());
+            }
+            let old = u128::from_le_bytes(*half(line, from));
+            let new = old & !(every << shift) | bits << shift;
+            line[from..from + 16].copy_from_slice(&new.to_le_bytes());
         }
         line[slot] = tag;
     }
 
     /// Returns the fingerprint of a slot.
     #[inline(always)]
-    fn fingerprint(line: &Line, slot: usize) -> u64 {
-        let of_byte = |p| u64::from(line[Self::SLOTS * (1 + p) + slot]) << (8 * p);
-        let bytes = (0..Self::BYTES).fold(0, |bytes, p| bytes | of_byte(p));
-        let of_bit = |x: usize| u64::from(Self::plane(line, x) >> slot & 1) << (8 * Self::BYTES + x);
-        (0..Self::BITS).fold(bytes, |all, x| all | of_bit(x))
+    fn fingerprint(self, line: &Line, slot: usize) -> u64 {
+        let of_byte = |p| u64::from(line[self.slots() * (1 + p) + slot]) << (8 * p);
+        let bytes = (0..self.bytes()).fold(0, |bytes, p| bytes | of_byte(p));
+        let of_bit = |x: usize| u64::from(self.plane(line, x) >> slot & 1) << (8 * self.bytes() + x);
+        (0..self.bits()).fold(bytes, |all, x| all | of_bit(x))
+    }
+
+    /// Returns one of the bits of a fingerprint beside its bytes.
+    #[inline(always)]
+    fn bit(self, fingerprint: u64, x: usize) -> u64 {
+        fingerprint >> (8 * self.bytes() + x) & 1
     }
 }
 
-/// The format of lines of these numbers.
-pub struct Slots<const S: usize, const P: usize, const X: usize>;
+/// The format of `S` slots with fingerprints of `F` bits.
+#[derive(Clone, Copy)]
+pub struct Slots<const S: usize, const F: u32>;
 
-impl<const S: usize, const P: usize, const X: usize> Format for Slots<S, P, X> {
-    const SLOTS: usize = S;
-    const BYTES: usize = P;
-    const BITS: usize = X;
+impl<const S: usize, const F: u32> Format for Slots<S, F> {
+    #[inline(always)]
+    fn slots(self) -> usize {
+        S
+    }
+
+    #[inline(always)]
+    fn fingerprint_bits(self) -> u32 {
+        F
+    }
 }
 
 /// Returns the tag of the rejection.
@@ -262,20 +281,15 @@ pub fn reject(line: &mut Line, tag: u8) {
 /// Clears expired tags, of entries and of the rejection. Writes only where there are any, so that zeros which the
 /// system has promised take no memory.
 #[inline(always)]
-pub fn sweep<F: Format, M: ByteVectors>(machine: M, line: &mut Line, live: Tags) {
-    let kept = F::live(machine, line, live) | machine.equal(vector(line, 0), 0);
+pub fn sweep(format: impl Format, machine: impl ByteVectors, line: &mut Line, live: Tags) {
+    let kept = format.live(machine, line, live) | machine.equal(vector(line, 0), 0);
     let rejection = rejection(line);
-    if kept & F::ALL == F::ALL && (rejection == 0 || live.contain(rejection)) {
+    if kept & format.all() == format.all() && (rejection == 0 || live.contain(rejection)) {
         return;
     }
     let swept = |tag: u8| if live.contain(tag) { tag } else { 0 };
-    line[..F::SLOTS].iter_mut().for_each(|tag| *tag = swept(*tag));
+    line[..format.slots()].iter_mut().for_each(|tag| *tag = swept(*tag));
     line[REJECTION] = swept(line[REJECTION]);
-}
-
-#[inline(always)]
-fn bit<F: Format + ?Sized>(fingerprint: u64, x: usize) -> u64 {
-    fingerprint >> (8 * F::BYTES + x) & 1
 }
 
 #[inline(always)]

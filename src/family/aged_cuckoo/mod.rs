@@ -45,22 +45,20 @@ mod vectors;
 #[cfg(test)]
 mod tests;
 
-use std::marker::PhantomData;
 use std::ops::Range;
 
 use crate::clock::Clock;
-use crate::family::abilities::{Divide, Late, Merge, Partition, Still};
+use crate::family::abilities::{Late, Partition, Still};
 use crate::family::partition::partition;
 use crate::family::{Abilities, Layout};
 use crate::inference::{Evidence, Likelihood, Question};
 use crate::instructions::{Instructions, Portable};
-use crate::memory::prefetch::Address;
-use line::{Format, Line, Now, Slots, Tags};
-use operations::{Contains, Duplicated, ForEach, Full, Insert, Nows, Operation, Query, ReadEvidence, Seen, Sweep};
+use crate::memory::prefetch::{AHEAD, Address};
+use line::{Format, Line, Now, Tags};
+use operations::{Contains, Duplicated, ForEach, Full, Operation, Query, ReadEvidence, Seen, Sweep};
 use pages::Pages;
 use shape::AgedCuckooShape;
 use table::Table;
-use vectors::VectorWork;
 
 /// Number of lines whose tags are counted, at most.
 const SAMPLE: usize = 1 << 16;
@@ -74,40 +72,12 @@ pub struct AgedCuckoo {
     instructions: Instructions,
 }
 
-/// Runs `$work` with `$F` as the type of the format whose fingerprints have this many bits.
-macro_rules! by_format {
-    ($bits:expr, $F:ident => $work:expr) => {
-        match $bits {
-            10 => by_format!(@ 28, 1, 2, $F, $work),
-            13 => by_format!(@ 24, 1, 5, $F, $work),
-            16 => by_format!(@ 21, 2, 0, $F, $work),
-            20 => by_format!(@ 18, 2, 4, $F, $work),
-            25 => by_format!(@ 15, 3, 1, $F, $work),
-            28 => by_format!(@ 14, 3, 4, $F, $work),
-            32 => by_format!(@ 12, 4, 0, $F, $work),
-            _ => by_format!(@ 11, 4, 5, $F, $work),
-        }
-    };
-    (@ $s:literal, $p:literal, $x:literal, $F:ident, $work:expr) => {{
-        type $F = $crate::family::aged_cuckoo::Slots<$s, $p, $x>;
-        $work
-    }};
-}
-#[cfg(test)]
-use by_format;
-
 impl AgedCuckoo {
     /// Returns the layout of a shape.
     pub fn new(shape: AgedCuckooShape) -> Self {
         let AgedCuckooShape { format, epochs, pages, lines, .. } = shape;
-        let pages = Pages { count: pages, lines, first: 0, fingerprint_bits: format.fingerprint_bits };
+        let pages = Pages { count: pages, lines, first: 0, format };
         Self { pages, retained: epochs, instructions: Instructions::best() }
-    }
-
-    /// Does work with the instructions of the filter.
-    #[inline(always)]
-    fn run<T>(&self, work: impl VectorWork<T>) -> T {
-        vectors::run(self.instructions, work)
     }
 
     /// Applies an operation to the keys of a run, in order. Returns the number of keys done.
@@ -115,40 +85,22 @@ impl AgedCuckoo {
     fn for_each(
         &self,
         address: Address,
-        now: impl Nows,
+        now: Now,
         hashes: &[u64],
         run: Range<usize>,
         operation: &mut impl Operation,
     ) -> usize {
         let pages = &self.pages;
-        by_format!(pages.fingerprint_bits, F => {
-            self.run(ForEach { pages, now, hashes, run, operation, address, format: PhantomData::<F> })
-        })
+        operations::run(self.instructions, pages.format, ForEach { pages, now, hashes, run, operation, address })
     }
 
-    /// Inserts keys until one ends the run because it finds no room. With `seen` writes there which keys the lines
-    /// contain, and without its refresh inserts only new ones. Returns the number of keys done.
+    /// Inserts the keys of a run, without `refresh` only those that the lines do not contain, until one ends the run
+    /// because it finds no room. Writes to `seen`, if it is not empty, which keys the lines contained. Returns the
+    /// number of keys done, and that of insertions.
     fn process(
         &self,
         words: &mut [u64],
-        now: impl Nows,
-        hashes: &[u64],
-        seen: Option<(bool, &mut [bool])>,
-        full: Full,
-    ) -> usize {
-        let (all, address) = (0..hashes.len(), Address::of(words));
-        match seen {
-            None => self.for_each(address, now, hashes, all, &mut Insert { lines: lines_mut(words), full }),
-            Some((refresh, seen)) => self.duplicate(words, now, hashes, all, (refresh, full), seen).0,
-        }
-    }
-
-    /// Writes which keys of a run the lines contain, and inserts them, without `refresh` only new ones, until one ends
-    /// the run. Returns the number of keys done, and that of insertions.
-    fn duplicate(
-        &self,
-        words: &mut [u64],
-        now: impl Nows,
+        now: Now,
         hashes: &[u64],
         run: Range<usize>,
         (refresh, full): (bool, Full),
@@ -159,21 +111,49 @@ impl AgedCuckoo {
         (self.for_each(address, now, hashes, run, &mut operation), operation.inserted)
     }
 
+    /// Inserts keys as [`process`](Self::process) does, in one rotation or each in its own. Without `seen` inserts all
+    /// of them. Returns the number of keys done.
+    fn process_each(
+        &self,
+        words: &mut [u64],
+        nows: &[Now],
+        hashes: &[u64],
+        seen: Option<(bool, &mut [bool])>,
+        full: Full,
+    ) -> usize {
+        let (refresh, seen) = seen.unwrap_or((true, &mut []));
+        if let &[now] = nows {
+            return self.process(words, now, hashes, 0..hashes.len(), (refresh, full), seen).0;
+        }
+        let address = Address::of(words);
+        hashes.iter().take(AHEAD).for_each(|&hash| self.prefetch_query(address, hash));
+        for (i, (&hash, &now)) in hashes.iter().zip(nows).enumerate() {
+            if let Some(&coming) = hashes.get(i + AHEAD) {
+                self.prefetch_query(address, coming);
+            }
+            let contained = !refresh && self.contains(words, now, hash);
+            let Some(was_seen) = (if contained { Some(true) } else { self.seen_some(words, now, hash, full) }) else {
+                return i;
+            };
+            if let Some(seen) = seen.get_mut(i) {
+                *seen = was_seen;
+            }
+        }
+        hashes.len()
+    }
+
     /// Returns whether the lines contain a key, and inserts it; `None` if there is no room for it.
     #[inline(always)]
     fn seen_some(&self, words: &mut [u64], now: Now, hash: u64, full: Full) -> Option<bool> {
         let (pages, lines) = (&self.pages, lines_mut(words));
-        by_format!(pages.fingerprint_bits, F => {
-            self.run(Seen { pages, now, lines, hash, full, format: PhantomData::<F> })
-        })
+        operations::run(self.instructions, pages.format, Seen { pages, now, lines, hash, full })
     }
 
     /// Rejects a key that finds no room: its lines report every key until the epoch expires. Returns whether they did
     /// so before.
     #[cold]
     fn reject(&self, words: &mut [u64], now: Now, hash: u64) -> bool {
-        let (table, place) =
-            (Table { machine: Portable, pages: &self.pages, now, alone: true }, self.pages.place(hash));
+        let (table, place) = (Table::portably(&self.pages, now), self.pages.place(hash));
         let rejects = table.rejects(lines(words), place);
         table.reject(lines_mut(words), place, now.own);
         rejects
@@ -183,21 +163,18 @@ impl AgedCuckoo {
     fn sweep(&self, words: &mut [u64], generation: i64, now: Now) {
         let sweeps = shape::sweeps(self.retained);
         let lines = self.pages.swept(lines_mut(words), generation.rem_euclid(sweeps as i64) as u64, sweeps);
-        by_format!(self.pages.fingerprint_bits, F => self.run(Sweep { now, lines, format: PhantomData::<F> }));
+        operations::run_of_any_format(self.instructions, self.pages.format, Sweep { now, lines });
     }
 
     /// Merges the entries of other lines that have the tags of `live`, and their rejections.
     fn merge_lines(&self, words: &mut [u64], others: &[u64], now: Now, live: Tags) {
-        let (table, lines, others) =
-            (Table { machine: Portable, pages: &self.pages, now, alone: true }, lines_mut(words), lines(others));
-        by_format!(self.pages.fingerprint_bits, F => {
-            (0..).zip(others).for_each(|(line, other)| table.merge_line::<F>(lines, line, other, live));
-        });
+        let (table, words) = (Table::portably(&self.pages, now), lines_mut(words));
+        (0..).zip(lines(others)).for_each(|(line, other)| table.merge_line(words, line, other, live));
     }
 
     /// Writes the tags of the same ages as before, where the open epoch has another number.
     fn realign(&self, words: &mut [u64], from: Now, to: Now) {
-        let slots = self.slots();
+        let slots = self.pages.format.slots();
         for line in lines_mut(words) {
             let (tags, others) = line.split_at_mut(slots);
             tags.iter_mut().chain(others.last_mut()).for_each(|tag| *tag = from.realigned(*tag, to));
@@ -206,7 +183,7 @@ impl AgedCuckoo {
 
     /// Returns the bits of a fingerprint, the number of pages and that of the lines of a page.
     fn numbers(&self) -> [u64; 3] {
-        [self.pages.fingerprint_bits.into(), self.pages.count, self.pages.lines.into()]
+        [self.pages.format.fingerprint_bits.into(), self.pages.count, self.pages.lines.into()]
     }
 
     /// Returns the number of words of all lines.
@@ -216,20 +193,15 @@ impl AgedCuckoo {
 
     /// Returns the number of slots of all lines.
     fn all_slots(&self) -> f64 {
-        self.pages.all_lines() as f64 * self.slots() as f64
-    }
-
-    /// Returns the number of slots of a line.
-    fn slots(&self) -> usize {
-        by_format!(self.pages.fingerprint_bits, F => F::SLOTS)
+        self.pages.all_lines() as f64 * f64::from(self.pages.format.slots)
     }
 
     /// Returns the number of live entries by age, the youngest first, and that of lines that reject keys, by the age of
     /// their rejection. They are those of a sample of the lines, as if it were all of them.
     fn live(&self, lines: &[Line], now: Now, sample: usize) -> [Vec<f64>; 2] {
-        let (mut ages, slots) = ([(); 2].map(|()| vec![0u64; self.retained as usize + 1]), self.slots());
-        let step = lines.len().div_ceil(sample).max(1);
-        for line in lines.iter().step_by(step) {
+        let (mut ages, slots) = ([(); 2].map(|()| vec![0u64; self.retained as usize + 1]), self.pages.format.slots());
+        let (sampled, scale) = sampled(lines, sample);
+        for line in sampled {
             let [of_entries, of_rejections] = &mut ages;
             for (tags, ages) in [(&line[..slots], of_entries), (&[line::rejection(line)], of_rejections)] {
                 for &tag in tags {
@@ -239,14 +211,20 @@ impl AgedCuckoo {
                 }
             }
         }
-        let scale = lines.len() as f64 / lines.len().div_ceil(step) as f64;
         ages.map(|ages| ages.into_iter().map(|number| number as f64 * scale).collect())
+    }
+
+    /// Returns the number of live entries, of a sample of the lines as if it were all of them.
+    fn live_entries(&self, lines: &[Line], now: Now, sample: usize) -> f64 {
+        let (sampled, scale) = sampled(lines, sample);
+        let live = sampled.map(|line| self.pages.format.live(Portable, line, now.live).count_ones());
+        f64::from(live.sum::<u32>()) * scale
     }
 
     /// Returns the chance that a fresh key matches one of these entries. An entry takes two of all pairs of a line and
     /// a fingerprint.
     fn chance(&self, entries: f64) -> f64 {
-        2.0 * entries / (self.pages.all_lines() as f64 * 2f64.powi(self.pages.fingerprint_bits as i32))
+        2.0 * entries / (self.pages.all_lines() as f64 * 2f64.powi(self.pages.format.fingerprint_bits as i32))
     }
 
     /// Returns the chance that a fresh key matches an entry of each age, the youngest first, and that its lines reject.
@@ -274,6 +252,13 @@ fn likelihood_of<'a>(
         }
     }
     Box::new(likelihood::EntryLikelihood::new(clock, &matches, entries, &rejections, all_lines))
+}
+
+/// Returns about `sample` of the lines, evenly spaced, and how many lines there are for each of them.
+fn sampled(lines: &[Line], sample: usize) -> (impl Iterator<Item = &Line>, f64) {
+    let sampled = lines.iter().step_by(lines.len().div_ceil(sample).max(1));
+    let scale = lines.len() as f64 / sampled.len() as f64;
+    (sampled, scale)
 }
 
 fn lines(words: &[u64]) -> &[Line] {
@@ -312,9 +297,7 @@ impl Layout for AgedCuckoo {
     #[inline(always)]
     fn contains(&self, words: &[u64], now: Now, hash: u64) -> bool {
         let (pages, lines) = (&self.pages, lines(words));
-        by_format!(pages.fingerprint_bits, F => {
-            self.run(Contains { pages, reported: now.reported, lines, hash, format: PhantomData::<F> })
-        })
+        operations::run(self.instructions, pages.format, Contains { pages, reported: now.reported, lines, hash })
     }
 
     #[inline(always)]
@@ -323,7 +306,7 @@ impl Layout for AgedCuckoo {
     }
 
     fn insert_run(&self, words: &mut [u64], now: Now, hashes: &[u64], run: Range<usize>) {
-        self.process(words, now, &hashes[run], None, Full::Rejects);
+        self.process(words, now, hashes, run, (true, Full::Rejects), &mut []);
     }
 
     fn query_run(&self, words: &[u64], now: Now, hashes: &[u64], run: Range<usize>, present: &mut [bool]) {
@@ -339,12 +322,14 @@ impl Layout for AgedCuckoo {
         refresh: bool,
         seen: &mut [bool],
     ) -> u64 {
-        self.duplicate(words, now, hashes, run, (refresh, Full::Rejects), seen).1
+        self.process(words, now, hashes, run, (refresh, Full::Rejects), seen).1
     }
 
     fn evidence_run(&self, words: &[u64], now: Now, hashes: &[u64], evidence: &mut [Evidence]) {
-        let (address, mut operation) = (Address::of(words), ReadEvidence { lines: lines(words), evidence });
-        self.for_each(address, now, hashes, 0..hashes.len(), &mut operation);
+        let (pages, address, run) = (&self.pages, Address::of(words), 0..hashes.len());
+        let operation = &mut ReadEvidence { lines: lines(words), evidence };
+        let read = ForEach { pages, now, hashes, run, operation, address };
+        operations::run_of_any_format(self.instructions, pages.format, read);
     }
 
     fn open(&self, words: &mut [u64], generation: i64) {
@@ -352,19 +337,27 @@ impl Layout for AgedCuckoo {
     }
 
     fn abilities(&self) -> Abilities<'_, Self> {
-        Abilities {
-            ages: true,
-            still: Some(self),
-            late: Some(self),
-            divide: Some(self),
-            merge: Some(self),
-            ..Abilities::NONE
+        // Merges the live entries and the rejections of each line.
+        let merge = |cells: &Self, words: &mut [u64], others: &[u64], now: Now| {
+            cells.merge_lines(words, others, now, now.live);
+        };
+        Abilities { late: Some(self), still: Some(self), merge: Some(merge) }
+    }
+
+    fn has_ages(&self) -> bool {
+        true
+    }
+
+    fn divide<'a>(&self, words: &'a mut [u64], count: usize, each: &mut dyn FnMut(Partition<'a, Self>)) {
+        for (pages, words, hashes) in partition(self.pages.count, self.pages.lines as usize * 8, words, count) {
+            let layout = Self { pages: Pages { first: pages.start, ..self.pages }, ..*self };
+            each(Partition { layout, words, hashes });
         }
     }
 
     /// Returns the share of the slots that each epoch uses.
     fn fill(&self, words: &[u64], now: Now) -> Vec<f64> {
-        let slots = (lines(words).len() * self.slots()) as f64;
+        let slots = (lines(words).len() * self.pages.format.slots()) as f64;
         let [entries, _] = self.live(lines(words), now, SAMPLE);
         entries.into_iter().map(|entries| entries / slots).collect()
     }
@@ -395,13 +388,13 @@ impl Late<Now> for AgedCuckoo {
     }
 
     fn process_late(&self, words: &mut [u64], nows: &[Now], hashes: &[u64], seen: Option<(bool, &mut [bool])>) {
-        self.process(words, nows, hashes, seen, Full::Rejects);
+        self.process_each(words, nows, hashes, seen, Full::Rejects);
     }
 }
 
 impl Still<Now> for AgedCuckoo {
     fn insert_still(&self, words: &mut [u64], now: Now, hashes: &[u64], run: Range<usize>) -> usize {
-        self.process(words, now, &hashes[run], None, Full::EndsStill)
+        self.process(words, now, hashes, run, (true, Full::EndsStill), &mut []).0
     }
 
     fn duplicated_still(
@@ -413,25 +406,6 @@ impl Still<Now> for AgedCuckoo {
         refresh: bool,
         seen: &mut [bool],
     ) -> (usize, u64) {
-        self.duplicate(words, now, hashes, run, (refresh, Full::EndsStill), seen)
-    }
-}
-
-impl Divide<Self> for AgedCuckoo {
-    fn divide<'a>(&self, words: &'a mut [u64], count: usize, each: &mut dyn FnMut(Partition<'a, Self>)) {
-        for (pages, words, hashes) in partition(self.pages.count, self.pages.lines as usize * 8, words, count) {
-            each(Partition {
-                layout: Self { pages: Pages { first: pages.start, ..self.pages }, ..*self },
-                words,
-                hashes,
-            });
-        }
-    }
-}
-
-impl Merge<Now> for AgedCuckoo {
-    /// Merges the live entries and the rejections of each line.
-    fn merge(&self, words: &mut [u64], others: &[u64], now: Now) {
-        self.merge_lines(words, others, now, now.live);
+        self.process(words, now, hashes, run, (refresh, Full::EndsStill), seen)
     }
 }

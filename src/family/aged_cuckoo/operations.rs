@@ -1,78 +1,118 @@
 //! The loop over the keys of a run, and what is done with each.
 
-use std::marker::PhantomData;
 use std::ops::Range;
 
-use super::line::{Format, Line, Now, Tags};
+use super::line::{Format, Line, Now, Slots, Tags};
 use super::pages::{Pages, Place};
+use super::shape::LineFormat;
 use super::table::{Found, Table};
 use super::vectors::ByteVectors;
 use crate::inference::Evidence;
-use crate::instructions::Work;
+#[cfg(target_arch = "x86_64")]
+use crate::instructions::Avx512;
+use crate::instructions::{Instructions, Machine, Portable, Work};
 use crate::memory::prefetch::{AHEAD, Address};
+
+/// Work on lines of any format, compiled for one format and one instruction set.
+pub trait LineWork {
+    /// The result of the work.
+    type Output;
+
+    /// Does the work.
+    fn run<F: Format, M: ByteVectors>(self, format: F, machine: M) -> Self::Output;
+}
+
+/// Work on lines of one format.
+struct OfFormat<W, F>(W, F);
+
+impl<W: LineWork, F: Format, M: ByteVectors> Work<M> for OfFormat<W, F> {
+    type Output = W::Output;
+
+    #[inline(always)]
+    fn run(self, machine: M) -> W::Output {
+        self.0.run(self.1, machine)
+    }
+}
+
+/// Does work that is compiled for each format. On x86_64 that is for AVX2 alone: with AVX-512 it took as long, and the
+/// few processors with less share one function for all formats.
+#[inline(always)]
+pub fn run<W: LineWork>(instructions: Instructions, format: LineFormat, work: W) -> W::Output {
+    match instructions {
+        #[cfg(target_arch = "x86_64")]
+        Instructions::Avx2(machine) | Instructions::Avx512(Avx512(machine)) => by_format(machine, format, work),
+        #[cfg(target_arch = "x86_64")]
+        _ => Portable.run(OfFormat(work, format)),
+        #[cfg(not(target_arch = "x86_64"))]
+        _ => by_format(Portable, format, work),
+    }
+}
+
+#[inline(always)]
+fn by_format<W: LineWork, M: ByteVectors>(machine: M, format: LineFormat, work: W) -> W::Output {
+    match format.fingerprint_bits {
+        10 => machine.run(OfFormat(work, Slots::<28, 10>)),
+        13 => machine.run(OfFormat(work, Slots::<24, 13>)),
+        16 => machine.run(OfFormat(work, Slots::<21, 16>)),
+        20 => machine.run(OfFormat(work, Slots::<18, 20>)),
+        25 => machine.run(OfFormat(work, Slots::<15, 25>)),
+        28 => machine.run(OfFormat(work, Slots::<14, 28>)),
+        32 => machine.run(OfFormat(work, Slots::<12, 32>)),
+        _ => machine.run(OfFormat(work, Slots::<11, 37>)),
+    }
+}
+
+/// Does work that is compiled once for all formats.
+pub fn run_of_any_format<W: LineWork>(instructions: Instructions, format: LineFormat, work: W) -> W::Output {
+    match instructions {
+        #[cfg(target_arch = "x86_64")]
+        Instructions::Avx2(machine) | Instructions::Avx512(Avx512(machine)) => machine.run(OfFormat(work, format)),
+        _ => Portable.run(OfFormat(work, format)),
+    }
+}
 
 /// What is done with each key of a run.
 pub trait Operation {
     /// Applies the operation to key `i` of the batch. Returns whether to go on.
-    fn apply<F: Format, M: ByteVectors>(&mut self, table: Table<'_, M>, i: usize, place: Place) -> bool;
-}
-
-/// What the open epoch means to each key of a run.
-pub trait Nows {
-    /// Returns what it means to key `i` of the run.
-    fn of(&self, i: usize) -> Now;
-}
-
-impl Nows for Now {
-    #[inline(always)]
-    fn of(&self, _: usize) -> Now {
-        *self
-    }
-}
-
-impl Nows for &[Now] {
-    #[inline(always)]
-    fn of(&self, i: usize) -> Now {
-        self[i]
-    }
+    fn apply<F: Format, M: ByteVectors>(&mut self, table: Table<'_, F, M>, i: usize, place: Place) -> bool;
 }
 
 /// Applies an operation to the keys of a run, in order, while both lines of later keys are on their way. Returns the
 /// number of keys done.
-pub struct ForEach<'a, F, O, N> {
+pub struct ForEach<'a, O> {
     pub pages: &'a Pages,
-    pub now: N,
+    pub now: Now,
     pub hashes: &'a [u64],
     pub run: Range<usize>,
     pub operation: &'a mut O,
     /// The address of the lines.
     pub address: Address,
-    pub format: PhantomData<F>,
 }
 
-impl<F: Format, O: Operation, N: Nows, M: ByteVectors> Work<M> for ForEach<'_, F, O, N> {
+impl<O: Operation> LineWork for ForEach<'_, O> {
     type Output = usize;
 
     #[inline(always)]
-    fn run(self, machine: M) -> usize {
-        let Self { pages, now, hashes, run, operation, address, .. } = self;
+    fn run<F: Format, M: ByteVectors>(self, format: F, machine: M) -> usize {
+        let Self { pages, now, hashes, run, operation, address } = self;
         let (hashes, before) = (&hashes[..run.end], run.start);
         // The places of the next keys, so that each is computed once.
         let mut ring = [Place::default(); AHEAD];
         let placed = |hash: u64| {
-            let place = pages.place_of(hash, F::FINGERPRINT);
+            let place = pages.place_of(hash, format.fingerprint_bits());
             address.fetch(place.first as usize * 8);
             address.fetch(place.second as usize * 8);
             place
         };
         ring.iter_mut().zip(&hashes[before..]).for_each(|(place, &hash)| *place = placed(hash));
+        let table = Table { format, machine, pages, now, alone: false };
         for i in run {
             let coming = (i - before) % AHEAD;
             let place = ring[coming];
             if let Some(&hash) = hashes.get(i + AHEAD) {
                 ring[coming] = placed(hash);
             }
-            if !operation.apply::<F, M>(Table { machine, pages, now: now.of(i - before), alone: false }, i, place) {
+            if !operation.apply(table, i, place) {
                 return i - before;
             }
         }
@@ -81,41 +121,39 @@ impl<F: Format, O: Operation, N: Nows, M: ByteVectors> Work<M> for ForEach<'_, F
 }
 
 /// Looks up one key.
-pub struct Contains<'a, F> {
+pub struct Contains<'a> {
     pub pages: &'a Pages,
     pub reported: Tags,
     pub lines: &'a [Line],
     pub hash: u64,
-    pub format: PhantomData<F>,
 }
 
-impl<F: Format, M: ByteVectors> Work<M> for Contains<'_, F> {
+impl LineWork for Contains<'_> {
     type Output = bool;
 
     #[inline(always)]
-    fn run(self, machine: M) -> bool {
-        Table { machine, pages: self.pages, now: Now::reporting(self.reported), alone: true }
-            .contains::<F>(self.lines, self.pages.place_of(self.hash, F::FINGERPRINT))
+    fn run<F: Format, M: ByteVectors>(self, format: F, machine: M) -> bool {
+        let table = Table { format, machine, pages: self.pages, now: Now::reporting(self.reported), alone: true };
+        table.contains(self.lines, self.pages.place_of(self.hash, format.fingerprint_bits()))
     }
 }
 
 /// Looks up one key and inserts it.
-pub struct Seen<'a, F> {
+pub struct Seen<'a> {
     pub pages: &'a Pages,
     pub now: Now,
     pub lines: &'a mut [Line],
     pub hash: u64,
     pub full: Full,
-    pub format: PhantomData<F>,
 }
 
-impl<F: Format, M: ByteVectors> Work<M> for Seen<'_, F> {
+impl LineWork for Seen<'_> {
     type Output = Option<bool>;
 
     #[inline(always)]
-    fn run(self, machine: M) -> Option<bool> {
-        let table = Table { machine, pages: self.pages, now: self.now, alone: true };
-        self.full.seen::<F, M>(table, self.lines, self.pages.place_of(self.hash, F::FINGERPRINT))
+    fn run<F: Format, M: ByteVectors>(self, format: F, machine: M) -> Option<bool> {
+        let table = Table { format, machine, pages: self.pages, now: self.now, alone: true };
+        self.full.seen(table, self.lines, self.pages.place_of(self.hash, format.fingerprint_bits()))
     }
 }
 
@@ -133,24 +171,11 @@ pub enum Full {
 impl Full {
     /// Returns whether the lines contain a key, and inserts it; `None` if it ends the run.
     #[inline(always)]
-    fn seen<F: Format, M: ByteVectors>(self, table: Table<'_, M>, lines: &mut [Line], place: Place) -> Option<bool> {
+    fn seen(self, table: Table<'_, impl Format, impl ByteVectors>, lines: &mut [Line], place: Place) -> Option<bool> {
         match self {
-            Self::Rejects => Some(table.seen_or_reject::<F>(lines, place)),
-            Self::Ends | Self::EndsStill => table.seen::<F>(lines, place, self == Self::Ends),
+            Self::Rejects => Some(table.seen_or_reject(lines, place)),
+            Self::Ends | Self::EndsStill => table.seen(lines, place, self == Self::Ends),
         }
-    }
-}
-
-/// Inserts keys.
-pub struct Insert<'a> {
-    pub lines: &'a mut [Line],
-    pub full: Full,
-}
-
-impl Operation for Insert<'_> {
-    #[inline(always)]
-    fn apply<F: Format, M: ByteVectors>(&mut self, table: Table<'_, M>, _: usize, place: Place) -> bool {
-        self.full.seen::<F, M>(table, self.lines, place).is_some()
     }
 }
 
@@ -162,15 +187,16 @@ pub struct Query<'a> {
 
 impl Operation for Query<'_> {
     #[inline(always)]
-    fn apply<F: Format, M: ByteVectors>(&mut self, table: Table<'_, M>, i: usize, place: Place) -> bool {
-        self.present[i] = table.contains::<F>(self.lines, place);
+    fn apply<F: Format, M: ByteVectors>(&mut self, table: Table<'_, F, M>, i: usize, place: Place) -> bool {
+        self.present[i] = table.contains(self.lines, place);
         true
     }
 }
 
-/// Writes which keys the lines contain, and inserts them; without `refresh` only those that they do not contain.
+/// Inserts keys, without `refresh` only those that the lines do not contain.
 pub struct Duplicated<'a> {
     pub lines: &'a mut [Line],
+    /// Receives which keys the lines contained, if it is not empty.
     pub seen: &'a mut [bool],
     pub refresh: bool,
     pub full: Full,
@@ -180,15 +206,17 @@ pub struct Duplicated<'a> {
 
 impl Operation for Duplicated<'_> {
     #[inline(always)]
-    fn apply<F: Format, M: ByteVectors>(&mut self, table: Table<'_, M>, i: usize, place: Place) -> bool {
-        if !self.refresh && table.contains::<F>(self.lines, place) {
-            self.seen[i] = true;
-            return true;
+    fn apply<F: Format, M: ByteVectors>(&mut self, table: Table<'_, F, M>, i: usize, place: Place) -> bool {
+        let contained = !self.refresh && table.contains(self.lines, place);
+        let seen = match contained {
+            true => Some(true),
+            false => self.full.seen(table, self.lines, place),
+        };
+        if let (Some(answer), Some(seen)) = (self.seen.get_mut(i), seen) {
+            *answer = seen;
         }
-        let Some(seen) = self.full.seen::<F, M>(table, self.lines, place) else { return false };
-        self.seen[i] = seen;
-        self.inserted += 1;
-        true
+        self.inserted += u64::from(!contained && seen.is_some());
+        seen.is_some()
     }
 }
 
@@ -200,9 +228,9 @@ pub struct ReadEvidence<'a> {
 
 impl Operation for ReadEvidence<'_> {
     #[inline(always)]
-    fn apply<F: Format, M: ByteVectors>(&mut self, table: Table<'_, M>, i: usize, place: Place) -> bool {
+    fn apply<F: Format, M: ByteVectors>(&mut self, table: Table<'_, F, M>, i: usize, place: Place) -> bool {
         let epochs = |tag: u8| u32::from(table.now.age(tag));
-        self.evidence[i] = Evidence::epochs(match table.find::<F>(self.lines, place) {
+        self.evidence[i] = Evidence::epochs(match table.find(self.lines, place) {
             Found::Entry(tag) => Some((epochs(tag), true)),
             Found::Rejection(tag) => Some((epochs(tag), false)),
             Found::Nothing => None,
@@ -212,17 +240,16 @@ impl Operation for ReadEvidence<'_> {
 }
 
 /// Clears expired tags.
-pub struct Sweep<'a, F> {
+pub struct Sweep<'a> {
     pub now: Now,
     pub lines: &'a mut [Line],
-    pub format: PhantomData<F>,
 }
 
-impl<F: Format, M: ByteVectors> Work<M> for Sweep<'_, F> {
+impl LineWork for Sweep<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self, machine: M) {
-        self.lines.iter_mut().for_each(|line| super::line::sweep::<F, M>(machine, line, self.now.live));
+    fn run<F: Format, M: ByteVectors>(self, format: F, machine: M) {
+        self.lines.iter_mut().for_each(|line| super::line::sweep(format, machine, line, self.now.live));
     }
 }

@@ -1,6 +1,7 @@
 //! Where a hash lies: read as a number of mixed radix it is a page, a line there, and a fingerprint.
 
 use super::line::Line;
+use super::shape::LineFormat;
 use crate::memory::bits::scale;
 
 /// The two lines of a key, counted from the first line of the partition, and its fingerprint.
@@ -20,15 +21,15 @@ pub struct Pages {
     pub lines: u32,
     /// The first page of this partition.
     pub first: u64,
-    /// The number of bits of a fingerprint.
-    pub fingerprint_bits: u32,
+    /// The format of the lines.
+    pub format: LineFormat,
 }
 
 impl Pages {
     /// Returns the place of a key.
     #[inline(always)]
     pub fn place(&self, hash: u64) -> Place {
-        self.place_of(hash, self.fingerprint_bits)
+        self.place_of(hash, self.format.fingerprint_bits)
     }
 
     /// Returns the place of a key whose fingerprint has this many bits, which the compiler may know.

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use super::line::TAGS;
+use super::line::{Format, TAGS};
 use crate::Error;
 use crate::clock::Window;
 use crate::family::budget::{Budget, reject_below, too_few_bytes, too_much_memory, within_slack};
@@ -48,6 +48,18 @@ pub fn sweeps(epochs: u32) -> u64 {
 /// Returns l, the number of epochs by which a sweep may come late: a gap within the window, if there are tags for it.
 pub fn late(epochs: u32) -> u64 {
     u64::from(epochs).min((TAGS as u64 - 1 - u64::from(epochs)) / 2)
+}
+
+impl Format for LineFormat {
+    #[inline(always)]
+    fn slots(self) -> usize {
+        self.slots as usize
+    }
+
+    #[inline(always)]
+    fn fingerprint_bits(self) -> u32 {
+        self.fingerprint_bits
+    }
 }
 
 const fn of(fingerprint_bits: u32, slots: u32) -> LineFormat {

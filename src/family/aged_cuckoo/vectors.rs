@@ -1,8 +1,8 @@
 //! Comparisons of 32 bytes at once, as masks with a bit for each byte.
 
-#[cfg(target_arch = "x86_64")]
-use crate::instructions::{Avx2, Avx512};
-use crate::instructions::{Instructions, Machine, Portable, Work};
+use crate::instructions::Machine;
+#[cfg(any(test, not(target_arch = "x86_64")))]
+use crate::instructions::Portable;
 
 /// The comparisons that lines need.
 pub trait ByteVectors: Machine {
@@ -11,28 +11,6 @@ pub trait ByteVectors: Machine {
 
     /// Returns which bytes lie in the cyclic range from `low` to `low + span`.
     fn within(self, bytes: &[u8; 32], low: u8, span: u8) -> u32;
-}
-
-/// Work that is compiled for AVX2, and for what every processor has. With AVX-512 it took as long as with AVX2.
-#[cfg(target_arch = "x86_64")]
-pub trait VectorWork<T>: Work<Portable, Output = T> + Work<Avx2, Output = T> {}
-#[cfg(target_arch = "x86_64")]
-impl<T, W: Work<Portable, Output = T> + Work<Avx2, Output = T>> VectorWork<T> for W {}
-
-/// Work that is compiled for what every processor has.
-#[cfg(not(target_arch = "x86_64"))]
-pub trait VectorWork<T>: Work<Portable, Output = T> {}
-#[cfg(not(target_arch = "x86_64"))]
-impl<T, W: Work<Portable, Output = T>> VectorWork<T> for W {}
-
-/// Does work with these instructions.
-#[inline(always)]
-pub fn run<T>(instructions: Instructions, work: impl VectorWork<T>) -> T {
-    match instructions {
-        #[cfg(target_arch = "x86_64")]
-        Instructions::Avx2(machine) | Instructions::Avx512(Avx512(machine)) => machine.run(work),
-        _ => Portable.run(work),
-    }
 }
 
 /// SSE2, which every processor of this architecture has: two halves of 16 bytes.
@@ -121,6 +99,9 @@ mod avx2 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(target_arch = "x86_64")]
+    use crate::instructions::Avx512;
+    use crate::instructions::{Instructions, Work};
 
     struct Compare<'a>(&'a [u8; 32], [u8; 2]);
 
@@ -147,7 +128,12 @@ mod tests {
             assert_eq!(expected[0], single);
             for instructions in Instructions::available() {
                 let compare = Compare(&bytes, [a, b]);
-                assert_eq!(run(instructions, compare), expected);
+                let compared = match instructions {
+                    #[cfg(target_arch = "x86_64")]
+                    Instructions::Avx2(machine) | Instructions::Avx512(Avx512(machine)) => machine.run(compare),
+                    _ => Portable.run(compare),
+                };
+                assert_eq!(compared, expected);
             }
         }
     }

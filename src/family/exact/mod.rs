@@ -19,7 +19,7 @@ use std::ops::Range;
 
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};
-use crate::engine::{Engine, Insertion, Refresh, not_mergeable};
+use crate::engine::{Engine, Insertion, Query, Refresh, not_mergeable};
 use crate::inference::{Evidence, EvidenceSource, Likelihood, Question};
 use crate::memory::Words;
 use crate::memory::prefetch::in_flight;
@@ -190,13 +190,7 @@ impl<L: StampLine> Engine for Exact<L> {
 
     /// In a window of time a key is present if it came at most the window before its moment; in a window of insertions
     /// if it would be seen as the next key.
-    fn query_within(
-        &self,
-        hashes: &[u64],
-        at: Moments<'_>,
-        window: Option<u64>,
-        present: &mut [bool],
-    ) -> Result<(), Error> {
+    fn query_within(&self, Query { hashes, at, window }: Query<'_>, present: &mut [bool]) -> Result<(), Error> {
         self.clock.check(at, false)?;
         let span = self.window().part(window.unwrap_or(self.window().length()))?;
         let mut copied = Vec::new();

@@ -14,7 +14,7 @@ use crate::time::moments::{OwnedMoments, present};
 use crate::whole::Threads;
 use lately::clock::Moments;
 use lately::engine::threads::Chunk;
-use lately::engine::{Insertion, Refresh};
+use lately::engine::{Insertion, Query, Refresh};
 
 #[pymethods]
 impl PyFilter {
@@ -123,7 +123,7 @@ impl PyFilter {
         let window = window.map(|window| self.query_window(Some(window))).transpose()?;
         let batch = self.batch(py, keys, at, false)?;
         let present = self.read_batch(py, &batch, threads.0, |filter, hashes, at, present| {
-            filter.engine().query_within(hashes, at, window, present)
+            filter.engine().query_within(Query { hashes, at, window }, present)
         })?;
         array_of(py, present)
     }

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use super::{LINE, LaneRotation, LanesInLines, Pages, portable};
 use crate::clock::Clock;
-use crate::family::abilities::{Codes, Divide, Partition};
+use crate::family::abilities::Partition;
 use crate::family::lines::shape::PAGE_LINES;
-use crate::family::{Abilities, Layout, runs};
+use crate::family::{Layout, runs};
 use crate::inference::{Code, Evidence, Likelihood, Question};
 use crate::memory::prefetch::Address;
 
@@ -127,9 +127,24 @@ impl<const LANES: usize, const LINES: usize> Layout for LanesInLines<LANES, LINE
         self.pages.whole() || (self.pages.first..self.pages.end).contains(&rotations())
     }
 
-    #[inline(always)]
-    fn abilities(&self) -> Abilities<'_, Self> {
-        Abilities { codes: (LANES <= Code::GENERATIONS).then_some(self as _), divide: Some(self), ..Abilities::NONE }
+    fn codes_run(
+        &self,
+        words: &[u64],
+        rotation: LaneRotation,
+        hashes: &[u64],
+        codes: &mut [Code],
+    ) -> Option<fn(Code) -> Evidence> {
+        (LANES <= Code::GENERATIONS).then(|| {
+            self.run(rotation, hashes, 0..hashes.len()).encode(words, codes);
+            Code::generations as _
+        })
+    }
+
+    /// Divides the pages into ranges.
+    fn divide<'a>(&self, words: &'a mut [u64], count: usize, each: &mut dyn FnMut(Partition<'a, Self>)) {
+        for (pages, words, hashes) in self.pages.partitions(words, count) {
+            each(Partition { layout: Self { pages, ..*self }, words, hashes });
+        }
     }
 
     fn fill(&self, words: &[u64], rotation: LaneRotation) -> Vec<f64> {
@@ -168,24 +183,5 @@ impl<const LANES: usize, const LINES: usize> Layout for LanesInLines<LANES, LINE
 
     fn likelihood(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Option<Box<dyn Likelihood>> {
         Some(Box::new(self.rings(words, clock, question)))
-    }
-}
-
-impl<const LANES: usize, const LINES: usize> Codes<LaneRotation> for LanesInLines<LANES, LINES> {
-    fn decoder(&self) -> fn(Code) -> Evidence {
-        Code::generations
-    }
-
-    fn codes_run(&self, words: &[u64], rotation: LaneRotation, hashes: &[u64], codes: &mut [Code]) {
-        self.run(rotation, hashes, 0..hashes.len()).encode(words, codes);
-    }
-}
-
-impl<const LANES: usize, const LINES: usize> Divide<Self> for LanesInLines<LANES, LINES> {
-    /// Divides the pages into ranges.
-    fn divide<'a>(&self, words: &'a mut [u64], count: usize, each: &mut dyn FnMut(Partition<'a, Self>)) {
-        for (pages, words, hashes) in self.pages.partitions(words, count) {
-            each(Partition { layout: Self { pages, ..*self }, words, hashes });
-        }
     }
 }

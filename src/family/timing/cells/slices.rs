@@ -2,10 +2,9 @@
 
 use super::{TimerRotation, TimerWords};
 use crate::clock::Clock;
-use crate::family::abilities::Codes;
 use crate::family::timing::likelihood;
 use crate::family::timing::shape::{MAX_HASHES, TimingShape};
-use crate::family::{Abilities, Layout, fill};
+use crate::family::{Layout, fill};
 use crate::inference::{Code, Evidence, Likelihood, Question};
 use crate::memory::bits::{odd_constants, scale};
 use crate::memory::prefetch::{Address, in_flight};
@@ -154,9 +153,26 @@ impl Layout for TimersInSlices {
         Evidence::oldest(oldest >> 8, oldest & 0xff).if_present(oldest >> 8 < retained)
     }
 
-    #[inline(always)]
-    fn abilities(&self) -> Abilities<'_, Self> {
-        Abilities { ages: true, codes: (self.generations() <= Code::BLOCKS).then_some(self as _), ..Abilities::NONE }
+    fn codes_run(
+        &self,
+        words: &[u64],
+        rotation: TimerRotation,
+        hashes: &[u64],
+        codes: &mut [Code],
+    ) -> Option<fn(Code) -> Evidence> {
+        if self.generations() > Code::BLOCKS {
+            return None;
+        }
+        let address = Address::of(words);
+        let fetch = |hash| self.prefetch_query(address, hash);
+        in_flight(hashes, 0..hashes.len(), fetch, |i, hash| {
+            codes[i] = Code::of_timers(self.evidence(words, rotation, hash));
+        });
+        Some(Code::timers)
+    }
+
+    fn has_ages(&self) -> bool {
+        true
     }
 
     /// Returns the share of live timers in each slice: all slices age alike.
@@ -175,19 +191,5 @@ impl Layout for TimersInSlices {
 
     fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
         Some(Box::new(self.sampled(words, clock)))
-    }
-}
-
-impl Codes<TimerRotation> for TimersInSlices {
-    fn decoder(&self) -> fn(Code) -> Evidence {
-        Code::timers
-    }
-
-    fn codes_run(&self, words: &[u64], rotation: TimerRotation, hashes: &[u64], codes: &mut [Code]) {
-        let address = Address::of(words);
-        let fetch = |hash| self.prefetch_query(address, hash);
-        in_flight(hashes, 0..hashes.len(), fetch, |i, hash| {
-            codes[i] = Code::of_timers(self.evidence(words, rotation, hash));
-        });
     }
 }
