@@ -7,7 +7,7 @@ use super::page::{AtomicLine, NEVER, Page, Probe, State, WORDS, lane_bits, slot}
 use crate::Error;
 use crate::family::Layout as _;
 use crate::family::lines::cells::{LanesInLines, Pages, Vectors};
-use crate::family::lines::shape::{LineShape, MAX_LINES, PAGE_LINES};
+use crate::family::lines::shape::{LineShape, PAGE_LINES};
 #[cfg(target_arch = "x86_64")]
 use crate::instructions::{Avx2, Avx512};
 use crate::instructions::{Instructions, Portable};
@@ -58,34 +58,27 @@ pub(super) trait SharedCells: Send + Sync {
 
 /// Makes the cells of a shape: empty, or with these words in this step.
 pub(super) fn cells_of(shape: &LineShape, saved: Option<(&[u64], i64)>) -> Result<Box<dyn SharedCells>, Error> {
-    type Constructor = fn(&LineShape, Option<(&[u64], i64)>) -> Result<Box<dyn SharedCells>, Error>;
-    const fn of_lanes<const LANES: usize>() -> [Constructor; MAX_LINES as usize] {
-        [boxed::<LANES, 1>, boxed::<LANES, 2>, boxed::<LANES, 3>, boxed::<LANES, 4>]
-    }
-    fn boxed<const LANES: usize, const LINES: usize>(
-        shape: &LineShape,
-        saved: Option<(&[u64], i64)>,
-    ) -> Result<Box<dyn SharedCells>, Error> {
-        Ok(Box::new(SharedLines::<LANES, LINES>::new(shape, saved)?))
-    }
-    const ALL: [[Constructor; MAX_LINES as usize]; 3] = [of_lanes::<8>(), of_lanes::<16>(), of_lanes::<32>()];
-    ALL[(shape.lanes / 8).ilog2() as usize][shape.lines as usize - 1](shape, saved)
+    Ok(match shape.lanes {
+        8 => Box::new(SharedLines::<8>::new(shape, saved)?),
+        16 => Box::new(SharedLines::<16>::new(shape, saved)?),
+        _ => Box::new(SharedLines::<32>::new(shape, saved)?),
+    })
 }
 
 // SAFETY: a line is atomic words, for which zero is a value.
 #[allow(unsafe_code, reason = "the derive macro would triple the build time")]
 unsafe impl bytemuck::Zeroable for AtomicLine {}
 
-/// Pages of lines of `LANES` lanes each. A key has `LINES` of the lines of a page.
-struct SharedLines<const LANES: usize, const LINES: usize> {
-    pages: Pages<LINES>,
+/// Pages of lines of `LANES` lanes each.
+struct SharedLines<const LANES: usize> {
+    pages: Pages,
     k: u32,
     lines: Vec<AtomicLine>,
     states: Vec<State>,
     instructions: Instructions,
 }
 
-impl<const LANES: usize, const LINES: usize> SharedLines<LANES, LINES> {
+impl<const LANES: usize> SharedLines<LANES> {
     fn new(shape: &LineShape, saved: Option<(&[u64], i64)>) -> Result<Self, Error> {
         let pages = shape.pages as usize;
         let lines: Vec<AtomicLine> = fallible::zeroed(pages * PAGE)?;
@@ -98,7 +91,13 @@ impl<const LANES: usize, const LINES: usize> SharedLines<LANES, LINES> {
             State(AtomicU64::new((rotation << 1) as u64))
         };
         let states = fallible::collected((0..pages).map(state))?;
-        Ok(Self { pages: Pages::new(shape.pages), k: shape.k, lines, states, instructions: Instructions::best() })
+        Ok(Self {
+            pages: Pages::new(shape.pages, shape.lines),
+            k: shape.k,
+            lines,
+            states,
+            instructions: Instructions::best(),
+        })
     }
 
     fn page(&self, page: usize) -> Page<'_, LANES> {
@@ -107,8 +106,8 @@ impl<const LANES: usize, const LINES: usize> SharedLines<LANES, LINES> {
 
     /// Returns the page of a key, and its bits there.
     #[inline(always)]
-    fn probe(&self, vectors: impl Vectors, hash: u64) -> (usize, Probe<LINES>) {
-        let location = self.pages.location(hash);
+    fn probe<const LINES: usize>(&self, vectors: impl Vectors, hash: u64) -> (usize, Probe<LINES>) {
+        let location = self.pages.location::<LINES>(hash);
         let page = location.page as usize;
         let mut probe = Probe { lines: [0; LINES], masks: [[0; WORDS]; LINES] };
         // A loop, because a closure of `map` was compiled apart, without vector instructions: 120 instructions per
@@ -124,15 +123,30 @@ impl<const LANES: usize, const LINES: usize> SharedLines<LANES, LINES> {
     /// Runs an operation on a key, compiled for the processor's instructions.
     #[inline(always)]
     fn run<O: Operation>(&self, clock: &SharedClock, hash: u64, at: Moment) -> Result<O::Answer, TooLate> {
+        match self.pages.lines {
+            1 => self.run_of_lines::<O, 1>(clock, hash, at),
+            2 => self.run_of_lines::<O, 2>(clock, hash, at),
+            3 => self.run_of_lines::<O, 3>(clock, hash, at),
+            _ => self.run_of_lines::<O, 4>(clock, hash, at),
+        }
+    }
+
+    #[inline(always)]
+    fn run_of_lines<O: Operation, const LINES: usize>(
+        &self,
+        clock: &SharedClock,
+        hash: u64,
+        at: Moment,
+    ) -> Result<O::Answer, TooLate> {
         match self.instructions {
             // There is no third set: with AVX-512 too the words of a line are loaded one after the other.
             #[cfg(target_arch = "x86_64")]
             #[allow(unsafe_code, reason = "a function that is compiled for vector instructions")]
             // SAFETY: an `Avx2` exists, alone or in an `Avx512`, so the processor has the instructions.
             Instructions::Avx2(avx2) | Instructions::Avx512(Avx512(avx2)) => unsafe {
-                self.apply_with_avx2::<O>(avx2, clock, hash, at)
+                self.apply_with_avx2::<O, LINES>(avx2, clock, hash, at)
             },
-            _ => self.apply_portably::<O>(clock, hash, at),
+            _ => self.apply_portably::<O, LINES>(clock, hash, at),
         }
     }
 
@@ -141,38 +155,43 @@ impl<const LANES: usize, const LINES: usize> SharedLines<LANES, LINES> {
     #[cfg(target_arch = "x86_64")]
     #[inline(never)]
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
-    fn apply_with_avx2<O: Operation>(
+    fn apply_with_avx2<O: Operation, const LINES: usize>(
         &self,
         avx2: Avx2,
         clock: &SharedClock,
         hash: u64,
         at: Moment,
     ) -> Result<O::Answer, TooLate> {
-        self.apply::<O>(avx2, clock, hash, at)
+        self.apply::<O, LINES>(avx2, clock, hash, at)
     }
 
     /// Applies an operation to a key. It is a function of its own, so that the choice between the two needs no stack.
     #[inline(never)]
-    fn apply_portably<O: Operation>(&self, clock: &SharedClock, hash: u64, at: Moment) -> Result<O::Answer, TooLate> {
-        self.apply::<O>(Portable, clock, hash, at)
+    fn apply_portably<O: Operation, const LINES: usize>(
+        &self,
+        clock: &SharedClock,
+        hash: u64,
+        at: Moment,
+    ) -> Result<O::Answer, TooLate> {
+        self.apply::<O, LINES>(Portable, clock, hash, at)
     }
 
     /// Applies an operation to a key.
     #[inline(always)]
-    fn apply<O: Operation>(
+    fn apply<O: Operation, const LINES: usize>(
         &self,
         vectors: impl Vectors,
         clock: &SharedClock,
         hash: u64,
         at: Moment,
     ) -> Result<O::Answer, TooLate> {
-        let (page, probe) = self.probe(vectors, hash);
+        let (page, probe) = self.probe::<LINES>(vectors, hash);
         let call = Call { clock, page: page as i64, step: at.step, horizon: at.horizon, given: at.given };
         O::apply(self.page(page), &probe, &call)
     }
 }
 
-impl<const LANES: usize, const LINES: usize> SharedCells for SharedLines<LANES, LINES> {
+impl<const LANES: usize> SharedCells for SharedLines<LANES> {
     fn insert(&self, clock: &SharedClock, hash: u64, at: Moment) -> Result<(), TooLate> {
         self.run::<InsertKey>(clock, hash, at)
     }
@@ -186,12 +205,9 @@ impl<const LANES: usize, const LINES: usize> SharedCells for SharedLines<LANES, 
     }
 
     fn prefetch(&self, hashes: &[u64]) {
+        let address = Address::at(self.lines.as_ptr().cast());
         for &hash in hashes {
-            for line in self.pages.location(hash).lines {
-                if let Some(line) = self.lines.get(line) {
-                    Address::at((&raw const *line).cast()).fetch(0);
-                }
-            }
+            self.pages.fetch(address, hash);
         }
     }
 
@@ -210,7 +226,7 @@ impl<const LANES: usize, const LINES: usize> SharedCells for SharedLines<LANES, 
     }
 
     fn false_positive_rate(&self, horizon: i64) -> f64 {
-        let (pages, layout) = (self.states.len(), LanesInLines::<LANES, LINES>::new(1, self.k));
+        let (pages, layout) = (self.states.len(), LanesInLines::<LANES>::new(1, self.k, self.pages.lines));
         let mut words = [0; PAGE_WORDS];
         let rate = |page| {
             let rotation = self.page(page).copy(&mut words);

@@ -81,11 +81,12 @@ fn preferred<C: Candidate, T: Copy + PartialOrd>(
     near: impl Fn(T) -> T,
     sized: impl Fn(&C, T) -> Option<(T, C::Shape)>,
 ) -> Option<C::Shape> {
-    let mut in_order: Vec<&C> = candidates.iter().collect();
-    in_order.sort_by_key(|candidate| candidate.order());
-    let least = in_order
-        .into_iter()
-        .fold(None, |least, candidate| sized(candidate, least.unwrap_or(most)).map(|(cost, _)| cost).or(least))?;
+    // Numbers are sorted, so that the sort is compiled once and not for every family.
+    let mut in_order: Vec<_> = candidates.iter().map(Candidate::order).zip(0..).collect();
+    in_order.sort_unstable();
+    let next =
+        |least: Option<T>, i: usize| sized(&candidates[i], least.unwrap_or(most)).map(|(cost, _)| cost).or(least);
+    let least = in_order.into_iter().fold(None, |least, (_, i)| next(least, i))?;
     let within = if near(least) < most { near(least) } else { most };
     candidates.chunk_by(|a, b| a.rank() == b.rank()).find_map(|group| {
         let of_group = group.iter().filter_map(|candidate| sized(candidate, within));

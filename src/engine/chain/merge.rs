@@ -49,10 +49,10 @@ pub fn merge<G: Growth>(chain: &mut Chain<G>, other: &dyn Engine) -> Result<(), 
         let live = clock.generation().abs_diff(G::generation(&clock, table.last)) < generations;
         if live && !G::merge(&mut newest, &table, rotation)? {
             newest.last = newest.last.max(table.last);
-            ours.tables.push(table);
+            let older = ours.tables.partition_point(|ours| ours.last <= table.last);
+            ours.tables.insert(older, table);
         }
     }
-    ours.tables.sort_by_key(|table| table.last);
     ours.tables.push(newest);
     *chain = ours;
     Ok(())

@@ -32,13 +32,12 @@ impl<L: StampLine> Exact<L> {
         match self.window() {
             Window::Count { .. } => {
                 entries.extend(alive().map(|(hash, stamp)| [hash, self.latest - stamp.into()]));
-                entries.sort_unstable_by_key(|&[_, ago]| std::cmp::Reverse(ago));
             }
             Window::Time { .. } => {
                 entries.extend(alive().map(|(hash, stamp)| [hash, moment(stamp.into()) as u64]));
-                entries.sort_unstable_by_key(|&[hash, at]| (at as i64, hash));
             }
         }
+        sort(&mut entries, self.window());
         Ok(entries)
     }
 
@@ -74,4 +73,10 @@ impl<L: StampLine> Exact<L> {
         }
         Ok(())
     }
+}
+
+/// Sorts entries, those of the oldest keys first. It is no method, so that it is compiled once.
+fn sort(entries: &mut [Entry], window: Window) {
+    let counts = matches!(window, Window::Count { .. });
+    entries.sort_unstable_by_key(|&[hash, at]| (if counts { -(at as i64) } else { at as i64 }, hash));
 }

@@ -1,7 +1,7 @@
 //! The rows of the age-partitioned and the guarded-epoch Bloom filter in lines.
 
 use super::cells::LanesInLines;
-use super::shape::{LineShape, MAX_LINES, choose};
+use super::shape::{LineShape, choose};
 use crate::clock::Clock;
 use crate::engine::{Aged, Engine};
 use crate::family::Shape;
@@ -38,15 +38,10 @@ fn is_of(shape: &dyn Shape, paper: Paper) -> bool {
 }
 
 fn lines(shape: &LineShape, clock: Clock, words: Words) -> Box<dyn Engine> {
-    type Aged = fn(&LineShape, Clock, Words) -> Box<dyn Engine>;
-    const fn of_lanes<const LANES: usize>() -> [Aged; MAX_LINES as usize] {
-        [lines_of::<LANES, 1>, lines_of::<LANES, 2>, lines_of::<LANES, 3>, lines_of::<LANES, 4>]
+    let &LineShape { pages, k, lines, lanes, .. } = shape;
+    match lanes {
+        8 => Aged::boxed(LanesInLines::<8>::new(pages, k, lines), words, clock),
+        16 => Aged::boxed(LanesInLines::<16>::new(pages, k, lines), words, clock),
+        _ => Aged::boxed(LanesInLines::<32>::new(pages, k, lines), words, clock),
     }
-    // Rows are numbers of lanes, 8, 16 and 32; columns are numbers of lines.
-    const ALL: [[Aged; MAX_LINES as usize]; 3] = [of_lanes::<8>(), of_lanes::<16>(), of_lanes::<32>()];
-    ALL[(shape.lanes / 8).ilog2() as usize][shape.lines as usize - 1](shape, clock, words)
-}
-
-fn lines_of<const LANES: usize, const LINES: usize>(shape: &LineShape, clock: Clock, words: Words) -> Box<dyn Engine> {
-    Aged::boxed(LanesInLines::<LANES, LINES>::new(shape.pages, shape.k), words, clock)
 }

@@ -10,7 +10,8 @@
 //! between 0.2 and 0.8, those of a few keys in a hundred, are up to 0.045 too low with k = 4, and 0.01 with k = 2. In
 //! the mean over all keys this is 0.002 or less from 15 bits per key on (0.006 with 32 lanes and k = 4).
 
-use super::{LaneRotation, LanesInLines, Pages};
+use super::pages::ANY;
+use super::{LaneRotation, LanesInLines};
 use crate::clock::Clock;
 use crate::family::Layout;
 use crate::family::lines::likelihood::RingLikelihoods;
@@ -22,7 +23,7 @@ use crate::inference::{PAGE_RANGES, Question};
 /// and more, so the rates of a page range are right to 4 %, without bias.
 const SAMPLE: u64 = 256;
 
-impl<const LANES: usize, const LINES: usize> LanesInLines<LANES, LINES> {
+impl<const LANES: usize> LanesInLines<LANES> {
     /// Returns how many pages have rotated after this one.
     #[inline(always)]
     fn behind(&self, rotation: LaneRotation, page: u32) -> u32 {
@@ -60,7 +61,7 @@ impl<const LANES: usize, const LINES: usize> LanesInLines<LANES, LINES> {
                 return RingLikelihood::default();
             }
             let pages = length.min(self.pages.count - first);
-            let sampled = SAMPLE.div_ceil(Pages::<LINES>::RANGE).min(pages);
+            let sampled = SAMPLE.div_ceil(self.pages.range::<ANY>()).min(pages);
             let page = |behind: u64| (u64::from(rotation.rotated) + self.pages.count - behind) % self.pages.count;
             let sample = (0..sampled).map(|i| page(first + i * pages / sampled));
             let chances = sample.flat_map(|page| self.chances_of(words, rotation, page));
@@ -98,7 +99,7 @@ impl<const LANES: usize, const LINES: usize> LanesInLines<LANES, LINES> {
             }
         }
         // If no line of the sample has the bits, half a line is assumed to have the bits of one key.
-        let of_one = f64::from(SUBLANE_BITS).powi(-((LINES * 32 / LANES) as i32));
+        let of_one = f64::from(SUBLANE_BITS).powi(-((self.pages.lines * 32 / LANES as u32) as i32));
         sums.into_iter().enumerate().map(move |(i, sum)| {
             let least = 0.5 * of_one.powi((i % k + 1) as i32);
             f64::max(sum, least) / f64::from(lines)

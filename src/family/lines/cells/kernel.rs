@@ -2,127 +2,194 @@
 
 use std::ops::Range;
 
-use super::pages::{GROUP, Location, PrefetchRing};
+#[cfg(target_arch = "x86_64")]
+use super::pages::ANY;
+use super::pages::{GROUP, PrefetchRing};
 use super::vectors::Vectors;
 use super::{LaneRotation, LanesInLines};
+use crate::family::lines::shape::MAX_LINES;
 use crate::inference::{Code, Evidence};
-use crate::instructions::Work;
+#[cfg(target_arch = "x86_64")]
+use crate::instructions::Machine;
+use crate::instructions::{Instructions, Work};
 
 /// Number of keys that are read before their answers are computed: vector instructions compute several answers at once.
 const READ: usize = 64;
 
-/// A form of the evidence about a key: [`Evidence`] itself, or a code for it.
-pub(crate) trait Encode<const LANES: usize, const LINES: usize>: Copy {
-    /// Returns the evidence about a key of this page in this form. `lanes` are those that have all bits of the key.
-    fn encode(cells: &LanesInLines<LANES, LINES>, rotation: LaneRotation, page: u32, lanes: u32) -> Self;
+/// Work on keys, compiled for each number of lines of a key and each instruction set.
+trait LineWork<const LANES: usize> {
+    /// The result of the work.
+    type Output;
+
+    /// Does the work.
+    fn run<const LINES: usize>(self, cells: &LanesInLines<LANES>, machine: impl Vectors) -> Self::Output;
 }
 
-impl<const LANES: usize, const LINES: usize> Encode<LANES, LINES> for Evidence {
+/// Work on keys of `LINES` lines.
+struct OfLines<'a, W, const LANES: usize, const LINES: usize>(&'a LanesInLines<LANES>, W);
+
+impl<M: Vectors, W: LineWork<LANES>, const LANES: usize, const LINES: usize> Work<M> for OfLines<'_, W, LANES, LINES> {
+    type Output = W::Output;
+
     #[inline(always)]
-    fn encode(cells: &LanesInLines<LANES, LINES>, rotation: LaneRotation, page: u32, lanes: u32) -> Self {
+    fn run(self, machine: M) -> W::Output {
+        self.1.run::<LINES>(self.0, machine)
+    }
+}
+
+/// A form of the evidence about a key: [`Evidence`] itself, or a code for it.
+pub(crate) trait Encode<const LANES: usize>: Copy {
+    /// Returns the evidence about a key of this page in this form. `lanes` are those that have all bits of the key.
+    fn encode(cells: &LanesInLines<LANES>, rotation: LaneRotation, page: u32, lanes: u32) -> Self;
+}
+
+impl<const LANES: usize> Encode<LANES> for Evidence {
+    #[inline(always)]
+    fn encode(cells: &LanesInLines<LANES>, rotation: LaneRotation, page: u32, lanes: u32) -> Self {
         Self::generations(cells.possible(rotation, page, lanes).into())
             .in_page_range(cells.page_range(rotation, page).into())
     }
 }
 
-impl<const LANES: usize, const LINES: usize> Encode<LANES, LINES> for Code {
+impl<const LANES: usize> Encode<LANES> for Code {
     #[inline(always)]
-    fn encode(cells: &LanesInLines<LANES, LINES>, rotation: LaneRotation, page: u32, lanes: u32) -> Self {
+    fn encode(cells: &LanesInLines<LANES>, rotation: LaneRotation, page: u32, lanes: u32) -> Self {
         Self::of_generations(cells.possible(rotation, page, lanes), cells.page_range(rotation, page))
     }
 }
 
 /// A run of the batch `hashes`, with the cells that process it.
-pub(crate) struct Run<'a, const LANES: usize, const LINES: usize> {
-    pub cells: &'a LanesInLines<LANES, LINES>,
+pub(crate) struct Run<'a, const LANES: usize> {
+    pub cells: &'a LanesInLines<LANES>,
+    pub keys: Keys<'a>,
+}
+
+/// The keys of a run of the batch `hashes`.
+#[derive(Clone)]
+pub(crate) struct Keys<'a> {
     pub rotation: LaneRotation,
     pub hashes: &'a [u64],
     pub run: Range<usize>,
 }
 
-impl<const LANES: usize, const LINES: usize> Run<'_, LANES, LINES> {
+impl<const LANES: usize> Run<'_, LANES> {
     /// Inserts the keys.
     #[inline(always)]
     pub fn insert(self, words: &mut [u64]) {
-        match self.only_key() {
-            Some(location) => self.cells.instructions.run(InsertOne { run: self, location, words }),
-            None => self.cells.instructions.run(InsertMany { run: self, words }),
+        let Self { cells, keys } = self;
+        match keys.only() {
+            Some(hash) => cells.work(InsertOne { rotation: keys.rotation, hash, words }),
+            None => cells.work(InsertMany { keys, words }),
         }
     }
 
     /// Writes to `present` which keys the lines contain. `present` is as long as the batch.
     #[inline(always)]
     pub fn query(self, words: &[u64], present: &mut [bool]) {
-        let machine = self.cells.instructions;
-        match self.only_key() {
-            Some(location) => machine.run(QueryOne { run: self, location, words, present }),
-            None => self.read_many(words, &mut |block, pages, reads| {
-                machine.run(Answer { run: &self, pages, reads, present: &mut present[block] });
+        let Self { cells, keys } = self;
+        let rotation = keys.rotation;
+        match keys.only() {
+            Some(hash) => present[keys.run.start] = cells.work(QueryOne { rotation, hash, words }),
+            None => cells.read_many(keys, words, &mut |block, pages, reads| {
+                cells.instructions.run(Answer { cells, rotation, pages, reads, present: &mut present[block] });
             }),
         }
     }
 
     /// Writes the evidence about each key of the run to the places from 0 on.
     #[inline(always)]
-    pub fn encode<T: Encode<LANES, LINES>>(self, words: &[u64], evidence: &mut [T]) {
-        let start = self.run.start;
-        self.read_many(words, &mut |block, pages, reads| {
+    pub fn encode<T: Encode<LANES>>(self, words: &[u64], evidence: &mut [T]) {
+        let Self { cells, keys } = self;
+        let (start, rotation) = (keys.run.start, keys.rotation);
+        cells.read_many(keys, words, &mut |block, pages, reads| {
             let evidence = &mut evidence[block.start - start..block.end - start];
-            self.cells.instructions.run(EncodeEvidence { run: &self, pages, reads, evidence });
+            cells.instructions.run(EncodeEvidence { cells, rotation, pages, reads, evidence });
         });
-    }
-
-    /// Reads the lines of the keys. Calls `answer` with each block of keys, their pages and what was read.
-    #[inline(always)]
-    fn read_many(&self, words: &[u64], answer: AnswerBlock<'_>) {
-        self.cells.instructions.run(ReadMany { run: self, words, answer });
     }
 
     /// Writes to `seen` which keys the lines contain, and then inserts them; without `refresh` only the other keys.
     /// `seen` is as long as the batch. Returns the number of insertions.
     #[inline(always)]
     pub fn duplicated(self, words: &mut [u64], refresh: bool, seen: &mut [bool]) -> u64 {
-        match self.only_key() {
-            Some(location) => self.cells.instructions.run(DuplicatedOne { run: self, location, words, refresh, seen }),
-            None => self.cells.instructions.run(DuplicatedMany { run: self, words, refresh, seen }),
+        let Self { cells, keys } = self;
+        match keys.only() {
+            Some(hash) => {
+                let was_seen = cells.work(DuplicatedOne { rotation: keys.rotation, hash, words, refresh });
+                seen[keys.run.start] = was_seen;
+                (refresh || !was_seen).into()
+            }
+            None => cells.work(DuplicatedMany { keys, words, refresh, seen }),
         }
     }
+}
 
-    /// Returns the location of the key, if the run has only one. A single key is processed sooner than a prefetch ring
+impl Keys<'_> {
+    /// Returns the hash of the key, if the run has only one. A single key is processed sooner than a prefetch ring
     /// could be set up.
     #[inline(always)]
-    fn only_key(&self) -> Option<Location<LINES>> {
+    fn only(&self) -> Option<u64> {
         match &self.hashes[self.run.clone()] {
-            &[hash] => Some(self.cells.pages.location(hash)),
+            &[hash] => Some(hash),
             _ => None,
         }
     }
+}
 
-    /// Returns an empty ring for the locations of the keys, which prefetches their lines.
+impl<const LANES: usize> LanesInLines<LANES> {
+    /// Does work with the instructions of the filter. The few processors of x86_64 without AVX2 share one function for
+    /// all numbers of lines.
     #[inline(always)]
-    fn in_flight(&self, words: &[u64]) -> PrefetchRing<'_, LINES> {
-        PrefetchRing::new(self.cells.pages, words, self.hashes)
+    fn work<W: LineWork<LANES>>(&self, work: W) -> W::Output {
+        match self.instructions {
+            #[cfg(target_arch = "x86_64")]
+            Instructions::Portable(machine) => machine.run(OfLines::<_, LANES, ANY>(self, work)),
+            #[cfg(target_arch = "x86_64")]
+            Instructions::Avx2(machine) => self.by_lines(machine, work),
+            #[cfg(target_arch = "x86_64")]
+            Instructions::Avx512(machine) => self.by_lines(machine, work),
+            #[cfg(not(target_arch = "x86_64"))]
+            Instructions::Portable(machine) => self.by_lines(machine, work),
+            #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+            Instructions::Neon(machine) => self.by_lines(machine, work),
+        }
+    }
+
+    #[inline(always)]
+    fn by_lines<W: LineWork<LANES>>(&self, machine: impl Vectors, work: W) -> W::Output {
+        const { assert!(MAX_LINES == 4) };
+        match self.pages.lines {
+            1 => machine.run(OfLines::<_, LANES, 1>(self, work)),
+            2 => machine.run(OfLines::<_, LANES, 2>(self, work)),
+            3 => machine.run(OfLines::<_, LANES, 3>(self, work)),
+            _ => machine.run(OfLines::<_, LANES, 4>(self, work)),
+        }
+    }
+
+    /// Reads the lines of the keys. Calls `answer` with each block of keys, their pages and what was read.
+    #[inline(always)]
+    fn read_many(&self, keys: Keys<'_>, words: &[u64], answer: AnswerBlock<'_>) {
+        self.work(ReadMany { keys, words, answer });
     }
 }
 
 /// Inserts a run of keys.
-struct InsertMany<'a, const LANES: usize, const LINES: usize> {
-    run: Run<'a, LANES, LINES>,
+struct InsertMany<'a> {
+    keys: Keys<'a>,
     words: &'a mut [u64],
 }
 
-impl<M: Vectors, const LANES: usize, const LINES: usize> Work<M> for InsertMany<'_, LANES, LINES> {
+impl<const LANES: usize> LineWork<LANES> for InsertMany<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self, machine: M) {
-        let Self { run, words } = self;
-        let (cells, rotation) = (*run.cells, run.rotation);
-        let mut coming = run.in_flight(words);
-        coming.begin(machine, &run.run);
+    fn run<const LINES: usize>(self, cells: &LanesInLines<LANES>, machine: impl Vectors) {
+        let Self { keys: Keys { rotation, hashes, run }, words } = self;
+        let cells = *cells;
+        let mut coming = PrefetchRing::<LINES>::new(cells.pages, words, hashes);
+        coming.begin(machine, &run);
         let lines = words.as_chunks_mut().0;
-        for start in run.run.clone().step_by(GROUP) {
-            for key in 0..GROUP.min(run.run.end - start) {
+        for start in run.clone().step_by(GROUP) {
+            for key in 0..GROUP.min(run.end - start) {
                 let location = coming.group(start).at(key);
                 cells.write(machine, lines, rotation, &location, &cells.probe(machine, &location));
             }
@@ -131,20 +198,21 @@ impl<M: Vectors, const LANES: usize, const LINES: usize> Work<M> for InsertMany<
     }
 }
 
-/// Inserts a single key. A [`Work`] of its own, so that the compiler optimises the loop of [`InsertMany`] separately.
-struct InsertOne<'a, const LANES: usize, const LINES: usize> {
-    run: Run<'a, LANES, LINES>,
-    location: Location<LINES>,
+/// Inserts a single key. A work of its own, so that the compiler optimises the loop of [`InsertMany`] separately.
+struct InsertOne<'a> {
+    rotation: LaneRotation,
+    hash: u64,
     words: &'a mut [u64],
 }
 
-impl<M: Vectors, const LANES: usize, const LINES: usize> Work<M> for InsertOne<'_, LANES, LINES> {
+impl<const LANES: usize> LineWork<LANES> for InsertOne<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self, machine: M) {
-        let Self { run: Run { cells, rotation, .. }, location, words } = self;
-        cells.write(machine, words.as_chunks_mut().0, rotation, &location, &cells.probe(machine, &location));
+    fn run<const LINES: usize>(self, cells: &LanesInLines<LANES>, machine: impl Vectors) {
+        let location = cells.pages.location::<LINES>(self.hash);
+        let lines = self.words.as_chunks_mut().0;
+        cells.write(machine, lines, self.rotation, &location, &cells.probe(machine, &location));
     }
 }
 
@@ -154,23 +222,23 @@ type AnswerBlock<'a> = &'a mut dyn FnMut(Range<usize>, &[u32], &[u32]);
 
 /// Reads the lines of a run of keys. Answers are computed elsewhere, so that queries and all forms of evidence share
 /// this loop, and because the registers of an answer would displace those that reading needs.
-struct ReadMany<'a, 'b, const LANES: usize, const LINES: usize> {
-    run: &'a Run<'b, LANES, LINES>,
+struct ReadMany<'a, 'b> {
+    keys: Keys<'b>,
     words: &'a [u64],
     answer: AnswerBlock<'a>,
 }
 
-impl<M: Vectors, const LANES: usize, const LINES: usize> Work<M> for ReadMany<'_, '_, LANES, LINES> {
+impl<const LANES: usize> LineWork<LANES> for ReadMany<'_, '_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self, machine: M) {
-        let Self { run, words, answer } = self;
-        let (cells, lines) = (*run.cells, words.as_chunks().0);
-        let mut coming = run.in_flight(words);
-        coming.begin(machine, &run.run);
-        for start in run.run.clone().step_by(READ) {
-            let block = start..run.run.end.min(start + READ);
+    fn run<const LINES: usize>(self, cells: &LanesInLines<LANES>, machine: impl Vectors) {
+        let Self { keys: Keys { hashes, run, .. }, words, answer } = self;
+        let (cells, lines) = (*cells, words.as_chunks().0);
+        let mut coming = PrefetchRing::<LINES>::new(cells.pages, words, hashes);
+        coming.begin(machine, &run);
+        for start in run.clone().step_by(READ) {
+            let block = start..run.end.min(start + READ);
             let (mut pages, mut reads) = ([[0; GROUP]; READ / GROUP], [[0; GROUP]; READ / GROUP]);
             let groups = pages.iter_mut().zip(&mut reads).enumerate().take(block.len().div_ceil(GROUP));
             for (group, (pages, reads)) in groups {
@@ -189,60 +257,59 @@ impl<M: Vectors, const LANES: usize, const LINES: usize> Work<M> for ReadMany<'_
 }
 
 /// Queries a single key.
-struct QueryOne<'a, const LANES: usize, const LINES: usize> {
-    run: Run<'a, LANES, LINES>,
-    location: Location<LINES>,
+struct QueryOne<'a> {
+    rotation: LaneRotation,
+    hash: u64,
     words: &'a [u64],
-    present: &'a mut [bool],
 }
 
-impl<M: Vectors, const LANES: usize, const LINES: usize> Work<M> for QueryOne<'_, LANES, LINES> {
-    type Output = ();
+impl<const LANES: usize> LineWork<LANES> for QueryOne<'_> {
+    type Output = bool;
 
     #[inline(always)]
-    fn run(self, machine: M) {
-        let Self { run: Run { cells, rotation, run, .. }, location, words, present } = self;
-        let read = cells.read(machine, words.as_chunks().0, &location, &cells.probe(machine, &location));
-        present[run.start] = cells.reports(rotation, location.page, read);
+    fn run<const LINES: usize>(self, cells: &LanesInLines<LANES>, machine: impl Vectors) -> bool {
+        let location = cells.pages.location::<LINES>(self.hash);
+        let read = cells.read(machine, self.words.as_chunks().0, &location, &cells.probe(machine, &location));
+        cells.reports(self.rotation, location.page, read)
     }
 }
 
-/// Computes the answers of a query from what was read.
-struct Answer<'a, 'b, const LANES: usize, const LINES: usize> {
-    run: &'a Run<'b, LANES, LINES>,
+/// Computes the answers of a query from what was read, whatever the number of lines.
+struct Answer<'a, const LANES: usize> {
+    cells: &'a LanesInLines<LANES>,
+    rotation: LaneRotation,
     pages: &'a [u32],
     reads: &'a [u32],
     present: &'a mut [bool],
 }
 
-impl<M: Vectors, const LANES: usize, const LINES: usize> Work<M> for Answer<'_, '_, LANES, LINES> {
+impl<M: Vectors, const LANES: usize> Work<M> for Answer<'_, LANES> {
     type Output = ();
 
     #[inline(always)]
     fn run(self, _: M) {
-        let (cells, rotation) = (*self.run.cells, self.run.rotation);
+        let (cells, rotation) = (*self.cells, self.rotation);
         for (present, (&page, &read)) in self.present.iter_mut().zip(self.pages.iter().zip(self.reads)) {
             *present = cells.reports(rotation, page, read);
         }
     }
 }
 
-/// Encodes evidence from what was read.
-struct EncodeEvidence<'a, 'b, T, const LANES: usize, const LINES: usize> {
-    run: &'a Run<'b, LANES, LINES>,
+/// Encodes evidence from what was read, whatever the number of lines.
+struct EncodeEvidence<'a, T, const LANES: usize> {
+    cells: &'a LanesInLines<LANES>,
+    rotation: LaneRotation,
     pages: &'a [u32],
     reads: &'a [u32],
     evidence: &'a mut [T],
 }
 
-impl<M: Vectors, T: Encode<LANES, LINES>, const LANES: usize, const LINES: usize> Work<M>
-    for EncodeEvidence<'_, '_, T, LANES, LINES>
-{
+impl<M: Vectors, T: Encode<LANES>, const LANES: usize> Work<M> for EncodeEvidence<'_, T, LANES> {
     type Output = ();
 
     #[inline(always)]
     fn run(self, _: M) {
-        let (cells, rotation) = (*self.run.cells, self.run.rotation);
+        let (cells, rotation) = (*self.cells, self.rotation);
         for (evidence, (&page, &read)) in self.evidence.iter_mut().zip(self.pages.iter().zip(self.reads)) {
             *evidence = T::encode(&cells, rotation, page, read);
         }
@@ -250,25 +317,25 @@ impl<M: Vectors, T: Encode<LANES, LINES>, const LANES: usize, const LINES: usize
 }
 
 /// Queries and inserts a run of keys.
-struct DuplicatedMany<'a, const LANES: usize, const LINES: usize> {
-    run: Run<'a, LANES, LINES>,
+struct DuplicatedMany<'a> {
+    keys: Keys<'a>,
     words: &'a mut [u64],
     refresh: bool,
     seen: &'a mut [bool],
 }
 
-impl<M: Vectors, const LANES: usize, const LINES: usize> Work<M> for DuplicatedMany<'_, LANES, LINES> {
+impl<const LANES: usize> LineWork<LANES> for DuplicatedMany<'_> {
     type Output = u64;
 
     #[inline(always)]
-    fn run(self, machine: M) -> u64 {
-        let Self { run, words, refresh, seen } = self;
-        let (cells, rotation) = (*run.cells, run.rotation);
-        let mut coming = run.in_flight(words);
-        coming.begin(machine, &run.run);
+    fn run<const LINES: usize>(self, cells: &LanesInLines<LANES>, machine: impl Vectors) -> u64 {
+        let Self { keys: Keys { rotation, hashes, run }, words, refresh, seen } = self;
+        let cells = *cells;
+        let mut coming = PrefetchRing::<LINES>::new(cells.pages, words, hashes);
+        coming.begin(machine, &run);
         let (lines, mut inserted) = (words.as_chunks_mut().0, 0);
-        let masked = LanesInLines::<LANES, LINES>::is_masked(rotation);
-        for (start, seen) in run.run.clone().step_by(GROUP).zip(seen[run.run.clone()].chunks_mut(GROUP)) {
+        let masked = LanesInLines::<LANES>::is_masked(rotation);
+        for (start, seen) in run.clone().step_by(GROUP).zip(seen[run].chunks_mut(GROUP)) {
             for (key, seen) in seen.iter_mut().enumerate() {
                 let location = coming.group(start).at(key);
                 let probe = cells.probe(machine, &location);
@@ -289,27 +356,25 @@ impl<M: Vectors, const LANES: usize, const LINES: usize> Work<M> for DuplicatedM
 }
 
 /// Queries and inserts a single key.
-struct DuplicatedOne<'a, const LANES: usize, const LINES: usize> {
-    run: Run<'a, LANES, LINES>,
-    location: Location<LINES>,
+struct DuplicatedOne<'a> {
+    rotation: LaneRotation,
+    hash: u64,
     words: &'a mut [u64],
     refresh: bool,
-    seen: &'a mut [bool],
 }
 
-impl<M: Vectors, const LANES: usize, const LINES: usize> Work<M> for DuplicatedOne<'_, LANES, LINES> {
-    type Output = u64;
+impl<const LANES: usize> LineWork<LANES> for DuplicatedOne<'_> {
+    type Output = bool;
 
     #[inline(always)]
-    fn run(self, machine: M) -> u64 {
-        let Self { run: Run { cells, rotation, run, .. }, location, words, refresh, seen } = self;
+    fn run<const LINES: usize>(self, cells: &LanesInLines<LANES>, machine: impl Vectors) -> bool {
+        let Self { rotation, hash, words, refresh } = self;
+        let location = cells.pages.location::<LINES>(hash);
         let (lines, probe) = (words.as_chunks_mut().0, cells.probe(machine, &location));
-        let present = cells.reports(rotation, location.page, cells.read(machine, lines, &location, &probe));
-        seen[run.start] = present;
-        let inserted = refresh || !present;
-        if inserted {
+        let seen = cells.reports(rotation, location.page, cells.read(machine, lines, &location, &probe));
+        if refresh || !seen {
             cells.write(machine, lines, rotation, &location, &probe);
         }
-        inserted.into()
+        seen
     }
 }

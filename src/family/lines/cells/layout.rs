@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::{LINE, LaneRotation, LanesInLines, Pages, portable};
+use super::pages::ANY;
+use super::{LINE, LaneRotation, LanesInLines, portable};
 use crate::clock::Clock;
 use crate::family::abilities::Partition;
 use crate::family::lines::shape::PAGE_LINES;
@@ -10,7 +11,7 @@ use crate::family::{Layout, runs};
 use crate::inference::{Code, Evidence, Likelihood, Question};
 use crate::memory::prefetch::Address;
 
-impl<const LANES: usize, const LINES: usize> Layout for LanesInLines<LANES, LINES> {
+impl<const LANES: usize> Layout for LanesInLines<LANES> {
     type Rotation = LaneRotation;
 
     fn sets_bits(&self) -> bool {
@@ -36,11 +37,6 @@ impl<const LANES: usize, const LINES: usize> Layout for LanesInLines<LANES, LINE
             more: more as u32,
             retained: [retained(rotations), retained(rotations.saturating_add(1))],
         }
-    }
-
-    #[inline(always)]
-    fn prefetch_insert(&self, words: Address, _rotation: LaneRotation, hash: u64) {
-        self.pages.fetch(words, hash);
     }
 
     #[inline(always)]
@@ -166,7 +162,7 @@ impl<const LANES: usize, const LINES: usize> Layout for LanesInLines<LANES, LINE
         for chances in self.chances(words, rotation) {
             sums.iter_mut().zip(chances).for_each(|(sum, chance)| *sum += chance);
         }
-        sums.into_iter().map(|sum| sum / (self.pages.count * Pages::<LINES>::RANGE) as f64).collect()
+        sums.into_iter().map(|sum| sum / (self.pages.count * self.pages.range::<ANY>()) as f64).collect()
     }
 
     /// Returns the mean over the lines: given the bits of a line, its lanes match independently.
@@ -178,7 +174,7 @@ impl<const LANES: usize, const LINES: usize> Layout for LanesInLines<LANES, LINE
                 runs::false_positive_rate(self.k, &std::array::from_fn::<_, LANES, _>(counted))
             })
         });
-        rates.sum::<f64>() / (self.pages.count * Pages::<LINES>::RANGE) as f64
+        rates.sum::<f64>() / (self.pages.count * self.pages.range::<ANY>()) as f64
     }
 
     fn likelihood(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Option<Box<dyn Likelihood>> {

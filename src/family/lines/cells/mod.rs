@@ -51,9 +51,9 @@ use std::ops::Range;
 use super::shape::{MAX_K, PAGE_LINES, SUBLANE_BITS};
 use crate::instructions::Instructions;
 use crate::memory::bits::odd_constants;
-use kernel::Run;
-use pages::Location;
+use kernel::{Keys, Run};
 pub(crate) use pages::Pages;
+use pages::{ANY, Location};
 pub(crate) use vectors::Vectors;
 
 /// Words of a cache line.
@@ -70,10 +70,10 @@ static SUBLANES: [u32; 16] = {
     high
 };
 
-/// Pages of lines of `LANES` lanes each. A key has `LINES` of the lines of a page.
+/// Pages of lines of `LANES` lanes each.
 #[derive(Clone, Copy)]
-pub struct LanesInLines<const LANES: usize, const LINES: usize> {
-    pages: Pages<LINES>,
+pub struct LanesInLines<const LANES: usize> {
+    pages: Pages,
     /// The number of lanes that an insertion writes.
     k: u32,
     /// The bits of a line in the lanes that an insertion writes, indexed by the first of these lanes.
@@ -102,7 +102,7 @@ impl LaneRotation {
     }
 }
 
-impl<const LANES: usize, const LINES: usize> LanesInLines<LANES, LINES> {
+impl<const LANES: usize> LanesInLines<LANES> {
     /// All lanes, a bit for each.
     const ALL: u32 = u32::MAX >> (32 - LANES);
     /// For each k, the bits of a line in the lanes that an insertion writes, indexed by the first lane. A table,
@@ -123,10 +123,10 @@ impl<const LANES: usize, const LINES: usize> LanesInLines<LANES, LINES> {
         written
     };
 
-    /// Returns the layout of `pages` pages, in which an insertion writes `k` lanes.
-    pub(crate) fn new(pages: u64, k: u32) -> Self {
+    /// Returns the layout of `pages` pages, in which an insertion writes `k` lanes of each of its `lines`.
+    pub(crate) fn new(pages: u64, k: u32, lines: u32) -> Self {
         Self {
-            pages: Pages::new(pages),
+            pages: Pages::new(pages, lines),
             k,
             written: &Self::WRITTEN[k as usize - 1],
             instructions: Instructions::best(),
@@ -135,8 +135,8 @@ impl<const LANES: usize, const LINES: usize> LanesInLines<LANES, LINES> {
 
     /// Returns a run of keys for these lines.
     #[inline(always)]
-    fn run<'a>(&'a self, rotation: LaneRotation, hashes: &'a [u64], run: Range<usize>) -> Run<'a, LANES, LINES> {
-        Run { cells: self, rotation, hashes, run }
+    fn run<'a>(&'a self, rotation: LaneRotation, hashes: &'a [u64], run: Range<usize>) -> Run<'a, LANES> {
+        Run { cells: self, keys: Keys { rotation, hashes, run } }
     }
 
     /// Returns the newest lane of a page.
@@ -193,12 +193,12 @@ impl<const LANES: usize, const LINES: usize> LanesInLines<LANES, LINES> {
     /// Returns the chances of a fresh key of one page to match, by age, for the lines that it could have.
     fn chances_of(&self, words: &[u64], rotation: LaneRotation, page: u64) -> impl Iterator<Item = [f64; LANES]> {
         let lines = words.as_chunks::<LINE>().0;
-        let newest = self.newest(rotation, page as u32) as usize;
-        (0..Pages::<LINES>::RANGE).map(move |first| {
+        let (newest, range) = (self.newest(rotation, page as u32) as usize, self.pages.range::<ANY>());
+        (0..range).map(move |first| {
             std::array::from_fn(|age| {
                 let (word, bits) = portable::lane_bits::<LANES>((newest + age) % LANES);
-                let line = |t: u64| &lines[(page * PAGE_LINES + t * Pages::<LINES>::RANGE + first) as usize];
-                (0..LINES as u64)
+                let line = |t: u64| &lines[(page * PAGE_LINES + t * range + first) as usize];
+                (0..self.pages.lines.into())
                     .map(|t| sublanes_match((line(t)[word] & bits) >> bits.trailing_zeros(), 32 / LANES as u32))
                     .product()
             })
@@ -217,20 +217,20 @@ fn sublanes_match(lanes: u64, sublanes: u32) -> f64 {
     (0..sublanes).map(share).product()
 }
 
-impl<const LANES: usize, const LINES: usize> LanesInLines<LANES, LINES> {
+impl<const LANES: usize> LanesInLines<LANES> {
     /// Returns the mask of a key in each of its lines.
     #[inline(always)]
-    fn probe<V: Vectors>(&self, vectors: V, location: &Location<LINES>) -> [V::Mask; LINES] {
+    fn probe<V: Vectors, const LINES: usize>(&self, vectors: V, location: &Location<LINES>) -> [V::Mask; LINES] {
         let mut masks = [vectors.mask(location.seeds[0]); LINES];
-        for (mask, seed) in masks[1..].iter_mut().zip(&location.seeds[1..]) {
-            *mask = vectors.mask(*seed);
+        for t in 1..self.pages.lines_of::<LINES>() {
+            masks[t] = vectors.mask(location.seeds[t]);
         }
         masks
     }
 
     /// Returns the lanes that have all bits of a key in each of its lines.
     #[inline(always)]
-    fn read<V: Vectors>(
+    fn read<V: Vectors, const LINES: usize>(
         &self,
         vectors: V,
         lines: &[[u64; LINE]],
@@ -238,7 +238,7 @@ impl<const LANES: usize, const LINES: usize> LanesInLines<LANES, LINES> {
         masks: &[V::Mask; LINES],
     ) -> u32 {
         let mut missing = vectors.missing(&lines[location.lines[0]], masks[0]);
-        for t in 1..LINES {
+        for t in 1..self.pages.lines_of::<LINES>() {
             missing = vectors.either(missing, vectors.missing(&lines[location.lines[t]], masks[t]));
         }
         vectors.complete::<LANES>(missing)
@@ -258,7 +258,7 @@ impl<const LANES: usize, const LINES: usize> LanesInLines<LANES, LINES> {
 
     /// Writes a key into its lines.
     #[inline(always)]
-    fn write<V: Vectors>(
+    fn write<V: Vectors, const LINES: usize>(
         &self,
         vectors: V,
         lines: &mut [[u64; LINE]],
@@ -267,7 +267,7 @@ impl<const LANES: usize, const LINES: usize> LanesInLines<LANES, LINES> {
         masks: &[V::Mask; LINES],
     ) {
         let written = &self.written[self.newest(rotation, location.page) as usize];
-        for t in 0..LINES {
+        for t in 0..self.pages.lines_of::<LINES>() {
             vectors.set(&mut lines[location.lines[t]], masks[t], written);
         }
     }

@@ -21,11 +21,13 @@ const HASHES_AHEAD: usize = 128;
 /// low half chooses the line.
 static CHOICES: [u64; MAX_LINES as usize] = odd_constants(0);
 
-/// Pages of lines: all pages, or those of a partition. A key has `LINES` lines of one page.
+/// Pages of lines: all pages, or those of a partition.
 #[derive(Clone, Copy)]
-pub(crate) struct Pages<const LINES: usize> {
+pub(crate) struct Pages {
     /// The number of all pages.
     pub count: u64,
+    /// The number of lines of a key, all of them in one page.
+    pub lines: u32,
     /// The first page of this partition.
     pub first: u64,
     /// The first page beyond this partition.
@@ -39,6 +41,9 @@ pub(crate) struct Location<const LINES: usize> {
     pub lines: [usize; LINES],
     pub seeds: [u32; LINES],
 }
+
+/// Stands for a number of lines that is not known before run time.
+pub(super) const ANY: usize = MAX_LINES as usize + 1;
 
 /// Number of keys whose locations are computed together, which compilers vectorise.
 pub(super) const GROUP: usize = 8;
@@ -66,9 +71,9 @@ impl<const LINES: usize> Locations<LINES> {
 
     /// Prefetches the lines of all keys.
     #[inline(always)]
-    fn fetch(&self, address: Address) {
-        for lines in &self.lines {
-            for &line in lines {
+    fn fetch(&self, pages: &Pages, address: Address) {
+        for t in 0..pages.lines_of::<LINES>() {
+            for line in self.lines[t] {
                 address.fetch(line as usize * LINE);
             }
         }
@@ -78,7 +83,7 @@ impl<const LINES: usize> Locations<LINES> {
 /// The locations of the next keys of a run, computed once: when the lines of a key are prefetched, some `AHEAD` keys
 /// before it is processed. Keys of later runs are prefetched too, whatever their generation.
 pub(super) struct PrefetchRing<'a, const LINES: usize> {
-    pages: Pages<LINES>,
+    pages: Pages,
     address: Address,
     hashes: &'a [u64],
     first: usize,
@@ -88,7 +93,7 @@ pub(super) struct PrefetchRing<'a, const LINES: usize> {
 impl<'a, const LINES: usize> PrefetchRing<'a, LINES> {
     /// Returns an empty ring.
     #[inline(always)]
-    pub fn new(pages: Pages<LINES>, words: &[u64], hashes: &'a [u64]) -> Self {
+    pub fn new(pages: Pages, words: &[u64], hashes: &'a [u64]) -> Self {
         Self { pages, address: Address::of(words), hashes, first: 0, locations: [Locations::NONE; AHEAD / GROUP] }
     }
 
@@ -125,7 +130,7 @@ impl<'a, const LINES: usize> PrefetchRing<'a, LINES> {
         }
         *locations = self.pages.locations(&group);
         if fetch {
-            locations.fetch(self.address);
+            locations.fetch(&self.pages, self.address);
         }
     }
 }
@@ -151,13 +156,22 @@ impl<M, const LINES: usize> Work<M> for Begin<'_, '_, LINES> {
     }
 }
 
-impl<const LINES: usize> Pages<LINES> {
-    /// The number of lines of a page among which a key has one of its lines.
-    pub const RANGE: u64 = PAGE_LINES / LINES as u64;
-
+impl Pages {
     /// Returns `count` pages, all of them in one partition.
-    pub fn new(count: u64) -> Self {
-        Self { count, first: 0, end: count }
+    pub fn new(count: u64, lines: u32) -> Self {
+        Self { count, lines, first: 0, end: count }
+    }
+
+    /// Returns the number of lines of a key, which compilers know unless it is [`ANY`].
+    #[inline(always)]
+    pub fn lines_of<const LINES: usize>(&self) -> usize {
+        if LINES == ANY { self.lines as usize } else { LINES }
+    }
+
+    /// Returns the number of lines of a page among which a key has one of its lines.
+    #[inline(always)]
+    pub fn range<const LINES: usize>(&self) -> u64 {
+        PAGE_LINES / self.lines_of::<LINES>() as u64
     }
 
     /// Returns whether this partition has all pages.
@@ -168,11 +182,11 @@ impl<const LINES: usize> Pages<LINES> {
 
     /// Returns the location of a key of this partition.
     #[inline(always)]
-    pub fn location(&self, hash: u64) -> Location<LINES> {
+    pub fn location<const LINES: usize>(&self, hash: u64) -> Location<LINES> {
         let page = self.page(hash);
         let mut location = Location { page: page as u32, lines: [0; LINES], seeds: [0; LINES] };
-        for t in 0..LINES {
-            let (line, seed) = self.line(t, page, hash);
+        for t in 0..self.lines_of::<LINES>() {
+            let (line, seed) = self.line(t, page, hash, self.range::<LINES>());
             (location.lines[t], location.seeds[t]) = (line as usize, seed);
         }
         location
@@ -180,14 +194,15 @@ impl<const LINES: usize> Pages<LINES> {
 
     /// Returns the locations of keys of this partition.
     #[inline(always)]
-    fn locations(&self, hashes: &[u64; GROUP]) -> Locations<LINES> {
+    fn locations<const LINES: usize>(&self, hashes: &[u64; GROUP]) -> Locations<LINES> {
         let mut locations = Locations::NONE;
         for (page, &hash) in locations.pages.iter_mut().zip(hashes) {
             *page = self.page(hash) as u32;
         }
-        for t in 0..LINES {
+        for t in 0..self.lines_of::<LINES>() {
             for (key, &hash) in hashes.iter().enumerate() {
-                (locations.lines[t][key], locations.seeds[t][key]) = self.line(t, self.page(hash), hash);
+                (locations.lines[t][key], locations.seeds[t][key]) =
+                    self.line(t, self.page(hash), hash, self.range::<LINES>());
             }
         }
         locations
@@ -202,19 +217,21 @@ impl<const LINES: usize> Pages<LINES> {
         ((hash >> 32) * count + (((hash & LOW) * count) >> 32)) >> 32
     }
 
-    /// Returns one of the lines of a key, and the seed of its bits there.
+    /// Returns one of the lines of a key, each of which lies in a range of so many lines of the page, and the seed of its
+    /// bits there.
     #[inline(always)]
-    fn line(&self, t: usize, page: u64, hash: u64) -> (u64, u32) {
+    fn line(&self, t: usize, page: u64, hash: u64, range: u64) -> (u64, u32) {
         let choice = hash.wrapping_mul(CHOICES[t]);
-        let line = (u64::from(choice as u32) * Self::RANGE) >> 32;
-        ((page - self.first) * PAGE_LINES + t as u64 * Self::RANGE + line, (choice >> 32) as u32)
+        let line = (u64::from(choice as u32) * range) >> 32;
+        ((page - self.first) * PAGE_LINES + t as u64 * range + line, (choice >> 32) as u32)
     }
 
     /// Prefetches the lines of a key.
     #[inline(always)]
     pub fn fetch(&self, words: Address, hash: u64) {
-        for line in self.location(hash).lines {
-            words.fetch(line * LINE);
+        let (page, range) = (self.page(hash), self.range::<ANY>());
+        for t in 0..self.lines_of::<ANY>() {
+            words.fetch(self.line(t, page, hash, range).0 as usize * LINE);
         }
     }
 

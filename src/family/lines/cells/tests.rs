@@ -34,7 +34,7 @@ fn everything<const LANES: usize, const LINES: usize>(
     k: u32,
     instructions: Instructions,
 ) -> (Vec<u64>, Vec<bool>, Vec<Evidence>) {
-    let layout = LanesInLines::<LANES, LINES> { instructions, ..LanesInLines::new(PAGES, k) };
+    let layout = LanesInLines::<LANES> { instructions, ..LanesInLines::new(PAGES, k, LINES as u32) };
     let hashes = hashes(KEYS);
     let mut words = vec![0; (PAGES * PAGE_LINES) as usize * LINE];
     let (mut answers, mut evidence) = (Vec::new(), Vec::new());
@@ -96,12 +96,8 @@ fn all_instruction_sets_agree() {
 }
 
 /// Returns the bits of a key as the text defines them: one in each sub-lane of the lanes given by place.
-fn bits<const LANES: usize, const LINES: usize>(
-    layout: &LanesInLines<LANES, LINES>,
-    hash: u64,
-    lanes: &[u32],
-) -> Vec<usize> {
-    let location = layout.pages.location(hash);
+fn bits<const LANES: usize, const LINES: usize>(layout: &LanesInLines<LANES>, hash: u64, lanes: &[u32]) -> Vec<usize> {
+    let location = layout.pages.location::<LINES>(hash);
     let sublanes = 32 / LANES;
     let mut bits = Vec::new();
     for t in 0..LINES {
@@ -120,18 +116,18 @@ fn bits<const LANES: usize, const LINES: usize>(
 #[test]
 fn an_insertion_sets_the_defined_bits_and_a_query_needs_them_all() {
     fn check<const LANES: usize, const LINES: usize>(k: u32) {
-        let layout = LanesInLines::<LANES, LINES>::new(PAGES, k);
+        let layout = LanesInLines::<LANES>::new(PAGES, k, LINES as u32);
         for (i, hash) in hashes(60).into_iter().enumerate() {
             let generation = 3 * i as i64;
             let rotated = (generation as u64 % PAGES, generation as u64 / PAGES);
             // A page counts its rotations; the lane before the last in the ring is the next to be the newest.
-            let rotations = rotated.1 + u64::from(u64::from(layout.pages.location(hash).page) <= rotated.0);
+            let rotations = rotated.1 + u64::from(u64::from(layout.pages.location::<LINES>(hash).page) <= rotated.0);
             let newest = (1 + LANES as u64 * 1000 - rotations) % LANES as u64;
             let lanes: Vec<u32> = (0..k).map(|age| (newest as u32 + age) % LANES as u32).collect();
             let mut words = vec![0u64; (PAGES * PAGE_LINES) as usize * LINE];
             let rotation = layout.rotation(generation, 0);
             layout.insert(&mut words, rotation, hash);
-            let mut expected = bits(&layout, hash, &lanes);
+            let mut expected = bits::<LANES, LINES>(&layout, hash, &lanes);
             let mut set: Vec<usize> =
                 (0..64 * words.len()).filter(|bit| words[bit / 64] >> (bit % 64) & 1 == 1).collect();
             expected.sort_unstable();
@@ -153,7 +149,7 @@ fn an_insertion_sets_the_defined_bits_and_a_query_needs_them_all() {
 
 #[test]
 fn fills_and_chances_are_those_of_the_bits() {
-    let layout = LanesInLines::<16, 2>::new(PAGES, 2);
+    let layout = LanesInLines::<16>::new(PAGES, 2, 2);
     let mut words = vec![0; (PAGES * PAGE_LINES) as usize * LINE];
     for generation in 0..40 {
         layout.open(&mut words, generation);
@@ -179,7 +175,7 @@ fn fills_and_chances_are_those_of_the_bits() {
 
 #[test]
 fn a_run_of_lanes_matches_as_often_as_lines_contain_all_of_it() {
-    let layout = LanesInLines::<16, 2>::new(PAGES, 3);
+    let layout = LanesInLines::<16>::new(PAGES, 3, 2);
     // Half of the lines are full, half empty: all lanes of one match, or none.
     let mut words = vec![0; (PAGES * PAGE_LINES) as usize * LINE];
     words.as_chunks_mut::<LINE>().0.iter_mut().step_by(2).for_each(|line| line.fill(u64::MAX));
