@@ -16,7 +16,6 @@ pub(crate) mod hashes;
 mod partition;
 pub(crate) mod run;
 pub mod threads;
-mod time_limited;
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -298,7 +297,7 @@ pub trait Engine: EvidenceSource + Any + Send + Sync {
 }
 
 /// Returns the error of a query for a shorter window, if the cells do not store how old keys are.
-fn no_ages() -> Error {
+pub(crate) fn no_ages() -> Error {
     Error::value(
         "this filter has no ages to answer for a shorter window: omit window, or use an AgedCuckooFilter, a \
          TimingBloomFilter or an ExactFilter",

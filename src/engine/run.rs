@@ -10,8 +10,8 @@ use crate::family::Layout;
 use crate::memory::mapped::{Live, RECORD};
 use crate::memory::prefetch::{AHEAD, Address, in_flight};
 
-/// Number of late keys that are processed together, at least.
-const GATHERED: usize = 256;
+/// Number of keys of a block: late keys are gathered to as many.
+pub(super) const BLOCK: usize = 256;
 
 /// The cells that a thread writes, all of a filter or one partition, with the clock that ages them.
 pub(crate) struct AgedMut<'a, L> {
@@ -125,38 +125,29 @@ impl<L: Layout> AgedMut<'_, L> {
     }
 
     /// Processes the keys as [`process`](Self::process) does, late ones in the generations of their own times.
-    ///
-    /// Keys that are late at random have a run each. Short runs are gathered while no generation opens, and processed
-    /// together, each key in a rotation of its own.
     fn process_late(&mut self, keys: SelectedHashes<'_>, at: Moments<'_>, refresh: Option<bool>, seen: &mut [bool]) {
         let layout = self.layout;
         let Some(late) = layout.abilities().late else { return };
-        let (mut i, mut end, mut rotations) = (0, 0, Vec::new());
-        let short = if self.live.is_some() { 0 } else { AHEAD };
+        let (mut i, mut each) = (0, Vec::new());
         while i < keys.len {
-            let (opened, rotation, run) = next_run(layout, self.clock, at, i, keys.len);
-            let own = keys.within(i..i + run);
-            if opened > 0 || own.len() > short || rotations.len() >= GATHERED {
-                let gathered = end - rotations.len()..end;
-                let seen = refresh.map(|refresh| (refresh, &mut seen[gathered.clone()]));
-                late.process_late(self.words, &rotations, &keys.hashes[gathered], seen);
-                rotations.clear();
-            }
+            let (opened, rotation, mut run) = next_run(layout, self.clock, at, i, keys.len);
             if opened > 0 {
                 self.age(opened);
             }
-            end = own.end;
-            if own.len() <= short {
-                rotations.extend(own.map(|_| rotation));
-            } else {
+            // In a file that other processes read, moves are announced, which takes a run.
+            if self.live.is_none() {
+                run = gather(layout, self.clock, at, keys, i, (rotation, run), &mut each);
+            }
+            let own = keys.within(i..i + run);
+            if each.is_empty() {
                 self.process_run(rotation, keys.hashes, own, refresh, seen);
+            } else {
+                let seen = refresh.map(|refresh| (refresh, &mut seen[own.clone()]));
+                late.process_late(self.words, &each, &keys.hashes[own], seen);
             }
             self.clock.count(run as u64);
             i += run;
         }
-        let gathered = end - rotations.len()..end;
-        let seen = refresh.map(|refresh| (refresh, &mut seen[gathered.clone()]));
-        late.process_late(self.words, &rotations, &keys.hashes[gathered], seen);
     }
 
     /// Processes key `i` as [`process`](Self::process) does, where the open generation is full.
@@ -246,6 +237,38 @@ pub(super) fn next_run<L: Layout>(
     }
     let (opened, run) = clock.run(at, i, len);
     (opened, layout.rotation(clock.generation(), 0), run)
+}
+
+/// Extends a short run of keys, which begins with key `i`, by the short runs that follow until a generation opens, to a
+/// block of keys. Keys that are late at random have a run each, and are processed together, each in a rotation of its
+/// own. Writes these to `each`, or nothing if the keys have one rotation. Returns the number of keys in the batch.
+pub(super) fn gather<L: Layout>(
+    layout: &L,
+    clock: &mut Clock,
+    at: Moments<'_>,
+    keys: SelectedHashes<'_>,
+    i: usize,
+    (rotation, run): (L::Rotation, usize),
+    each: &mut Vec<L::Rotation>,
+) -> usize {
+    each.clear();
+    if run > AHEAD || clock.lateness() == 0 || layout.abilities().late.is_none() {
+        return run;
+    }
+    let mut end = i + run;
+    each.resize(keys.within(i..end).len(), rotation);
+    while end < keys.len && each.len() < BLOCK && clock.generation_at(at.moment(end)) <= clock.generation() {
+        let before = *clock;
+        let (opened, rotation, next) = next_run(layout, clock, at, end, keys.len);
+        // A generation opens here only if another thread has written to the times since.
+        if opened > 0 || next > AHEAD {
+            *clock = before;
+            break;
+        }
+        end += next;
+        each.resize(keys.within(i..end).len(), rotation);
+    }
+    end - i
 }
 
 /// Calls `answer` with the rotation and the range of each run of keys. The rotation is `None` if no key can be left in

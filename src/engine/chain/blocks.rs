@@ -3,17 +3,14 @@
 use std::slice::from_ref;
 
 use super::super::hashes::SelectedHashes;
-use super::super::run::{age, next_run};
+use super::super::run::{BLOCK, age, gather, next_run};
 use super::super::threads::Process;
 use super::super::{Insertion, Refresh};
 use crate::Error;
-use crate::clock::{Clock, Moments};
+use crate::clock::Clock;
 use crate::family::Layout;
 use crate::family::growth::{Growth, RotationOf, TableOf};
 use crate::memory::prefetch::{Address, in_flight};
-
-/// Number of keys of a block.
-pub const BLOCK: usize = 256;
 
 /// Returns whether any of the tables contains a key.
 pub fn contains<G: Growth>(tables: &[TableOf<G>], rotation: RotationOf<G>, hash: u64) -> bool {
@@ -67,38 +64,6 @@ pub fn apply<G: Growth>(
     seen.copy_from_slice(before);
     new.iter().zip(answers).take(done).for_each(|(&i, answer)| seen[i] = answer);
     Ok(new.get(done).copied().unwrap_or(hashes.len()))
-}
-
-/// Extends a run of keys, which begins with key `i`, by those that follow until a generation opens, to a block of keys.
-/// Late keys have rotations of their own: writes that of each key to `each`, or nothing if all have one. Returns the
-/// number of keys in the batch.
-pub fn gather<L: Layout>(
-    layout: &L,
-    clock: &mut Clock,
-    at: Moments<'_>,
-    keys: SelectedHashes<'_>,
-    i: usize,
-    (rotation, run): (L::Rotation, usize),
-    each: &mut Vec<L::Rotation>,
-) -> usize {
-    each.clear();
-    if clock.lateness() == 0 || layout.abilities().late.is_none() {
-        return run;
-    }
-    let (before, mut end) = (*clock, i + run);
-    each.resize(keys.within(i..end).len(), rotation);
-    while end < keys.len && each.len() < BLOCK && clock.generation_at(at.moment(end)) <= clock.generation() {
-        let (opened, rotation, next) = next_run(layout, clock, at, end, keys.len);
-        if opened > 0 {
-            // Another thread has written to the times since.
-            *clock = before;
-            each.truncate(keys.within(i..i + run).len());
-            return run;
-        }
-        end += next;
-        each.resize(keys.within(i..end).len(), rotation);
-    }
-    end - i
 }
 
 /// One partition of the newest table, and the older tables.

@@ -14,7 +14,7 @@ mod merge;
 use std::borrow::Cow;
 
 use super::hashes::SelectedHashes;
-use super::run::{for_query_runs, next_run};
+use super::run::{BLOCK, for_query_runs, gather, next_run};
 use super::threads::{self, Chunk, PIECE};
 use super::{Engine, Insertion, Query, Refresh};
 use crate::Error;
@@ -24,7 +24,7 @@ use crate::family::growth::{Growth, RotationOf, Table, TableOf, split, summed};
 use crate::family::{Layout, fill};
 use crate::inference::{Evidence, EvidenceSource, Likelihood, Question};
 use crate::memory::Words;
-use blocks::{BLOCK, Part, apply, contains, gather, look_up, rotations};
+use blocks::{Part, apply, contains, look_up, rotations};
 
 /// An engine of tables that come and go, the oldest first.
 #[derive(Clone)]

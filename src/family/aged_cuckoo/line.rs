@@ -280,7 +280,6 @@ pub fn reject(line: &mut Line, tag: u8) {
 
 /// Clears expired tags, of entries and of the rejection. Writes only where there are any, so that zeros which the
 /// system has promised take no memory.
-#[inline(always)]
 pub fn sweep(format: impl Format, machine: impl ByteVectors, line: &mut Line, live: Tags) {
     let kept = format.live(machine, line, live) | machine.equal(vector(line, 0), 0);
     let rejection = rejection(line);

@@ -55,7 +55,7 @@ use crate::inference::{Evidence, Likelihood, Question};
 use crate::instructions::{Instructions, Portable};
 use crate::memory::prefetch::{AHEAD, Address};
 use line::{Format, Line, Now, Tags};
-use operations::{Contains, Duplicated, ForEach, Full, Operation, Query, ReadEvidence, Seen, Sweep};
+use operations::{Contains, Duplicated, ForEach, Full, Operation, Query, Seen};
 use pages::Pages;
 use shape::AgedCuckooShape;
 use table::Table;
@@ -163,7 +163,7 @@ impl AgedCuckoo {
     fn sweep(&self, words: &mut [u64], generation: i64, now: Now) {
         let sweeps = shape::sweeps(self.retained);
         let lines = self.pages.swept(lines_mut(words), generation.rem_euclid(sweeps as i64) as u64, sweeps);
-        operations::run_of_any_format(self.instructions, self.pages.format, Sweep { now, lines });
+        lines.iter_mut().for_each(|line| line::sweep(self.pages.format, Portable, line, now.live));
     }
 
     /// Merges the entries of other lines that have the tags of `live`, and their rejections.
@@ -325,11 +325,9 @@ impl Layout for AgedCuckoo {
         self.process(words, now, hashes, run, (refresh, Full::Rejects), seen).1
     }
 
-    fn evidence_run(&self, words: &[u64], now: Now, hashes: &[u64], evidence: &mut [Evidence]) {
-        let (pages, address, run) = (&self.pages, Address::of(words), 0..hashes.len());
-        let operation = &mut ReadEvidence { lines: lines(words), evidence };
-        let read = ForEach { pages, now, hashes, run, operation, address };
-        operations::run_of_any_format(self.instructions, pages.format, read);
+    fn evidence(&self, words: &[u64], now: Now, hash: u64) -> Evidence {
+        let found = Table::portably(&self.pages, now).find(lines(words), self.pages.place(hash));
+        Evidence::epochs(found.map(|(tag, is_entry)| (now.age(tag).into(), is_entry)))
     }
 
     fn open(&self, words: &mut [u64], generation: i64) {

@@ -5,9 +5,8 @@ use std::ops::Range;
 use super::line::{Format, Line, Now, Slots, Tags};
 use super::pages::{Pages, Place};
 use super::shape::LineFormat;
-use super::table::{Found, Table};
+use super::table::Table;
 use super::vectors::ByteVectors;
-use crate::inference::Evidence;
 #[cfg(target_arch = "x86_64")]
 use crate::instructions::Avx512;
 use crate::instructions::{Instructions, Machine, Portable, Work};
@@ -59,15 +58,6 @@ fn by_format<W: LineWork, M: ByteVectors>(machine: M, format: LineFormat, work: 
         28 => machine.run(OfFormat(work, Slots::<14, 28>)),
         32 => machine.run(OfFormat(work, Slots::<12, 32>)),
         _ => machine.run(OfFormat(work, Slots::<11, 37>)),
-    }
-}
-
-/// Does work that is compiled once for all formats.
-pub fn run_of_any_format<W: LineWork>(instructions: Instructions, format: LineFormat, work: W) -> W::Output {
-    match instructions {
-        #[cfg(target_arch = "x86_64")]
-        Instructions::Avx2(machine) | Instructions::Avx512(Avx512(machine)) => machine.run(OfFormat(work, format)),
-        _ => Portable.run(OfFormat(work, format)),
     }
 }
 
@@ -217,39 +207,5 @@ impl Operation for Duplicated<'_> {
         }
         self.inserted += u64::from(!contained && seen.is_some());
         seen.is_some()
-    }
-}
-
-/// Writes the evidence about each key.
-pub struct ReadEvidence<'a> {
-    pub lines: &'a [Line],
-    pub evidence: &'a mut [Evidence],
-}
-
-impl Operation for ReadEvidence<'_> {
-    #[inline(always)]
-    fn apply<F: Format, M: ByteVectors>(&mut self, table: Table<'_, F, M>, i: usize, place: Place) -> bool {
-        let epochs = |tag: u8| u32::from(table.now.age(tag));
-        self.evidence[i] = Evidence::epochs(match table.find(self.lines, place) {
-            Found::Entry(tag) => Some((epochs(tag), true)),
-            Found::Rejection(tag) => Some((epochs(tag), false)),
-            Found::Nothing => None,
-        });
-        true
-    }
-}
-
-/// Clears expired tags.
-pub struct Sweep<'a> {
-    pub now: Now,
-    pub lines: &'a mut [Line],
-}
-
-impl LineWork for Sweep<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<F: Format, M: ByteVectors>(self, format: F, machine: M) {
-        self.lines.iter_mut().for_each(|line| super::line::sweep(format, machine, line, self.now.live));
     }
 }

@@ -23,17 +23,6 @@ pub struct Table<'a, F, M> {
     pub alone: bool,
 }
 
-/// What the lines of a key contain of it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Found {
-    /// An entry with its fingerprint, and its tag.
-    Entry(u8),
-    /// No entry, but both lines have rejected keys: the older of the two tags.
-    Rejection(u8),
-    /// Nothing: the key was not inserted in a live epoch.
-    Nothing,
-}
-
 impl<'a, F: Format, M: ByteVectors> Table<'a, F, M> {
     /// Returns whether the lines contain a key.
     #[inline(always)]
@@ -51,9 +40,9 @@ impl<'a, F: Format, M: ByteVectors> Table<'a, F, M> {
         first != 0 && second != 0 && both(self.now.reported, first, second)
     }
 
-    /// Returns what the lines contain of a key.
-    #[inline(always)]
-    pub fn find(self, lines: &[Line], place: Place) -> Found {
+    /// Returns the tag of a key's entry, and true. Without an entry returns the older tag of its lines' rejections, and
+    /// false, if both lines have rejected keys; `None` if the key was not inserted in a live epoch.
+    pub fn find(self, lines: &[Line], place: Place) -> Option<(u8, bool)> {
         let pair = [place.first, place.second].map(|line| &lines[line as usize]);
         let [(_, first), (_, second)] =
             self.format.look(self.machine, pair, place.fingerprint, self.now.live, self.alone);
@@ -67,9 +56,9 @@ impl<'a, F: Format, M: ByteVectors> Table<'a, F, M> {
         };
         let [a, b] = pair.map(rejection);
         match tag {
-            0 if self.rejects(lines, place) => Found::Rejection(if self.now.younger(a, b) == a { b } else { a }),
-            0 => Found::Nothing,
-            tag => Found::Entry(tag),
+            0 if self.rejects(lines, place) => Some((if self.now.younger(a, b) == a { b } else { a }, false)),
+            0 => None,
+            tag => Some((tag, true)),
         }
     }
 

@@ -1,16 +1,16 @@
 //! The engine of the time-limited filter, whose slices come and go with the rate of keys. They are no
-//! [chain](super::chain) of tables that answer each for themselves: an insertion writes k slices, and a query reads
+//! [chain](crate::engine::chain) of tables that answer each for themselves: an insertion writes k slices, and a query reads
 //! runs of k.
 
 use std::borrow::Cow;
 
-use super::{Engine, Insertion, Query, Refresh, no_ages, not_mergeable};
+use super::cells::{Slice, Slices, slicewise};
+use super::likelihood::{SliceRecord, generations, group_width, grouped};
 use crate::Error;
 use crate::clock::Clock;
+use crate::engine::{Engine, Insertion, Query, Refresh, no_ages, not_mergeable};
 use crate::family::arrays::SliceCells;
 use crate::family::runs;
-use crate::family::time_limited::cells::{Slice, Slices, slicewise};
-use crate::family::time_limited::likelihood::{SliceRecord, generations, group_width, grouped};
 use crate::inference::ring::RingLikelihood;
 use crate::inference::{Evidence, EvidenceSource, Likelihood, Question};
 use crate::memory::Words;
