@@ -6,6 +6,7 @@
 //! Tags run from 1 to 255 and begin anew, epoch by epoch. Zero is the tag of no epoch, so that memory of zeros is an
 //! empty table.
 
+use super::shape::{LineFormat, TAGS};
 use super::vectors::ByteVectors;
 
 /// The bytes of a line.
@@ -13,9 +14,6 @@ pub type Line = [u8; 64];
 
 /// The byte of the rejection.
 const REJECTION: usize = 63;
-
-/// Number of tags.
-pub const TAGS: i64 = 255;
 
 /// A cyclic range of tags, but for zero. The numbers are bytes; as bytes [`Now`] would fit a register, and be packed
 /// into it and unpacked for each single key, by 40 instructions.
@@ -128,36 +126,35 @@ fn back(tag: u8, epochs: u8) -> u8 {
     tag.wrapping_sub(epochs).wrapping_sub(u8::from(tag <= epochs))
 }
 
-/// A format of lines: slots with fingerprints of some bytes and, beside these, some bits. Its numbers are those of a type,
-/// [`Slots`], which compilers know, or of a value.
-pub trait Format: Copy {
+/// Compilers know the numbers of a format where it is a constant, and fold them into the code for it.
+impl LineFormat {
     /// Returns the number of slots.
-    fn slots(self) -> usize;
-
-    /// Returns the number of bits of a fingerprint.
-    fn fingerprint_bits(self) -> u32;
+    #[inline(always)]
+    pub fn slots(self) -> usize {
+        self.slots as usize
+    }
 
     /// Returns the number of whole bytes of a fingerprint.
     #[inline(always)]
     fn bytes(self) -> usize {
-        self.fingerprint_bits() as usize / 8
+        self.fingerprint_bits as usize / 8
     }
 
     /// Returns the number of bits of a fingerprint beside its bytes.
     #[inline(always)]
-    fn bits(self) -> usize {
-        self.fingerprint_bits() as usize % 8
+    pub fn bits(self) -> usize {
+        self.fingerprint_bits as usize % 8
     }
 
     /// Returns a bit for each slot.
     #[inline(always)]
-    fn all(self) -> u32 {
+    pub fn all(self) -> u32 {
         (1 << self.slots()) - 1
     }
 
     /// Returns the byte at which the planes of bits begin.
     #[inline(always)]
-    fn planes(self) -> usize {
+    pub fn planes(self) -> usize {
         self.slots() * (1 + self.bytes())
     }
 
@@ -166,7 +163,7 @@ pub trait Format: Copy {
     /// For a key `alone` the bits are compared only where the bytes are equal, which for a new key they seldom are. In
     /// a batch of new keys and repeats that branch is mispredicted, and takes longer than the comparison.
     #[inline(always)]
-    fn look<M: ByteVectors, const N: usize>(
+    pub fn look<M: ByteVectors, const N: usize>(
         self,
         machine: M,
         lines: [&Line; N],
@@ -198,7 +195,7 @@ pub trait Format: Copy {
 
     /// Returns the slots of entries that have these tags.
     #[inline(always)]
-    fn live<M: ByteVectors>(self, machine: M, line: &Line, tags: Tags) -> u32 {
+    pub fn live<M: ByteVectors>(self, machine: M, line: &Line, tags: Tags) -> u32 {
         let of_slots = vector(line, 0);
         machine.within(of_slots, tags.low as u8, tags.span as u8) & !machine.equal(of_slots, 0) & self.all()
     }
@@ -214,7 +211,7 @@ pub trait Format: Copy {
 
     /// Writes an entry, its tag last: the tag alone makes it live.
     #[inline(always)]
-    fn write(self, line: &mut Line, slot: usize, fingerprint: u64, tag: u8) {
+    pub fn write(self, line: &mut Line, slot: usize, fingerprint: u64, tag: u8) {
         for p in 0..self.bytes() {
             line[self.slots() * (1 + p) + slot] = (fingerprint >> (8 * p)) as u8;
         }
@@ -236,7 +233,7 @@ pub trait Format: Copy {
 
     /// Returns the fingerprint of a slot.
     #[inline(always)]
-    fn fingerprint(self, line: &Line, slot: usize) -> u64 {
+    pub fn fingerprint(self, line: &Line, slot: usize) -> u64 {
         let of_byte = |p| u64::from(line[self.slots() * (1 + p) + slot]) << (8 * p);
         let bytes = (0..self.bytes()).fold(0, |bytes, p| bytes | of_byte(p));
         let of_bit = |x: usize| u64::from(self.plane(line, x) >> slot & 1) << (8 * self.bytes() + x);
@@ -247,22 +244,6 @@ pub trait Format: Copy {
     #[inline(always)]
     fn bit(self, fingerprint: u64, x: usize) -> u64 {
         fingerprint >> (8 * self.bytes() + x) & 1
-    }
-}
-
-/// The format of `S` slots with fingerprints of `F` bits.
-#[derive(Clone, Copy)]
-pub struct Slots<const S: usize, const F: u32>;
-
-impl<const S: usize, const F: u32> Format for Slots<S, F> {
-    #[inline(always)]
-    fn slots(self) -> usize {
-        S
-    }
-
-    #[inline(always)]
-    fn fingerprint_bits(self) -> u32 {
-        F
     }
 }
 
@@ -280,7 +261,7 @@ pub fn reject(line: &mut Line, tag: u8) {
 
 /// Clears expired tags, of entries and of the rejection. Writes only where there are any, so that zeros which the
 /// system has promised take no memory.
-pub fn sweep(format: impl Format, machine: impl ByteVectors, line: &mut Line, live: Tags) {
+pub fn sweep(format: LineFormat, machine: impl ByteVectors, line: &mut Line, live: Tags) {
     let kept = format.live(machine, line, live) | machine.equal(vector(line, 0), 0);
     let rejection = rejection(line);
     if kept & format.all() == format.all() && (rejection == 0 || live.contain(rejection)) {

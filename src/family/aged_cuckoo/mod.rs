@@ -54,7 +54,7 @@ use crate::family::{Abilities, Layout};
 use crate::inference::{Evidence, Likelihood, Question};
 use crate::instructions::{Instructions, Portable};
 use crate::memory::prefetch::{AHEAD, Address};
-use line::{Format, Line, Now, Tags};
+use line::{Line, Now, Tags};
 use operations::{Contains, Duplicated, ForEach, Full, Operation, Query, Seen};
 use pages::Pages;
 use shape::AgedCuckooShape;

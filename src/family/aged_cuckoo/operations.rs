@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use super::line::{Format, Line, Now, Slots, Tags};
+use super::line::{Line, Now, Tags};
 use super::pages::{Pages, Place};
-use super::shape::LineFormat;
+use super::shape::{FORMATS, LineFormat};
 use super::table::Table;
 use super::vectors::ByteVectors;
 #[cfg(target_arch = "x86_64")]
@@ -18,18 +18,22 @@ pub trait LineWork {
     type Output;
 
     /// Does the work.
-    fn run<F: Format, M: ByteVectors>(self, format: F, machine: M) -> Self::Output;
+    fn run(self, format: LineFormat, machine: impl ByteVectors) -> Self::Output;
 }
 
-/// Work on lines of one format.
-struct OfFormat<W, F>(W, F);
+/// Work on lines of format `F` of [`FORMATS`], or of any for [`ANY`].
+struct OfFormat<W, const F: usize>(W, LineFormat);
 
-impl<W: LineWork, F: Format, M: ByteVectors> Work<M> for OfFormat<W, F> {
+/// Stands for a format that is not known before run time.
+#[cfg(target_arch = "x86_64")]
+const ANY: usize = FORMATS.len();
+
+impl<W: LineWork, M: ByteVectors, const F: usize> Work<M> for OfFormat<W, F> {
     type Output = W::Output;
 
     #[inline(always)]
     fn run(self, machine: M) -> W::Output {
-        self.0.run(self.1, machine)
+        self.0.run(if F < FORMATS.len() { FORMATS[F] } else { self.1 }, machine)
     }
 }
 
@@ -41,7 +45,7 @@ pub fn run<W: LineWork>(instructions: Instructions, format: LineFormat, work: W)
         #[cfg(target_arch = "x86_64")]
         Instructions::Avx2(machine) | Instructions::Avx512(Avx512(machine)) => by_format(machine, format, work),
         #[cfg(target_arch = "x86_64")]
-        _ => Portable.run(OfFormat(work, format)),
+        _ => Portable.run(OfFormat::<_, ANY>(work, format)),
         #[cfg(not(target_arch = "x86_64"))]
         _ => by_format(Portable, format, work),
     }
@@ -50,21 +54,21 @@ pub fn run<W: LineWork>(instructions: Instructions, format: LineFormat, work: W)
 #[inline(always)]
 fn by_format<W: LineWork, M: ByteVectors>(machine: M, format: LineFormat, work: W) -> W::Output {
     match format.fingerprint_bits {
-        10 => machine.run(OfFormat(work, Slots::<28, 10>)),
-        13 => machine.run(OfFormat(work, Slots::<24, 13>)),
-        16 => machine.run(OfFormat(work, Slots::<21, 16>)),
-        20 => machine.run(OfFormat(work, Slots::<18, 20>)),
-        25 => machine.run(OfFormat(work, Slots::<15, 25>)),
-        28 => machine.run(OfFormat(work, Slots::<14, 28>)),
-        32 => machine.run(OfFormat(work, Slots::<12, 32>)),
-        _ => machine.run(OfFormat(work, Slots::<11, 37>)),
+        10 => machine.run(OfFormat::<_, 0>(work, format)),
+        13 => machine.run(OfFormat::<_, 1>(work, format)),
+        16 => machine.run(OfFormat::<_, 2>(work, format)),
+        20 => machine.run(OfFormat::<_, 3>(work, format)),
+        25 => machine.run(OfFormat::<_, 4>(work, format)),
+        28 => machine.run(OfFormat::<_, 5>(work, format)),
+        32 => machine.run(OfFormat::<_, 6>(work, format)),
+        _ => machine.run(OfFormat::<_, 7>(work, format)),
     }
 }
 
 /// What is done with each key of a run.
 pub trait Operation {
     /// Applies the operation to key `i` of the batch. Returns whether to go on.
-    fn apply<F: Format, M: ByteVectors>(&mut self, table: Table<'_, F, M>, i: usize, place: Place) -> bool;
+    fn apply(&mut self, table: Table<'_, impl ByteVectors>, i: usize, place: Place) -> bool;
 }
 
 /// Applies an operation to the keys of a run, in order, while both lines of later keys are on their way. Returns the
@@ -83,13 +87,13 @@ impl<O: Operation> LineWork for ForEach<'_, O> {
     type Output = usize;
 
     #[inline(always)]
-    fn run<F: Format, M: ByteVectors>(self, format: F, machine: M) -> usize {
+    fn run(self, format: LineFormat, machine: impl ByteVectors) -> usize {
         let Self { pages, now, hashes, run, operation, address } = self;
         let (hashes, before) = (&hashes[..run.end], run.start);
         // The places of the next keys, so that each is computed once.
         let mut ring = [Place::default(); AHEAD];
         let placed = |hash: u64| {
-            let place = pages.place_of(hash, format.fingerprint_bits());
+            let place = pages.place_of(hash, format.fingerprint_bits);
             address.fetch(place.first as usize * 8);
             address.fetch(place.second as usize * 8);
             place
@@ -122,9 +126,9 @@ impl LineWork for Contains<'_> {
     type Output = bool;
 
     #[inline(always)]
-    fn run<F: Format, M: ByteVectors>(self, format: F, machine: M) -> bool {
+    fn run(self, format: LineFormat, machine: impl ByteVectors) -> bool {
         let table = Table { format, machine, pages: self.pages, now: Now::reporting(self.reported), alone: true };
-        table.contains(self.lines, self.pages.place_of(self.hash, format.fingerprint_bits()))
+        table.contains(self.lines, self.pages.place_of(self.hash, format.fingerprint_bits))
     }
 }
 
@@ -141,9 +145,9 @@ impl LineWork for Seen<'_> {
     type Output = Option<bool>;
 
     #[inline(always)]
-    fn run<F: Format, M: ByteVectors>(self, format: F, machine: M) -> Option<bool> {
+    fn run(self, format: LineFormat, machine: impl ByteVectors) -> Option<bool> {
         let table = Table { format, machine, pages: self.pages, now: self.now, alone: true };
-        self.full.seen(table, self.lines, self.pages.place_of(self.hash, format.fingerprint_bits()))
+        self.full.seen(table, self.lines, self.pages.place_of(self.hash, format.fingerprint_bits))
     }
 }
 
@@ -161,7 +165,7 @@ pub enum Full {
 impl Full {
     /// Returns whether the lines contain a key, and inserts it; `None` if it ends the run.
     #[inline(always)]
-    fn seen(self, table: Table<'_, impl Format, impl ByteVectors>, lines: &mut [Line], place: Place) -> Option<bool> {
+    fn seen(self, table: Table<'_, impl ByteVectors>, lines: &mut [Line], place: Place) -> Option<bool> {
         match self {
             Self::Rejects => Some(table.seen_or_reject(lines, place)),
             Self::Ends | Self::EndsStill => table.seen(lines, place, self == Self::Ends),
@@ -177,7 +181,7 @@ pub struct Query<'a> {
 
 impl Operation for Query<'_> {
     #[inline(always)]
-    fn apply<F: Format, M: ByteVectors>(&mut self, table: Table<'_, F, M>, i: usize, place: Place) -> bool {
+    fn apply(&mut self, table: Table<'_, impl ByteVectors>, i: usize, place: Place) -> bool {
         self.present[i] = table.contains(self.lines, place);
         true
     }
@@ -196,16 +200,16 @@ pub struct Duplicated<'a> {
 
 impl Operation for Duplicated<'_> {
     #[inline(always)]
-    fn apply<F: Format, M: ByteVectors>(&mut self, table: Table<'_, F, M>, i: usize, place: Place) -> bool {
+    fn apply(&mut self, table: Table<'_, impl ByteVectors>, i: usize, place: Place) -> bool {
         let contained = !self.refresh && table.contains(self.lines, place);
-        let seen = match contained {
-            true => Some(true),
-            false => self.full.seen(table, self.lines, place),
+        let seen = contained || {
+            let Some(seen) = self.full.seen(table, self.lines, place) else { return false };
+            self.inserted += 1;
+            seen
         };
-        if let (Some(answer), Some(seen)) = (self.seen.get_mut(i), seen) {
+        if let Some(answer) = self.seen.get_mut(i) {
             *answer = seen;
         }
-        self.inserted += u64::from(!contained && seen.is_some());
-        seen.is_some()
+        true
     }
 }

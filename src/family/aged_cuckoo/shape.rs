@@ -3,12 +3,13 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use super::line::{Format, TAGS};
 use crate::Error;
 use crate::clock::Window;
 use crate::family::budget::{Budget, reject_below, too_few_bytes, too_much_memory, within_slack};
 use crate::family::{CacheLines, Crowding, Parameters, Shape, fill};
 
+/// Number of tags.
+pub const TAGS: i64 = 255;
 /// Numbers of full epochs that can be retained: of the 255 tags some are left for sweeps.
 pub const EPOCHS: RangeInclusive<u32> = 1..=200;
 /// Number of lines of the largest page. The loads of smaller ones vary more.
@@ -48,18 +49,6 @@ pub fn sweeps(epochs: u32) -> u64 {
 /// Returns l, the number of epochs by which a sweep may come late: a gap within the window, if there are tags for it.
 pub fn late(epochs: u32) -> u64 {
     u64::from(epochs).min((TAGS as u64 - 1 - u64::from(epochs)) / 2)
-}
-
-impl Format for LineFormat {
-    #[inline(always)]
-    fn slots(self) -> usize {
-        self.slots as usize
-    }
-
-    #[inline(always)]
-    fn fingerprint_bits(self) -> u32 {
-        self.fingerprint_bits
-    }
 }
 
 const fn of(fingerprint_bits: u32, slots: u32) -> LineFormat {

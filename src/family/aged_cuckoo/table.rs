@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::Release;
 use std::sync::atomic::fence;
 
-use super::line::{Format, Line, Now, Tags, reject, rejection};
+use super::line::{Line, Now, Tags, reject, rejection};
 use super::pages::{Pages, Place};
 use super::shape::LineFormat;
 use super::vectors::ByteVectors;
@@ -14,8 +14,8 @@ const MOVES: u32 = 2;
 
 /// The open epoch and the pages, for calls of one format and one instruction set.
 #[derive(Clone, Copy)]
-pub struct Table<'a, F, M> {
-    pub format: F,
+pub struct Table<'a, M> {
+    pub format: LineFormat,
     pub machine: M,
     pub pages: &'a Pages,
     pub now: Now,
@@ -23,7 +23,7 @@ pub struct Table<'a, F, M> {
     pub alone: bool,
 }
 
-impl<'a, F: Format, M: ByteVectors> Table<'a, F, M> {
+impl<'a, M: ByteVectors> Table<'a, M> {
     /// Returns whether the lines contain a key.
     #[inline(always)]
     pub fn contains(self, lines: &[Line], place: Place) -> bool {
@@ -153,7 +153,7 @@ impl<'a, F: Format, M: ByteVectors> Table<'a, F, M> {
     /// Returns this table for code that is not inlined, where wider vectors would pass through memory, and that is
     /// compiled for all formats at once.
     #[inline(always)]
-    fn portable(self) -> Table<'a, LineFormat, Portable> {
+    fn portable(self) -> Table<'a, Portable> {
         Table::portably(self.pages, self.now)
     }
 }
@@ -171,7 +171,7 @@ fn both(tags: Tags, first: u8, second: u8) -> bool {
     tags.contain(first) & tags.contain(second)
 }
 
-impl<'a> Table<'a, LineFormat, Portable> {
+impl<'a> Table<'a, Portable> {
     /// Returns a table for calls that seldom come: they are compiled once, for all formats and instruction sets.
     pub fn portably(pages: &'a Pages, now: Now) -> Self {
         Self { format: pages.format, machine: Portable, pages, now, alone: true }

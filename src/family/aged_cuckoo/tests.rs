@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::line::{Format, Now, rejection};
+use super::line::{Now, rejection};
 use super::operations::LineWork;
 use super::shape::{AgedCuckooShape, FORMATS, LineFormat};
 use super::vectors::ByteVectors;
@@ -147,9 +147,9 @@ fn every_format_fits_its_line_and_returns_what_was_written() {
     impl LineWork for Check<'_> {
         type Output = ();
 
-        fn run<F: Format, M: ByteVectors>(self, known: F, machine: M) {
+        fn run(self, known: LineFormat, machine: impl ByteVectors) {
             let Self(format, draws) = self;
-            assert_eq!((known.slots(), known.fingerprint_bits()), (format.slots as usize, format.fingerprint_bits));
+            assert_eq!(known, format);
             let bits = 8 * known.planes() + known.slots() * known.bits();
             assert!(bits <= 8 * 63 && known.slots() <= 31 && bits <= 128 + 8 * known.planes().min(48));
             let (mut line, mut written): (Line, Vec<(u64, u8)>) = ([0; 64], vec![(0, 0); known.slots()]);

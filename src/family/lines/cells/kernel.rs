@@ -58,69 +58,11 @@ impl<const LANES: usize> Encode<LANES> for Code {
     }
 }
 
-/// A run of the batch `hashes`, with the cells that process it.
-pub(crate) struct Run<'a, const LANES: usize> {
-    pub cells: &'a LanesInLines<LANES>,
-    pub keys: Keys<'a>,
-}
-
 /// The keys of a run of the batch `hashes`.
-#[derive(Clone)]
 pub(crate) struct Keys<'a> {
     pub rotation: LaneRotation,
     pub hashes: &'a [u64],
     pub run: Range<usize>,
-}
-
-impl<const LANES: usize> Run<'_, LANES> {
-    /// Inserts the keys.
-    #[inline(always)]
-    pub fn insert(self, words: &mut [u64]) {
-        let Self { cells, keys } = self;
-        match keys.only() {
-            Some(hash) => cells.work(InsertOne { rotation: keys.rotation, hash, words }),
-            None => cells.work(InsertMany { keys, words }),
-        }
-    }
-
-    /// Writes to `present` which keys the lines contain. `present` is as long as the batch.
-    #[inline(always)]
-    pub fn query(self, words: &[u64], present: &mut [bool]) {
-        let Self { cells, keys } = self;
-        let rotation = keys.rotation;
-        match keys.only() {
-            Some(hash) => present[keys.run.start] = cells.work(QueryOne { rotation, hash, words }),
-            None => cells.read_many(keys, words, &mut |block, pages, reads| {
-                cells.instructions.run(Answer { cells, rotation, pages, reads, present: &mut present[block] });
-            }),
-        }
-    }
-
-    /// Writes the evidence about each key of the run to the places from 0 on.
-    #[inline(always)]
-    pub fn encode<T: Encode<LANES>>(self, words: &[u64], evidence: &mut [T]) {
-        let Self { cells, keys } = self;
-        let (start, rotation) = (keys.run.start, keys.rotation);
-        cells.read_many(keys, words, &mut |block, pages, reads| {
-            let evidence = &mut evidence[block.start - start..block.end - start];
-            cells.instructions.run(EncodeEvidence { cells, rotation, pages, reads, evidence });
-        });
-    }
-
-    /// Writes to `seen` which keys the lines contain, and then inserts them; without `refresh` only the other keys.
-    /// `seen` is as long as the batch. Returns the number of insertions.
-    #[inline(always)]
-    pub fn duplicated(self, words: &mut [u64], refresh: bool, seen: &mut [bool]) -> u64 {
-        let Self { cells, keys } = self;
-        match keys.only() {
-            Some(hash) => {
-                let was_seen = cells.work(DuplicatedOne { rotation: keys.rotation, hash, words, refresh });
-                seen[keys.run.start] = was_seen;
-                (refresh || !was_seen).into()
-            }
-            None => cells.work(DuplicatedMany { keys, words, refresh, seen }),
-        }
-    }
 }
 
 impl Keys<'_> {
@@ -136,6 +78,52 @@ impl Keys<'_> {
 }
 
 impl<const LANES: usize> LanesInLines<LANES> {
+    /// Inserts the keys.
+    #[inline(always)]
+    pub(super) fn insert_keys(&self, words: &mut [u64], keys: Keys<'_>) {
+        match keys.only() {
+            Some(hash) => self.work(InsertOne { rotation: keys.rotation, hash, words }),
+            None => self.work(InsertMany { keys, words }),
+        }
+    }
+
+    /// Writes to `present` which keys the lines contain. `present` is as long as the batch.
+    #[inline(always)]
+    pub(super) fn query_keys(&self, words: &[u64], keys: Keys<'_>, present: &mut [bool]) {
+        let rotation = keys.rotation;
+        match keys.only() {
+            Some(hash) => present[keys.run.start] = self.work(QueryOne { rotation, hash, words }),
+            None => self.read_many(keys, words, &mut |block, pages, reads| {
+                let present = &mut present[block];
+                self.instructions.run(Answer { cells: self, rotation, pages, reads, present });
+            }),
+        }
+    }
+
+    /// Writes the evidence about each key of the run to the places from 0 on.
+    #[inline(always)]
+    pub(super) fn encode_keys<T: Encode<LANES>>(&self, words: &[u64], keys: Keys<'_>, evidence: &mut [T]) {
+        let (start, rotation) = (keys.run.start, keys.rotation);
+        self.read_many(keys, words, &mut |block, pages, reads| {
+            let evidence = &mut evidence[block.start - start..block.end - start];
+            self.instructions.run(EncodeEvidence { cells: self, rotation, pages, reads, evidence });
+        });
+    }
+
+    /// Writes to `seen` which keys the lines contain, and then inserts them; without `refresh` only the other keys.
+    /// `seen` is as long as the batch. Returns the number of insertions.
+    #[inline(always)]
+    pub(super) fn duplicated_keys(&self, words: &mut [u64], keys: Keys<'_>, refresh: bool, seen: &mut [bool]) -> u64 {
+        match keys.only() {
+            Some(hash) => {
+                let was_seen = self.work(DuplicatedOne { rotation: keys.rotation, hash, words, refresh });
+                seen[keys.run.start] = was_seen;
+                (refresh || !was_seen).into()
+            }
+            None => self.work(DuplicatedMany { keys, words, refresh, seen }),
+        }
+    }
+
     /// Does work with the instructions of the filter. The few processors of x86_64 without AVX2 share one function for
     /// all numbers of lines.
     #[inline(always)]

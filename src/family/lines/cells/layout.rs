@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::kernel::Keys;
 use super::pages::ANY;
 use super::{LINE, LaneRotation, LanesInLines, portable};
 use crate::clock::Clock;
@@ -64,7 +65,7 @@ impl<const LANES: usize> Layout for LanesInLines<LANES> {
     // for 5 of the 80 ns of a single key.
     #[inline(always)]
     fn insert_run(&self, words: &mut [u64], rotation: LaneRotation, hashes: &[u64], run: Range<usize>) {
-        self.run(rotation, hashes, run).insert(words);
+        self.insert_keys(words, Keys { rotation, hashes, run });
     }
 
     #[inline(always)]
@@ -76,7 +77,7 @@ impl<const LANES: usize> Layout for LanesInLines<LANES> {
         run: Range<usize>,
         present: &mut [bool],
     ) {
-        self.run(rotation, hashes, run).query(words, present);
+        self.query_keys(words, Keys { rotation, hashes, run }, present);
     }
 
     #[inline(always)]
@@ -89,7 +90,7 @@ impl<const LANES: usize> Layout for LanesInLines<LANES> {
         refresh: bool,
         seen: &mut [bool],
     ) -> u64 {
-        self.run(rotation, hashes, run).duplicated(words, refresh, seen)
+        self.duplicated_keys(words, Keys { rotation, hashes, run }, refresh, seen)
     }
 
     /// Rotates one page, if it belongs to this partition.
@@ -113,7 +114,7 @@ impl<const LANES: usize> Layout for LanesInLines<LANES> {
     }
 
     fn evidence_run(&self, words: &[u64], rotation: LaneRotation, hashes: &[u64], evidence: &mut [Evidence]) {
-        self.run(rotation, hashes, 0..hashes.len()).encode(words, evidence);
+        self.encode_keys(words, Keys { rotation, hashes, run: 0..hashes.len() }, evidence);
     }
 
     /// Returns whether the page that rotates belongs to this partition.
@@ -131,7 +132,7 @@ impl<const LANES: usize> Layout for LanesInLines<LANES> {
         codes: &mut [Code],
     ) -> Option<fn(Code) -> Evidence> {
         (LANES <= Code::GENERATIONS).then(|| {
-            self.run(rotation, hashes, 0..hashes.len()).encode(words, codes);
+            self.encode_keys(words, Keys { rotation, hashes, run: 0..hashes.len() }, codes);
             Code::generations as _
         })
     }

@@ -46,12 +46,9 @@ mod avx512;
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 mod neon;
 
-use std::ops::Range;
-
 use super::shape::{MAX_K, PAGE_LINES, SUBLANE_BITS};
 use crate::instructions::Instructions;
 use crate::memory::bits::odd_constants;
-use kernel::{Keys, Run};
 pub(crate) use pages::Pages;
 use pages::{ANY, Location};
 pub(crate) use vectors::Vectors;
@@ -131,12 +128,6 @@ impl<const LANES: usize> LanesInLines<LANES> {
             written: &Self::WRITTEN[k as usize - 1],
             instructions: Instructions::best(),
         }
-    }
-
-    /// Returns a run of keys for these lines.
-    #[inline(always)]
-    fn run<'a>(&'a self, rotation: LaneRotation, hashes: &'a [u64], run: Range<usize>) -> Run<'a, LANES> {
-        Run { cells: self, keys: Keys { rotation, hashes, run } }
     }
 
     /// Returns the newest lane of a page.

@@ -1,5 +1,7 @@
 //! All instruction sets compute what the module's text defines, bit for bit.
 
+use std::ops::Range;
+
 use super::*;
 use crate::family::Layout;
 use crate::inference::{Code, Evidence};
