@@ -1,7 +1,7 @@
 //! Cells of any layout, behind a pointer: the engine is compiled once for all layouts but the default's.
 //!
-//! A call through the pointer takes a whole run of keys, so it costs a run some ten instructions. Compiled for each of
-//! 36 layouts, the engine was a fifth of the extension, and took as much of the time to build it.
+//! A call through the pointer takes a whole run of keys, so it costs a run some ten instructions. Compiled for each
+//! layout, the engine was a fifth of the extension, and took as much of the time to build it.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -37,17 +37,15 @@ impl<L: Layout> AgedMut<'_, L> {
         if let (Some(live), Some(still)) = (self.live, self.layout.abilities().still) {
             let mut inserted = 0;
             loop {
-                let (done, of_them) = match refresh {
-                    None => (still.insert_still(self.words, rotation, hashes, run.clone()), 0),
-                    Some(refresh) => still.duplicated_still(self.words, rotation, hashes, run.clone(), refresh, seen),
-                };
+                let refreshes = refresh != Some(false);
+                let (done, of_them) = still.process_still(self.words, rotation, hashes, run.clone(), refreshes, seen);
                 (run.start, inserted) = (run.start + done, inserted + of_them);
                 if run.is_empty() {
                     return inserted;
                 }
                 let was_seen = live.moving(|| self.layout.seen(self.words, rotation, hashes[run.start]));
-                if refresh.is_some() {
-                    seen[run.start] = was_seen;
+                if let Some(seen) = seen.get_mut(run.start) {
+                    *seen = was_seen;
                 }
                 (run.start, inserted) = (run.start + 1, inserted + 1);
             }

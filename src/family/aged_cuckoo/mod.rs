@@ -391,11 +391,7 @@ impl Late<Now> for AgedCuckoo {
 }
 
 impl Still<Now> for AgedCuckoo {
-    fn insert_still(&self, words: &mut [u64], now: Now, hashes: &[u64], run: Range<usize>) -> usize {
-        self.process(words, now, hashes, run, (true, Full::EndsStill), &mut []).0
-    }
-
-    fn duplicated_still(
+    fn process_still(
         &self,
         words: &mut [u64],
         now: Now,

@@ -7,8 +7,8 @@ use crate::instructions::Portable;
 impl Vectors for Portable {
     type Mask = [u64; LINE];
 
-    // On x86_64 only processors older than AVX2 get here, and twelve layouts share this function: with the next it is a
-    // tenth of the extension where it is inlined.
+    // On x86_64 only processors older than AVX2 get here, and all layouts share this function, which would be inlined
+    // into each.
     #[cfg_attr(target_arch = "x86_64", inline(never))]
     #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn mask(self, seed: u32) -> Self::Mask {
