@@ -53,6 +53,7 @@ pub fn merge<G: Growth>(chain: &mut Chain<G>, other: &dyn Engine) -> Result<(), 
             ours.tables.insert(older, table);
         }
     }
+    debug_assert!(ours.tables.is_sorted_by_key(|table| table.last), "the oldest table comes first");
     ours.tables.push(newest);
     *chain = ours;
     Ok(())

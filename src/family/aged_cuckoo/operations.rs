@@ -8,8 +8,8 @@ use super::shape::{FORMATS, LineFormat};
 use super::table::Table;
 use super::vectors::ByteVectors;
 #[cfg(target_arch = "x86_64")]
-use crate::instructions::Avx512;
-use crate::instructions::{Instructions, Machine, Portable, Work};
+use crate::instructions::{Avx512, Machine};
+use crate::instructions::{Instructions, Portable, Work};
 use crate::memory::prefetch::{AHEAD, Address};
 
 /// Work on lines of any format, compiled for one format and one instruction set.

@@ -217,8 +217,7 @@ impl Pages {
         ((hash >> 32) * count + (((hash & LOW) * count) >> 32)) >> 32
     }
 
-    /// Returns one of the lines of a key, each of which lies in a range of so many lines of the page, and the seed of its
-    /// bits there.
+    /// Returns one of the lines of a key, the t-th in the t-th `range` of the page, and the seed of its bits there.
     #[inline(always)]
     fn line(&self, t: usize, page: u64, hash: u64, range: u64) -> (u64, u32) {
         let choice = hash.wrapping_mul(CHOICES[t]);
