@@ -111,6 +111,22 @@ def test_states_of_two_machines_merge_without_a_capacity(command, tmp_path, wind
     assert found == "".join(f"seen\t{k}\n" for k in range(900)) + "new\t900\n"
 
 
+def test_a_merged_state_has_the_key_of_its_parts(command, tmp_path):
+    options = ("--window", 100, "--seed", 1, "--quiet", "-o", tmp_path / "o.csv")
+    for name, key in (("a", "k,n"), ("b", "k,n"), ("c", "n")):
+        (tmp_path / f"{name}.csv").write_text(f"n,k\n1,{name}\n")
+        run = ("dedupe", tmp_path / f"{name}.csv", *options, "--ignore-case", "--key", key, "--state", tmp_path / name)
+        assert command(*run) == (0, "", "")
+    assert command("merge", tmp_path / "a", tmp_path / "b", "-o", tmp_path / "both") == (0, "", "")
+    assert command("query", tmp_path / "both", "A,1", "b,1", "a,2")[1] == "seen\tA,1\nseen\tb,1\nnew\ta,2\n"
+    (tmp_path / "d.csv").write_text("n,k\n1,B\n2,B\n")
+    assert command("dedupe", tmp_path / "d.csv", *options, "--state", tmp_path / "both") == (0, "", "")
+    assert (tmp_path / "o.csv").read_text() == "n,k\n2,B\n"
+    status, _, err = command("merge", tmp_path / "a", tmp_path / "c", "-o", tmp_path / "no")
+    assert (status, f"{tmp_path}/c: its key is ['n'], and that of the states before it ['k', 'n']" in err) == (1, True)
+    assert not (tmp_path / "no").exists()
+
+
 def test_merge(command, tmp_path):
     made = [lately.AgePartitionedBloomFilter("10min", 0.001, capacity=5000) for _ in "ab"]
     for f, key in zip(made, "ab", strict=True):

@@ -100,14 +100,23 @@ def query(options: Namespace) -> None:
 def merge(options: Namespace) -> None:
     """Run ``lately merge``."""
     merged = load(options.files[0])
+    run: dict[str, Any] = {}
+    for path in options.files:
+        for name, has in (other := _recorded(path)).items():
+            if name != "types" and (run or other).get(name) != has:
+                raise CliError(f"{path}: its {name} is {has}, and that of the states before it {run.get(name)}")
+        run = run or other
     for path in options.files[1:]:
         try:
             merged = merged.union(load(path))
         except ValueError as error:
             instead = "; make both with --capacity" if merged.family == "time-limited" else ""
             raise CliError(f"{path}: {error}{instead}") from None
+    target = Path(options.output).resolve()
     try:
-        merged.save(Path(options.output).resolve())
+        if run:
+            note_of(target).write_text(json.dumps({"options": run, "runs": []}))
+        merged.save(target)
     except OSError as error:
         raise CliError(f"cannot write {options.output}: {error.strerror or error}") from None
 
