@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::family::request::FIRST_GUESS;
+use crate::family::request::first_guess;
 use crate::{Error, clock};
 
 /// What "lately" means: a number of insertions, or a span of time.
@@ -146,7 +146,8 @@ fn timed(
 ) -> Result<clock::Window, Error> {
     let span = nanoseconds(parameter, span)?;
     let lateness = nanoseconds("lateness", lateness.unwrap_or_default())?;
-    check_clock(clock::Window::Time { span, lateness, capacity: capacity.unwrap_or(FIRST_GUESS) })?.check()
+    let capacity = capacity.unwrap_or_else(|| first_guess(span, lateness));
+    check_clock(clock::Window::Time { span, lateness, capacity })?.check()
 }
 
 fn nanoseconds(parameter: &str, span: Duration) -> Result<u64, Error> {

@@ -5,8 +5,17 @@ use super::Budget;
 use crate::Error;
 use crate::clock::Window;
 
-/// The capacity that a filter begins with if the number of keys in a window of time is unknown: a few dozen KiB.
-pub const FIRST_GUESS: u64 = 10_000;
+/// The keys that a filter has room for at first if the number of keys in a window of time is unknown: a few dozen KiB.
+const FIRST_KEYS: u128 = 10_000;
+
+/// Returns the capacity that a filter begins with if the number of keys in a window of time is unknown. A filter
+/// retains the keys of its lateness too: a capacity that ignored them would take gigabytes for a window of a second and
+/// a lateness of a day.
+#[must_use]
+pub fn first_guess(span: u64, lateness: u64) -> u64 {
+    let share = FIRST_KEYS * u128::from(span) / (u128::from(span) + u128::from(lateness)).max(1);
+    share.max(1) as u64
+}
 
 /// A request for a filter: window and budget, and the options of the family. A family ignores options that it does not
 /// have.

@@ -1,5 +1,7 @@
 //! The family that a user gets for a request.
 
+use std::time::Duration;
+
 use lately::clock::Window;
 use lately::family::budget::allowed_slack;
 use lately::family::{Budget, Choice, Prefer, Request, VARIANTS, Variant, choose, compare};
@@ -31,6 +33,17 @@ fn the_default_keeps_keys_at_most_a_64th_of_the_window_too_long() {
             assert!(choice.shape.slack(window) <= window.length() / 64, "{fpr}");
             assert!(choice.shape.fpr(window) <= fpr);
             assert!(choice.shape.bytes(window) <= 4096 + 16 * window.capacity());
+        }
+    }
+}
+
+#[test]
+fn a_long_lateness_takes_no_memory_before_keys_come() {
+    for days in [0, 1, 5] {
+        let lateness = Duration::from_secs(86_400 * days);
+        for window in [60, 3600].map(|seconds| lately::Window::time(Duration::from_secs(seconds))) {
+            let filter = lately::Filter::builder(window).lateness(lateness).fpr(1e-3).build().unwrap();
+            assert!(filter.nbytes() < 1 << 16, "{days} days: {} bytes", filter.nbytes());
         }
     }
 }

@@ -15,7 +15,7 @@ use super::time::window::{self, read_max_ahead};
 use super::whole::WholeNumber;
 use crate::errors::raise;
 use lately::clock::Window;
-use lately::family::request::{FIRST_GUESS, Grow};
+use lately::family::request::{Grow, first_guess};
 use lately::family::{
     self, AnyFilter, Budget, FAMILIES, Family, Parameters, Prefer, Request, Shape, Variant, Windows, meaning,
 };
@@ -226,14 +226,21 @@ impl<'py> Given<'py> {
             Windows::Any => !self.has("nbytes")?,
             _ => family.is_none(),
         };
-        if capacity.is_none() && guesses && !window::is_count(&window)? {
-            capacity = Some(WholeNumber::new(FIRST_GUESS.into()));
+        let guessed = capacity.is_none() && guesses && !window::is_count(&window)?;
+        if guessed {
+            capacity = Some(WholeNumber::new(1));
         }
         let window = match windows {
             Windows::Time => window::of_time(&window, capacity, lateness.as_ref()),
             _ => window::read(&window, capacity, lateness.as_ref()),
         };
-        window?.check().map_err(raise)
+        let window = match window? {
+            Window::Time { span, lateness, .. } if guessed => {
+                Window::Time { span, lateness, capacity: first_guess(span, lateness) }
+            }
+            window => window,
+        };
+        window.check().map_err(raise)
     }
 
     /// Reads the request for a filter of this family, or of one that is to be chosen.

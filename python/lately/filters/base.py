@@ -31,7 +31,7 @@ class Filter(_core.Filter):
         that rate would exceed 0.5; the message gives the minimum.
     slack : int or span of time, optional
         Longest time for which a key may still be reported after it has left the window, in the unit of `window`. By
-        default it is at most 1/64 of the window.
+        default it is at most 1/64 of the window, or 1/200 of window and `lateness` together if that is more.
     capacity : int, optional
         For a window of time: the keys expected within it. More keys get more memory, with or without it: window and
         rate stay as promised. With `nbytes` it is needed. There, and where ``prefer="memory"`` takes another family,
