@@ -114,7 +114,7 @@ def test_a_secret_seed_is_not_shown():
 def test_plans_and_tunings_show_rejected_families_too():
     for table in (
         lately.plan(1000, 1e-9, slack=5),
-        lately.tune(np.arange(400) % 90, window=50, nbytes=256, false_positive=1, false_negative=2),
+        lately.tune(np.arange(100) % 30, window=15, nbytes=256, false_positive=1, false_negative=2),
     ):
         assert table.refused
         page = Read(table._repr_html_())

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import lately
@@ -64,7 +65,7 @@ def test_of_two_copies_of_a_packet_one_passes(example):
 
 
 def test_a_mask_of_integers_is_that_of_the_python_package(example):
-    numbers = [i * i % 4_000_037 for i in range(10_000_000)]
+    numbers = np.arange(10_000_000) ** 2 % 4_000_037
     repeats = int(lately.Filter(window=1_000_000, fpr=0.001).duplicated(numbers).sum())
     assert example("mask_integers") == f"{repeats} of 10000000 are repeats\n"
 

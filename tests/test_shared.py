@@ -298,7 +298,7 @@ def test_a_child_that_idles_holds_no_lock_of_a_parent_that_was_killed(tmp_path):
     LAYOUTS["sliced"](100_000, 0.001).save(tmp_path / "f.lately")
     run(
         """
-        import fcntl
+        from support.stopped import stop_with_the_lock
         path = sys.argv[1]
         f = lately.open(path, shared=True)
         keys, children = np.arange(200_000), []
@@ -314,19 +314,7 @@ def test_a_child_that_idles_holds_no_lock_of_a_parent_that_was_killed(tmp_path):
                 while True:
                     f.insert(keys)
             children.append(int.from_bytes(os.read(read_end, 8), "little"))
-            with open(path, "rb") as file:
-                # Until it holds the lock.
-                while True:
-                    os.kill(parent, signal.SIGSTOP)
-                    os.waitpid(parent, os.WUNTRACED)
-                    try:
-                        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                    except BlockingIOError:
-                        break
-                    fcntl.flock(file, fcntl.LOCK_UN)
-                    os.kill(parent, signal.SIGCONT)
-                    time.sleep(0.001)
-
+            stop_with_the_lock(parent, path)
             os.kill(parent, signal.SIGKILL)
             os.waitpid(parent, 0)
             f.add("b")

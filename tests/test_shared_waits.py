@@ -19,6 +19,7 @@ CHECKED = 0.12
 # Calls wait 10 ms here; a test allows many times more, since it does not measure time.
 STOPPED = """
     import fcntl
+    from support.stopped import stop_with_the_lock
     path = sys.argv[1]
     f = lately.open(path, shared=True, timeout="10ms")
     keys = np.arange(400_000)
@@ -28,19 +29,6 @@ STOPPED = """
             f.insert(keys)
             f.duplicated(keys[:100])
             f.seen(1)
-
-    def stop_with_the_lock():
-        with open(path, "rb") as file:
-            while True:
-                os.kill(writer, signal.SIGSTOP)
-                os.waitpid(writer, os.WUNTRACED)
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    return
-                fcntl.flock(file, fcntl.LOCK_UN)
-                os.kill(writer, signal.SIGCONT)
-                time.sleep(0.001)
 
     def waits_in_vain(call):
         try:
@@ -69,7 +57,7 @@ def test_a_call_names_the_stopped_process_that_has_the_lock(path):
     stopped(
         """
     for _ in range(5):
-        stop_with_the_lock()
+        stop_with_the_lock(writer, path)
         for call in (lambda: f.add("a"), lambda: f.seen("a"), lambda: f.insert(keys), lambda: f.duplicated(keys),
                      lambda: f.insert(keys, threads=2), lambda: f.duplicated(keys, threads=2)):
             waits_in_vain(call)
@@ -88,7 +76,7 @@ def test_the_holder_is_named_while_other_processes_take_and_release_locks(path):
     """The system lists locks in pieces, and each that is released moves the others up."""
     stopped(
         """
-    stop_with_the_lock()
+    stop_with_the_lock(writer, path)
     def lock_and_unlock():
         files = [open(f"{path}.{os.getpid()}.{i}", "w") for i in range(30)]
         while True:
@@ -116,7 +104,7 @@ def test_threads_query_and_fork_while_another_thread_waits_for_a_stopped_process
         """
     f = lately.open(path, shared=True, timeout="1h")
     private = f.copy()
-    stop_with_the_lock()
+    stop_with_the_lock(writer, path)
     waiting = threading.Thread(target=f.insert, args=(np.arange(100),))
     waiting.start()
     time.sleep(0.05)
@@ -140,7 +128,7 @@ def test_a_wait_ends_by_a_signal(path):
     stopped(
         """
     f = lately.open(path, shared=True, timeout="1h")
-    stop_with_the_lock()
+    stop_with_the_lock(writer, path)
 
     def wake(*_):
         raise InterruptedError("woken")

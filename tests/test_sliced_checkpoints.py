@@ -12,7 +12,7 @@ from lately.distributed import LocalSites, SlicedFilter
 from lately.distributed._contents.whole_filter import WholeFilter
 from lately.distributed._sites.site import Site
 from support.site import unsynced as unsynced
-from support.sliced import KINDS, every_kind, state, timers
+from support.sliced import KINDS, timers
 
 TESTS = Path(__file__).parent
 
@@ -22,6 +22,7 @@ TESTS = Path(__file__).parent
     [
         ({"kind": "vertical"}, "kind is 'horizontal' there and 'vertical' here"),
         ({"slices": 2}, "slices is 4 there and 2 here"),
+        ({"filter": timers(equal_timers=2)}, "equal_timers is 1 there and 2 here"),
         ({"filter": timers(seed=4)}, "seed is 3 there and 4 here"),
         ({"filter": timers(capacity=501)}, "capacity is 500 there and 501 here"),
         ({"filter": timers(lateness="1s")}, "lateness is 0 there and 1000000000 here"),
@@ -126,19 +127,3 @@ def test_sites_say_what_filter_they_hold():
     )
     with pytest.raises(ValueError, match=r"the sites have .*'protocol': 1.* this process has .*'protocol': 7"):
         SlicedFilter.connect(sites)
-
-
-@every_kind
-def test_sites_start_again_from_checkpoints(shape, tmp_path):
-    made = {**shape, "filter": timers(), "checkpoint": tmp_path, "interval": 0, "name": "seen"}
-    with SlicedFilter(**made) as sliced:
-        sliced.insert(np.arange(300), at=0)
-        sliced.sites.kill(2)
-        sliced.sites.restart(2)
-        assert sliced.query(np.arange(300), at=0).all()
-        before = state(sliced)
-    with SlicedFilter(**made) as sliced:
-        assert state(sliced) == before
-        assert all(site["restored"] for site in sliced.status())
-    with pytest.raises(ValueError, match="another filter: equal_timers is 1 there and 2 here"):
-        SlicedFilter(**{**made, "filter": timers(equal_timers=2)})

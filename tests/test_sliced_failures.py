@@ -253,3 +253,7 @@ def test_only_a_site_that_lost_keys_is_reported(shape, interval, closed, tmp_pat
             seen = sliced.query(np.arange(100), at=1)
         assert (len(caught), sliced.restarts) == (lost, lost)
         assert seen.all() or lost
+        before = state(sliced)
+    with SlicedFilter(**made) as sliced:
+        assert lost or state(sliced) == before
+        assert lost or all(site["restored"] for site in sliced.status())

@@ -140,7 +140,8 @@ class Tuned(Table):
 
         Examples
         --------
-        >>> tuned = lately.tune([1, 2, 3] * 100, window=50, nbytes=256, false_positive=1, false_negative=2)
+        >>> costs = {"false_positive": 1, "false_negative": 2}
+        >>> tuned = lately.tune([1, 2, 3] * 100, window=50, nbytes=256, **costs, families=["timing"])
         >>> tuned.build().window
         50
         """
