@@ -179,23 +179,29 @@ fn every_change_of_a_byte_under_right_sums_is_rejected_or_legal() {
         // a word.
         let sums = |at| (40..48).contains(&at) || (56..64).contains(&at);
         for at in (0..bytes.len()).filter(|&at| !sums(at) && (all || at < table || at % 31 == 0)) {
-            // And a byte gets one bit of the eight, and all of them.
-            let few = [1 << (at / 8 % 8), 255];
-            let made = match (at < cells, all) {
-                (true, true) => &changes[..],
-                (true, false) => &few,
-                _ => &few[..1],
+            // And each byte of a table gets one bit of the eight, and several at once.
+            let few = [1 << (at / 8 % 8), 170, 255];
+            let made = if at >= cells {
+                &few[..2]
+            } else if at >= HEADER && !all {
+                &few
+            } else {
+                &changes[..]
             };
             for change in made {
                 let mut changed = bytes.clone();
                 changed[at] ^= change;
                 seal(&mut changed);
+                // The table of an exact window has room for all its keys, and takes seconds for so many.
+                if name == "exact" && (1 << 20..1 << 40).contains(&word(&changed, HEADER + 8)) {
+                    continue;
+                }
                 let read = try_all(&changed);
                 assert!(read || at < cells, "any cells are legal");
                 legal += usize::from(read && at < cells);
             }
         }
-        assert!(legal > if all { 255 } else { 2 } * 8, "{name}: at least other seeds are read, so the sums were right");
+        assert!(legal > changes.len() * 8, "{name}: at least other seeds are read, so the sums were right");
     }
 }
 
