@@ -128,11 +128,6 @@ impl GeneralizedShape {
         }
         (0..=hashes).map(|power| by_cells.iter().map(|of_cells| of_cells[power]).sum()).collect()
     }
-
-    /// Returns whether the filter forgets few enough keys as old as a window.
-    pub fn keeps(&self, window: u64) -> bool {
-        self.memory().missed((window - 1) as f64) <= FORGOTTEN
-    }
 }
 
 impl crate::family::Shape for GeneralizedShape {
@@ -243,7 +238,10 @@ pub fn choose(window: Window, budget: Budget) -> Result<GeneralizedShape, Error>
 /// errors of fresh keys, and of keys as old as the window. It must separate a tenth of the latter from the former. (At
 /// 5 bits per key, as in paper 5, the errors add up to .55.)
 fn least_errors(kinds: &[HashCounts], bits: u64, window: u64) -> Option<GeneralizedShape> {
-    let errors = |shape: &GeneralizedShape| shape.false_positive_rate() + shape.memory().missed((window - 1) as f64);
+    let errors = |shape: &GeneralizedShape| {
+        let memory = shape.memory();
+        memory.coefficients[0] + memory.missed((window - 1) as f64)
+    };
     let shapes = kinds.iter().filter_map(|kind| GeneralizedShape::new(bits, kind.k1, kind.k0).ok());
     let least = shapes.map(|shape| (errors(&shape), shape)).min_by(|(a, _), (b, _)| a.total_cmp(b));
     least.filter(|&(errors, _)| errors <= 1.0 - FORGOTTEN).map(|(_, shape)| shape)
@@ -272,8 +270,15 @@ impl Candidate for HashCounts {
     }
 
     fn rate_at_most(&self, shape: &GeneralizedShape, limit: f64) -> Option<f64> {
-        let keeps = shape.bits > 1 && shape.keeps(self.window);
-        keeps.then(|| shape.false_positive_rate()).filter(|&rate| rate <= limit)
+        let ones = shape.steady_fill();
+        // With fewer different cells more fresh keys match. So this rejects most shapes, without the sums of the rest.
+        let least = (1.0 - ones).powi(self.k0 as i32) * ones.powi(self.k1 as i32);
+        if shape.bits < 2 || least > limit * (1.0 + 1e-9) {
+            return None;
+        }
+        let memory = shape.memory();
+        let keeps = memory.missed((self.window - 1) as f64) <= FORGOTTEN;
+        keeps.then_some(memory.coefficients[0]).filter(|&rate| rate <= limit)
     }
 }
 
