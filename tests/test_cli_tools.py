@@ -2,10 +2,12 @@ import shlex
 import subprocess
 import sys
 
+import pyarrow as pa
 import pytest
 
 import lately
 from lately.cli import main
+from support.parquet import parquet
 
 
 @pytest.fixture
@@ -97,6 +99,16 @@ def test_query_of_keys_that_are_no_text(command, tmp_path):
         assert command("dedupe", tmp_path / "a.jsonl", *options)[0] == 0
         lines = command("query", state, *keys)[1].splitlines()
         assert [line.split("\t")[0] for line in lines] == answers.split()
+
+
+@pytest.mark.parametrize("present", ["null", None, "a"])
+def test_the_text_null_may_be_a_key_of_parquet_or_a_missing_one(command, tmp_path, present):
+    parquet(tmp_path / "a.pq", k=pa.array([present], pa.string()), n=[7])
+    state = tmp_path / "s"
+    options = ("--key", "n,k", "--window", 9, "--state", state, "-o", tmp_path / "o.pq")
+    assert command("dedupe", tmp_path / "a.pq", *options)[0] == 0
+    found = "new" if present == "a" else "seen"
+    assert command("query", state, "7,null", "null,null")[1] == f"{found}\t7,null\nnew\tnull,null\n"
 
 
 @pytest.mark.parametrize("window", [("--window", "1000"), ("--window", "1h", "--time", "1")])

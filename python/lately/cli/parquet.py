@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import compress
+from itertools import compress, product
 from pathlib import Path
 
 from lately._core import RecordHashes
@@ -194,8 +194,11 @@ def _batches(file: Any) -> Iterator[Any]:
             raise OSError(f"it is damaged: {left} rows of row group {group} cannot be read")
 
 
-def typed(parts: list[str], types: str) -> Any:
-    """Return a key that is given as text, as an array, by the types of a state; `ValueError` if it is not of these."""
+def typed(parts: list[str], types: str) -> Iterator[Any]:
+    """Yield the keys that a text may stand for, each as an array, by the types of a state; `ValueError` if none.
+
+    The text ``null`` stands for itself, where the field is text, and for a missing value.
+    """
     from base64 import b64decode
     from datetime import time
     from uuid import UUID
@@ -205,21 +208,22 @@ def typed(parts: list[str], types: str) -> Any:
     columns = []
     for part, field in zip(parts, schema, strict=True):
         kind = field.type
+        column = [arrow.nulls(1, kind)] if part == "null" else []
         try:
-            if part == "null":
-                column = arrow.nulls(1, kind)
-            elif isinstance(kind, arrow.BaseExtensionType):
-                column = arrow.array([UUID(part).bytes], kind.storage_type).cast(kind)
+            if isinstance(kind, arrow.BaseExtensionType):
+                column.append(arrow.array([UUID(part).bytes], kind.storage_type).cast(kind))
             elif arrow.types.is_time(kind):
-                column = arrow.array([time.fromisoformat(part)], kind)
+                column.append(arrow.array([time.fromisoformat(part)], kind))
             elif arrow.types.is_duration(kind):
-                column = arrow.array([int(part)], kind)
+                column.append(arrow.array([int(part)], kind))
             else:
-                column = arrow.array([part]).cast(kind.value_type if arrow.types.is_dictionary(kind) else kind)
-            columns.append(column)
+                column.append(arrow.array([part]).cast(kind.value_type if arrow.types.is_dictionary(kind) else kind))
         except (ValueError, TypeError, arrow.ArrowException) as error:
-            raise ValueError(f"it cannot be read as {kind}, the type of the field {field.name}: {error}") from None
-    return columns[0] if len(columns) == 1 else arrow.RecordBatch.from_arrays(columns, schema.names)
+            if not column:
+                raise ValueError(f"it cannot be read as {kind}, the type of the field {field.name}: {error}") from None
+        columns.append(column)
+    for key in product(*columns):
+        yield key[0] if len(key) == 1 else arrow.RecordBatch.from_arrays(list(key), schema.names)
 
 
 class ParquetWriter:

@@ -85,13 +85,13 @@ def query(options: Namespace) -> None:
             if types := run.get("types"):
                 from lately.cli.parquet import typed
 
-                keys = typed(parts, types)
+                batches = typed(parts, types)
             elif run.get("format") == "jsonl":
                 # Keys of JSON have types. Which one a text stands for is unknown.
-                keys = [key if rows else key[0] for key in product(*map(_values, parts))]
+                batches = iter([[key if rows else key[0] for key in product(*map(_values, parts))]])
             else:
-                keys = [tuple(parts) if len(parts) > 1 else parts[0]]
-            seen = f.query(keys, at=at).any()
+                batches = iter([[tuple(parts) if len(parts) > 1 else parts[0]]])
+            seen = any(f.query(keys, at=at).any() for keys in batches)
         except (ValueError, TypeError) as error:
             raise CliError(f"{text}: {error}") from None
         print("seen" if seen else "new", text, sep="\t", flush=not options.keys)
