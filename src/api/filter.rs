@@ -35,6 +35,8 @@ use crate::{Error, family, format};
 pub struct Filter {
     core: family::AnyFilter,
     hasher: KeyHasher,
+    /// The latest time that a comparison with the system's clock has accepted.
+    accepted_until: i64,
 }
 
 impl Filter {
@@ -52,7 +54,7 @@ impl Filter {
 
     pub(super) fn of(core: family::AnyFilter) -> Self {
         let hasher = core.hasher();
-        Self { core, hasher }
+        Self { core, hasher, accepted_until: i64::MIN }
     }
 
     /// Returns whether a key was inserted within the window, and inserts it.
@@ -238,7 +240,7 @@ impl Filter {
     /// # Ok::<(), lately::Error>(())
     /// ```
     pub fn clear(&mut self) {
-        self.core = infallible(self.core.cleared());
+        *self = Self::of(infallible(self.core.cleared()));
     }
 
     /// Returns the saved form, which [`from_bytes`](Self::from_bytes) reads here and `Filter.from_bytes` in Python.
@@ -393,9 +395,17 @@ impl Filter {
         }
     }
 
-    fn check_new(&self, at: Moments<'_>) -> Result<(), Error> {
+    /// Rejects times that lie too far ahead of the system's clock, and those that the filter's clock rejects. A single
+    /// time before an accepted one is not compared with the system's clock, which takes as long as the key.
+    fn check_new(&mut self, at: Moments<'_>) -> Result<(), Error> {
+        if matches!(at, Moments::At(moment) if moment <= self.accepted_until) {
+            return Ok(());
+        }
         let clock = self.core.engine().clock();
-        clock.check_new(at, clock.present())
+        let now = clock.present();
+        clock.check_new(at, now)?;
+        self.accepted_until = clock.until(now);
+        Ok(())
     }
 
     fn seen_in_core(&mut self, hash: u64, at: Moments<'_>) -> Result<bool, Error> {

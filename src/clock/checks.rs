@@ -51,13 +51,16 @@ impl Clock {
     fn check_as_of(&self, moments: Moments<'_>, in_order: bool, now: Option<i64>) -> Result<(), Error> {
         let Window::Time { lateness, .. } = self.window else { return self.check_untimed(moments) };
         let until = now.map_or(i64::MAX, |now| self.until(now));
+        let behind = |moment: i64| moment.saturating_sub_unsigned(lateness);
+        let mut earliest = self.latest.map_or(i64::MIN, behind);
+        if matches!(moments, Moments::At(moment) if (earliest..=until).contains(&moment)) {
+            return Ok(());
+        }
         let place = |position: usize| match moments {
             Moments::At(_) => "at".to_owned(),
             _ => format!("at[{position}]"),
         };
         // Each key takes one comparison, because the bound is stored and not the latest moment.
-        let behind = |moment: i64| moment.saturating_sub_unsigned(lateness);
-        let mut earliest = self.latest.map_or(i64::MIN, behind);
         let not_before = |earliest: i64, position: usize, rest: &[i64]| {
             if rest[0] >= earliest {
                 return Ok(());

@@ -89,7 +89,7 @@ impl Plan {
 }
 
 /// The state of a clock whose generations end by time or by count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Shares {
     pub plan: Plan,
     /// Keys so far when the open generation began.
@@ -115,7 +115,7 @@ impl Clock {
     pub(crate) fn with_shares(window: Window, timed: u32, retained: u32) -> Self {
         let Some(plan) = Plan::new(window, timed, retained) else { return Self::new(window, retained) };
         let shares = Shares { plan, opened_at: 0, until: i64::MIN, oldest: 0, ends: [i64::MIN; GROUPS] };
-        Self { shares: Some(shares), ..Self::new(window, timed) }
+        Self { shares: Some(Box::new(shares)), ..Self::new(window, timed) }
     }
 
     /// Returns whether generations also end by count.
@@ -323,8 +323,8 @@ impl Clock {
     }
 
     /// Encodes the table for a file.
-    pub(crate) fn to_table(self) -> Option<[u64; TABLE]> {
-        let shares = self.shares?;
+    pub(crate) fn to_table(&self) -> Option<[u64; TABLE]> {
+        let shares = self.shares.as_ref()?;
         let mut table = [shares.opened_at; TABLE];
         table[1] = shares.until as u64;
         table[2..].iter_mut().zip(shares.ends).for_each(|(word, end)| *word = end as u64);
@@ -354,7 +354,7 @@ impl Clock {
     /// The clock that is behind goes on to the generation of the other, as if its generations had ended by count. An
     /// error if its cells, or those of the other, could then not retain all live groups.
     pub(super) fn merged_by_share(&self, other: &Self) -> Result<(Self, u64, u64), Error> {
-        let (mut ours, mut theirs) = (*self, *other);
+        let (mut ours, mut theirs) = (self.clone(), other.clone());
         let latest = ours.latest.max(theirs.latest);
         for clock in [&mut ours, &mut theirs] {
             clock.advance(latest.unwrap_or(0));

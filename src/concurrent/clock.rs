@@ -149,8 +149,9 @@ impl SharedClock {
         let clock = match &self.timed {
             Some(timed) => timed.to_core(self.taken()),
             None => {
-                let clock = Clock::new(self.window, self.retained).resumed(self.taken(), None);
-                if opened(&clock) { clock.resumed(clock.inserted() + 1, None) } else { clock }
+                let (clock, taken) = (Clock::new(self.window, self.retained), self.taken());
+                let clock = clock.resumed(taken, None);
+                if opened(&clock) { clock.resumed(taken + 1, None) } else { clock }
             }
         };
         let clock = clock.with_max_ahead(self.max_ahead);

@@ -70,7 +70,7 @@ impl TimedClock {
             now: CachePadded(now),
             full: AtomicU64::new(u64::MAX),
             ends: clock.ends().map(AtomicI64::new).collect(),
-            core: Mutex::new(*clock),
+            core: Mutex::new(clock.clone()),
         };
         if let Some(latest) = clock.latest() {
             timed.turn(latest, clock.inserted());
@@ -195,7 +195,7 @@ impl TimedClock {
 
     /// Returns the core's clock as of now, after `taken` insertions.
     pub fn to_core(&self, taken: u64) -> Clock {
-        let mut core = *self.core.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut core = self.core.lock().unwrap_or_else(PoisonError::into_inner).clone();
         core.set_inserted(taken);
         if let (Some(latest), Some(reached)) = (self.latest(), core.latest()) {
             core.go_to(latest.min(core.period_end().saturating_sub(1)).max(reached));

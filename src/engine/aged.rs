@@ -37,8 +37,9 @@ impl<L: Layout> Aged<L> {
     #[inline]
     fn clock_of(&self, record: [u64; RECORD], table: impl FnOnce() -> [u64; TABLE]) -> (Clock, u64) {
         let (record, pending_rotations) = of_clock(record);
-        let clock = self.clock.with_record(record);
-        let clock = if clock.has_shares() { clock.with_table(clock.generation(), &table()) } else { clock };
+        let clock = self.clock.clone().with_record(record);
+        let generation = clock.generation();
+        let clock = if clock.has_shares() { clock.with_table(generation, &table()) } else { clock };
         (clock, pending_rotations)
     }
 
@@ -123,8 +124,8 @@ impl<L: Layout> Engine for Aged<L> {
         let waits = insertion.refresh.is_some_and(|refresh| refresh.waits(&self.clock));
         let count = if waits || self.words.live().is_some() { 1 } else { keys.partitions() };
         self.words.request_huge(self.clock.inserted(), keys.len());
-        let (clock, words) = (self.clock, self.words.to_mut()?);
-        let cells = |Partition { layout, words, .. }| Box::new(Owned { clock, layout, words }) as _;
+        let (clock, words) = (self.clock.clone(), self.words.to_mut()?);
+        let cells = |Partition { layout, words, .. }| Box::new(Owned { clock: clock.clone(), layout, words }) as _;
         match threads::divided(&self.layout, words, count, cells, keys, &mut insertion)? {
             Some(after) => self.clock = after,
             None => self.process(keys.hashes()?, Insertion { at, ..insertion })?,
@@ -230,11 +231,17 @@ impl<L: Layout> Engine for Aged<L> {
     }
 
     fn set_max_ahead(&mut self, max_ahead: Option<u64>) {
-        self.clock = self.clock.with_max_ahead(max_ahead);
+        self.clock = self.clock.clone().with_max_ahead(max_ahead);
     }
 
     fn words(&self) -> &Words {
         &self.words
+    }
+
+    /// Returns those of all cells in a window of time, where a gap may end many generations.
+    fn most_written(&self) -> usize {
+        let words = self.words.as_slice().len();
+        8 * if self.clock.counts() { self.layout.most_opened(words) } else { words }
     }
 
     fn fill(&self) -> Vec<f64> {
@@ -262,7 +269,7 @@ impl<L: Layout> EvidenceSource for Aged<L> {
     #[inline]
     fn clock(&self) -> Clock {
         match self.words.live() {
-            None => self.clock,
+            None => self.clock.clone(),
             Some(live) => self.clock_of(live.read(), || live.table()).0,
         }
     }

@@ -211,7 +211,7 @@ impl<L: Layout> AgedMut<'_, L> {
     /// Ages the cells by the last `opened` generations, and publishes the clock before and after.
     #[inline]
     fn age(&mut self, opened: u64) {
-        let clock = self.clock.with_opening_key();
+        let clock = self.clock.clone().with_opening_key();
         publish(self.live, &clock, opened);
         age(self.layout, self.words, clock.generation(), opened);
         publish(self.live, &clock, 0);
@@ -256,7 +256,7 @@ pub(super) fn gather<L: Layout>(
     let mut end = i + run;
     each.resize(keys.within(i..end).len(), rotation);
     while end < keys.len && each.len() < BLOCK && clock.generation_at(at.moment(end)) <= clock.generation() {
-        let before = *clock;
+        let before = clock.clone();
         let (opened, rotation, next) = next_run(layout, clock, at, end, keys.len);
         // A generation opens here only if another thread has written to the times since.
         if opened > 0 || next > AHEAD {

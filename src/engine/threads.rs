@@ -155,7 +155,7 @@ impl<L: Layout> Process for Owned<'_, L> {
     }
 
     fn clock(&self) -> Clock {
-        self.clock
+        self.clock.clone()
     }
 }
 

@@ -152,6 +152,11 @@ pub trait Layout: Clone + Send + Sync + 'static {
         let _ = (words, generation);
     }
 
+    /// Returns the most words that [`open`](Self::open) writes, of this number; by default all.
+    fn most_opened(&self, words: usize) -> usize {
+        words
+    }
+
     /// Fills the place of an insertion that is skipped, where a generation is one insertion, and each has a place in a
     /// queue. By default there is none.
     #[inline(always)]

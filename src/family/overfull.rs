@@ -98,7 +98,7 @@ impl LoadMonitor {
     /// Counts from the first moment of a batch on, if the period is longer than a window.
     pub fn restart_if_expired(&self, clock: &Clock, first: Option<i64>) {
         let (Some(first), Some(_)) = (first, self.planned) else { return };
-        let (start, next) = (self.period.generation(), clock.at(first).period());
+        let (start, next) = (self.period.generation(), clock.clone().at(first).period());
         self.keys_of_generation(next, clock.inserted());
         if start == NONE || next.saturating_sub(start) >= self.retained.into() {
             self.period.start(next, clock.inserted());

@@ -60,7 +60,7 @@ impl Shard {
             let message = format!("this slice has {} words, got {}", shard.place.len(), words.len());
             return Err(Error::value(message));
         }
-        match row.cells {
+        match shard.row.cells {
             Cells::Bits(_) => shard.check_generation(newest)?,
             Cells::Timers { .. } if newest == NEVER && words.iter().any(|&word| word != 0) => {
                 return Err(Error::value(format!("timers are set, so newest cannot be {NEVER}")));

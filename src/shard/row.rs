@@ -16,7 +16,7 @@ use crate::memory::fallible;
 use crate::memory::prefetch::Address;
 
 /// The cells of a Bloom filter, or of a timing Bloom filter of fixed size, numbered from 0 in the order of its words.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Row {
     pub(super) cells: Cells,
     clock: Clock,

@@ -40,7 +40,7 @@ impl Ranges {
         if replicas == 0 || parts.checked_mul(replicas).is_none_or(|sites| sites > MAX_SITES) {
             return Err(Error::value(format!("there must be from 1 to {MAX_SITES} sites, not {parts} x {replicas}")));
         }
-        Ok(Self { row, bounds: row.bounds(parts)?, replicas, each })
+        Ok(Self { bounds: row.bounds(parts)?, row, replicas, each })
     }
 
     /// Scatters the cells of a batch. Range p of filter r is on site number `r * parts + p`.

@@ -168,9 +168,9 @@ fn an_exact_window_of_any_lateness_has_a_clock_that_accepts_its_times() {
         let exact = empty(Window::Time { span: 1000, lateness, capacity: 1 }).unwrap();
         let clock = Clock::new(exact.clock().window(), 1);
         for latest in [i64::MIN, -1, 0, 1, i64::MAX] {
-            let (earliest, now) = (latest.saturating_sub_unsigned(lateness), clock.resumed(1, Some(latest)));
+            let (earliest, now) = (latest.saturating_sub_unsigned(lateness), clock.clone().resumed(1, Some(latest)));
             assert!(now.check(Moments::Each(&[earliest, latest]), false).is_ok());
-            let opened = now.generation() - clock.resumed(1, Some(earliest)).generation();
+            let opened = now.generation() - clock.clone().resumed(1, Some(earliest)).generation();
             let covered = lateness <= i64::MAX as u64 - 1000;
             assert!(opened >= 0 && (opened <= 1 || !covered), "{opened} generations within a lateness of {lateness}");
         }

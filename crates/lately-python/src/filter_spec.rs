@@ -48,7 +48,7 @@ pub struct FilterSpec {
 impl FilterSpec {
     /// Returns the numbering of cells. An error if filters of this family cannot be sliced.
     pub fn row(&self) -> PyResult<Row> {
-        Row::of_shape(&*self.shape, self.clock).map_err(raise)
+        Row::of_shape(&*self.shape, self.clock.clone()).map_err(raise)
     }
 }
 
@@ -60,8 +60,10 @@ impl FilterSpec {
         let given = Given::of(py, given);
         let ((shape, window), seed, ahead) = (given.shape(Some(of))?, given.seed()?, given.max_ahead()?);
         shape.check(window).map_err(raise)?;
-        let clock = shape.clock(window);
-        let clock = ahead.map_or(clock, |ahead| clock.with_max_ahead(ahead));
+        let mut clock = shape.clock(window);
+        if let Some(ahead) = ahead {
+            clock = clock.with_max_ahead(ahead);
+        }
         Ok(Self { shape, clock, seed })
     }
 
@@ -172,7 +174,7 @@ impl FilterSpec {
     ) -> PyResult<Option<Bound<'py, PyArray1<i64>>>> {
         let (Some(at), n) = (at, n.within("n")?) else { return Ok(None) };
         let moments = OwnedMoments::read(Some(at), self.clock.window(), n)?;
-        moments.check(py, &self.clock.resumed(0, latest), new)?;
+        moments.check(py, &self.clock.clone().resumed(0, latest), new)?;
         moments.into_vec(n).map_err(raise)?.map(|moments| array_of(py, moments)).transpose()
     }
 

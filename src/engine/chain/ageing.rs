@@ -65,7 +65,7 @@ impl<G: Growth> Chain<G> {
     /// Opens a smaller table if the newest is far too large. A window of insertions has room for as many keys again.
     pub(super) fn shrink(&mut self) -> Result<(), Error> {
         if !self.clock.counts() && self.growth.is_sparse(&self.tables, self.rotation()) {
-            self.open_table(&{ self.clock })?;
+            self.open_table(&self.clock.clone())?;
         }
         Ok(())
     }

@@ -110,7 +110,7 @@ impl<G: Growth> Process for Part<'_, G> {
     }
 
     fn clock(&self) -> Clock {
-        self.clock
+        self.clock.clone()
     }
 }
 

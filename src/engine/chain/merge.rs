@@ -17,9 +17,9 @@ pub fn merge<G: Growth>(chain: &mut Chain<G>, other: &dyn Engine) -> Result<(), 
     let other: &dyn Any = other;
     let mut theirs = match (other.downcast_ref::<Chain<G>>(), other.downcast_ref::<Aged<G::Cells>>()) {
         (Some(other), _) => other.clone(),
-        (_, Some(&Aged { layout, ref words, clock })) => {
-            let tables = vec![Table { layout, words: words.clone(), last: G::moment(&clock), load: 0 }];
-            Chain { tables, clock, unswept: 0, expired: Vec::new(), ..chain.clone() }
+        (_, Some(&Aged { layout, ref words, ref clock })) => {
+            let tables = vec![Table { layout, words: words.clone(), last: G::moment(clock), load: 0 }];
+            Chain { tables, clock: clock.clone(), unswept: 0, expired: Vec::new(), ..chain.clone() }
         }
         _ => return Err(not_mergeable("one grows with the number of keys and the other does not")),
     };
@@ -40,7 +40,7 @@ pub fn merge<G: Growth>(chain: &mut Chain<G>, other: &dyn Engine) -> Result<(), 
         if clock.counts() {
             side.realign(clock.generation())?;
         }
-        side.clock = clock;
+        side.clock = clock.clone();
     }
     let (rotation, generations) = (ours.rotation(), ours.layout().generations());
     // Other tables than our newest may not have been swept, and take no keys.

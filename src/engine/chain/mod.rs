@@ -43,7 +43,8 @@ pub struct Chain<G: Growth> {
 impl<G: Growth> Chain<G> {
     /// Returns the tables that [`pieces`](Engine::pieces) returned as these words; without words, one empty table.
     pub fn new(growth: G, clock: Clock, words: &Words) -> Result<Self, Error> {
-        let mut new = Self { growth, clock, tables: Vec::new(), unswept: 0, before: 0, expired: Vec::new() };
+        let mut new =
+            Self { growth, clock: clock.clone(), tables: Vec::new(), unswept: 0, before: 0, expired: Vec::new() };
         match words.as_slice() {
             [] => new.open_table(&clock)?,
             words => new.read(words)?,
@@ -97,15 +98,18 @@ impl<G: Growth> Chain<G> {
     /// partition of that table. Returns whether the cells were divided.
     fn divided(&mut self, keys: &mut Chunk<'_>, insertion: &mut Insertion<'_>) -> Result<bool, Error> {
         self.sweep_all()?;
-        let clock = self.clock;
+        let clock = self.clock.clone();
         let Some((newest, older)) = self.tables.split_last_mut() else { return Ok(false) };
         let (older, count): (&[TableOf<G>], usize) = (older, keys.partitions());
-        let part = |Partition { layout, words, .. }| Box::new(Part::<G> { clock, layout, words, older }) as _;
+        let part =
+            |Partition { layout, words, .. }| Box::new(Part::<G> { clock: clock.clone(), layout, words, older }) as _;
         let divided = threads::divided(&newest.layout, newest.words.to_mut()?, count, part, keys, insertion)?;
         let Some(after) = divided else { return Ok(false) };
-        (newest.last, self.clock) = (G::moment(&after), after);
+        newest.last = G::moment(&after);
         self.drop_expired(&after);
-        if after.generation() != clock.generation() {
+        let opened = after.generation() != clock.generation();
+        self.clock = after;
+        if opened {
             self.shrink()?;
         }
         Ok(true)
@@ -114,7 +118,7 @@ impl<G: Growth> Chain<G> {
     /// Returns whether the tables contain a key, and inserts it, without the buffers of a block; `None` without an
     /// effect if a generation opens, the newest table may have no room, or work is left.
     fn seen_at_once(&mut self, hash: u64, at: Moments<'_>) -> Result<Option<bool>, Error> {
-        let mut clock = self.clock;
+        let mut clock = self.clock.clone();
         let (opened, rotation, run) = next_run(self.layout(), &mut clock, at, 0, 1);
         if (opened, run) != (0, 1) || (self.unswept, self.expired.len()) != (0, 0) {
             return Ok(None);
@@ -135,7 +139,7 @@ impl<G: Growth> Chain<G> {
         let waits = refresh.is_some_and(|refresh| refresh.waits(&self.clock));
         let (mut i, mut each, keys) = (0, Vec::new(), SelectedHashes::all(hashes));
         while i < hashes.len() {
-            let (mut clock, layout) = (self.clock, *self.layout());
+            let (mut clock, layout) = (self.clock.clone(), *self.layout());
             let (opened, mut rotation, mut run) = next_run(&layout, &mut clock, at, i, hashes.len());
             let reported = run == 0 && refresh.is_some() && contains::<G>(&self.tables, rotation, hashes[i]);
             let mut shrinks = opened > 0;
@@ -146,7 +150,7 @@ impl<G: Growth> Chain<G> {
                     clock.open_next();
                     rotation = layout.rotation(clock.generation(), 0);
                     self.age(&clock, 1)?;
-                    self.clock = clock;
+                    self.clock = clock.clone();
                 }
                 if !inserts {
                     seen[i] = true;
@@ -216,7 +220,7 @@ impl<G: Growth> Chain<G> {
             newest.last = G::moment(&self.clock);
             return Ok(done + 1);
         }
-        self.open_table(&{ self.clock })?;
+        self.open_table(&self.clock.clone())?;
         Ok(done)
     }
 
@@ -305,7 +309,7 @@ impl<G: Growth> Engine for Chain<G> {
     }
 
     fn set_max_ahead(&mut self, max_ahead: Option<u64>) {
-        self.clock = self.clock.with_max_ahead(max_ahead);
+        self.clock = self.clock.clone().with_max_ahead(max_ahead);
     }
 
     fn words(&self) -> &Words {
@@ -315,6 +319,17 @@ impl<G: Growth> Engine for Chain<G> {
     fn nbytes(&self) -> usize {
         let cells = self.tables.iter().map(|table| size_of_val(table.words.as_slice()));
         8 * (1 + G::HEAD + G::ROW * self.tables.len()) + cells.sum::<usize>()
+    }
+
+    /// Returns those of the newest table, which alone takes keys, or of the part of it that is swept with a call.
+    fn most_written(&self) -> usize {
+        let newest = self.newest();
+        let words = newest.words.as_slice().len();
+        match (G::SWEEPS_OLDER, self.growth.late(newest)) {
+            (true, _) => self.nbytes(),
+            (false, 0) => 8 * words,
+            (false, _) => 8 * newest.layout.most_opened(words),
+        }
     }
 
     fn pieces(&self) -> Result<Vec<Cow<'_, [u64]>>, Error> {
@@ -356,7 +371,7 @@ impl<G: Growth> Engine for Chain<G> {
 
 impl<G: Growth> EvidenceSource for Chain<G> {
     fn clock(&self) -> Clock {
-        self.clock
+        self.clock.clone()
     }
 
     fn inserted(&self) -> u64 {

@@ -334,6 +334,10 @@ impl Layout for AgedCuckoo {
         self.sweep(words, generation, self.rotation(generation, 0));
     }
 
+    fn most_opened(&self, words: usize) -> usize {
+        words.div_ceil(shape::sweeps(self.retained) as usize)
+    }
+
     fn abilities(&self) -> Abilities<'_, Self> {
         // Merges the live entries and the rejections of each line.
         let merge = |cells: &Self, words: &mut [u64], others: &[u64], now: Now| {

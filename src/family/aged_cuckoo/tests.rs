@@ -94,7 +94,7 @@ fn answers_are_those_of_a_map_of_places() {
             let mut seen = vec![false; hashes.len()];
             filter.duplicated(&hashes, at, Refresh::Always, &mut seen).unwrap();
             history.extend_from_slice(&hashes);
-            let mut clock = filter.clock;
+            let mut clock = filter.clock.clone();
             for (i, (&hash, &seen)) in hashes.iter().zip(&seen).enumerate() {
                 let generation = match timed {
                     true => clock.generation_at(times[i]),

@@ -173,7 +173,7 @@ impl<L: StampLine> Engine for Exact<L> {
     fn process(&mut self, hashes: &[u64], mut insertion: Insertion<'_>) -> Result<(), Error> {
         insertion.at = self.clock.admit(insertion.at)?;
         if matches!(insertion.at, Moments::Now(_)) && !hashes.is_empty() {
-            self.clock = self.clock.with_system(true, self.clock.time_at(0));
+            self.clock.set_by_system();
         }
         let done = self.insert_all(hashes, insertion.part(0..hashes.len()));
         let counted = match (&done, insertion.refresh) {
@@ -184,7 +184,7 @@ impl<L: StampLine> Engine for Exact<L> {
             (Err(_), _) => 0,
         };
         let latest = (!self.clock.counts() && self.latest > 0).then(|| moment(self.latest));
-        self.clock = self.clock.resumed(self.clock.inserted() + counted as u64, latest);
+        self.clock.resume(self.clock.inserted() + counted as u64, latest);
         done
     }
 
@@ -214,7 +214,7 @@ impl<L: StampLine> Engine for Exact<L> {
     }
 
     fn set_max_ahead(&mut self, max_ahead: Option<u64>) {
-        self.clock = self.clock.with_max_ahead(max_ahead);
+        self.clock = self.clock.clone().with_max_ahead(max_ahead);
     }
 
     fn words(&self) -> &Words {
@@ -257,7 +257,7 @@ impl<L: StampLine> Engine for Exact<L> {
 
 impl<L: StampLine> EvidenceSource for Exact<L> {
     fn clock(&self) -> Clock {
-        self.clock
+        self.clock.clone()
     }
 
     fn evidence(&self, hashes: &[u64], evidence: &mut [Evidence]) {
@@ -356,7 +356,7 @@ mod tests {
             if i % 9_001 == 0 {
                 let alive = last.values().filter(|&&came| at - came <= span as i64).count();
                 assert_eq!(exact.keys(Moments::At(at)), Some(alive), "call {i}");
-                let copy = engine(exact.clock, exact.to_words().unwrap().as_slice(), None).unwrap();
+                let copy = engine(exact.clock.clone(), exact.to_words().unwrap().as_slice(), None).unwrap();
                 assert_eq!(copy.pieces(), exact.pieces(), "call {i}");
             }
         }

@@ -92,7 +92,7 @@ impl Engine for Slices {
     }
 
     fn set_max_ahead(&mut self, max_ahead: Option<u64>) {
-        self.clock = self.clock.with_max_ahead(max_ahead);
+        self.clock = self.clock.clone().with_max_ahead(max_ahead);
     }
 
     fn words(&self) -> &Words {
@@ -128,7 +128,7 @@ impl Engine for Slices {
 
 impl EvidenceSource for Slices {
     fn clock(&self) -> Clock {
-        self.clock
+        self.clock.clone()
     }
 
     fn evidence(&self, hashes: &[u64], evidence: &mut [Evidence]) {

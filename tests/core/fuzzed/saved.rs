@@ -218,17 +218,18 @@ fn cut(filter: &AnyFilter) {
     for parts in 1..4 {
         let Ok(bounds) = row.bounds(parts) else { return };
         assert!(bounds.is_sorted() && bounds.len() as u64 == parts + 1);
-        let Some(scattered) = had(Ranges::new(row, parts, 1, false).and_then(|ranges| ranges.scatter(&keys))) else {
+        let Some(scattered) = had(Ranges::new(row.clone(), parts, 1, false).and_then(|ranges| ranges.scatter(&keys)))
+        else {
             return;
         };
         let shares = scattered.scattered(|_, cell| cell).unwrap();
         let (mut answers, mut start) = (Vec::new(), 0);
         for (part, own) in (0..).zip(&shares) {
-            let Some(mut shard) = had(Shard::new(row, part, parts)) else { return };
+            let Some(mut shard) = had(Shard::new(row.clone(), part, parts)) else { return };
             let words = &all[start..start + shard.words().len()];
             start += words.len();
             let newest = generations[0];
-            let mut old = Shard::from_words(row, part, parts, words, newest).unwrap();
+            let mut old = Shard::from_words(row.clone(), part, parts, words, newest).unwrap();
             for shard in [&mut old, &mut shard] {
                 shard.ages(own).unwrap();
                 for later in [0, 1, -1, row.retained().saturating_add(2)] {

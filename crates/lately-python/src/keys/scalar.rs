@@ -9,19 +9,23 @@ use pyo3::types::{PyByteArray, PyBytes, PyFloat, PyInt, PyList, PyMemoryView, Py
 use super::calendar::{Calendar, midnight, of_timedelta};
 use super::classes::{is_instance_of, is_numpy_scalar, one_element, type_name};
 use super::numbers::{hash_integer, hash_ratio};
-use super::{KeyReader, numpy_array, other_types, single_hash};
+use super::{KeyReader, numpy_array, other_types, plain, single_hash};
 use lately::key::KeyHasher;
 use lately::key::time::Duration;
 
 /// Hashes one key: a Python or NumPy scalar, or a tuple of keys. A list is rejected, because it is probably a batch.
 pub fn hash_key(key: &Bound<'_, PyAny>, hasher: &KeyHasher) -> PyResult<u64> {
+    let reader = KeyReader::new(hasher);
+    if let Some(hash) = plain::hash(key, reader) {
+        return Ok(hash);
+    }
     if key.is_instance_of::<PyList>() {
         return Err(PyTypeError::new_err(
             "a list is taken for several keys: pass them to `insert`, `query` or `duplicated`, and a key that is a \
              list as [key]",
         ));
     }
-    hash(key, KeyReader::new(hasher))
+    hash(key, reader)
 }
 
 /// Hashes a key that may be part of another key.

@@ -82,7 +82,7 @@ impl TimersInSlices {
         let timers = sample.clone().count() as u64 * self.timers.per_word();
         let all = self.timers;
         let live = sample.flat_map(move |&word| all.live_ages(word, rotation));
-        likelihood::TimerLikelihood::new(*clock, rotation.retained, timers, live)
+        likelihood::TimerLikelihood::new(clock.clone(), rotation.retained, timers, live)
     }
 
     /// Returns the chance that all timers of a fresh key are live.
