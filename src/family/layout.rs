@@ -215,6 +215,9 @@ pub trait Layout: Clone + Send + Sync + 'static {
     }
 }
 
+/// Merges the second words into the first.
+pub type Merge<L> = fn(&L, &mut [u64], &[u64], <L as Layout>::Rotation);
+
 /// The optional traits that a layout implements, as references to the layout.
 pub struct Abilities<'a, L: Layout> {
     /// Inserts late keys in the generations of their own times.
@@ -223,7 +226,7 @@ pub struct Abilities<'a, L: Layout> {
     pub still: Option<&'a dyn Still<L::Rotation>>,
     /// Merges the words of another filter that has the same parameters into the first, both of them in this rotation.
     /// Layouts that [set bits](Layout::sets_bits) merge without it.
-    pub merge: Option<fn(&L, &mut [u64], &[u64], L::Rotation)>,
+    pub merge: Option<Merge<L>>,
 }
 
 impl<L: Layout> Abilities<'_, L> {

@@ -213,8 +213,9 @@ impl<const LANES: usize> LanesInLines<LANES> {
     #[inline(always)]
     fn probe<V: Vectors, const LINES: usize>(&self, vectors: V, location: &Location<LINES>) -> [V::Mask; LINES] {
         let mut masks = [vectors.mask(location.seeds[0]); LINES];
-        for t in 1..self.pages.lines_of::<LINES>() {
-            masks[t] = vectors.mask(location.seeds[t]);
+        let others = 1..self.pages.lines_of::<LINES>();
+        for (mask, seed) in masks[others.clone()].iter_mut().zip(&location.seeds[others]) {
+            *mask = vectors.mask(*seed);
         }
         masks
     }
