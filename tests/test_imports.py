@@ -118,8 +118,8 @@ print(*(name for name in sys.modules if name.startswith(("lately.integrations", 
 lately.Filter(1000, 0.001).seen("a")
 print("numpy" in sys.modules)
 lately.hash_keys(["key", 5, None, ("a", 1)])
-print(*{"matplotlib", "pandas", "polars", "pyarrow", "ray"} & {*sys.modules})
 print([getattr(lately, name.removeprefix("lately.")).__name__ for name in ours] == ours)
+print(*{"fsspec", "matplotlib", "pandas", "polars", "pyarrow", "ray"} & {*sys.modules})
 sys.modules["ray"] = None
 from lately.distributed import RaySites, deduplicate
 for call in (lambda: RaySites(2), lambda: deduplicate(None, "ip", 5)):
@@ -128,7 +128,7 @@ for call in (lambda: RaySites(2), lambda: deduplicate(None, "ip", 5)):
     except ImportError as error:
         print("pip install 'ray[data]'" in str(error))
 """
-    assert lines(code) == ["", "False", "", "True", "True", "True"]
+    assert lines(code) == ["", "False", "True", "", "True", "True"]
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "matplotlib"])

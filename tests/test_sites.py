@@ -1,7 +1,5 @@
 """Sites without a network: batches that are sent again are answered as before."""
 
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -256,9 +254,3 @@ def test_an_error_is_raised_once_all_sites_have_answered():
     with pytest.raises(ValueError, match="3 times for 1000 keys"):
         sites.call([bad, Message(1, "insert", (HASHES,))])
     assert sites.call([Message(1, "query", (HASHES,))])[0].all()
-
-
-def test_the_distributed_part_is_not_imported_until_it_is_used_and_needs_no_ray_then():
-    code = "import sys, lately; assert 'lately.distributed' not in sys.modules; import lately.distributed; "
-    code += "assert not {'ray', 'fsspec'} & set(sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
