@@ -192,7 +192,7 @@ fn every_change_of_a_byte_under_right_sums_is_rejected_or_legal() {
                 let mut changed = bytes.clone();
                 changed[at] ^= change;
                 seal(&mut changed);
-                // The table of an exact window has room for all its keys, and takes seconds for so many.
+                // The table of an exact window has room for all its keys: with millions of them a call takes seconds.
                 if name == "exact" && (1 << 20..1 << 40).contains(&word(&changed, HEADER + 8)) {
                     continue;
                 }
