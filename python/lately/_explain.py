@@ -4,8 +4,7 @@ import html
 from math import inf
 from typing import Any
 
-from lately._families import of_filter
-from lately.filters import Filter
+from lately._core import Filter, variants
 
 _WHY = {
     "age-partitioned": "the layout of its paper, in which old keys fade slice by slice; the fewest bytes of its class",
@@ -24,6 +23,9 @@ _WHY = {
     "bloom": "for a stream that ends: nothing is forgotten",
 }
 """The reason to take a family, by its name."""
+
+_VARIANTS = {variant["name"]: variant for variant in variants()}
+"""The rows of the table of families, which has none for the exact window."""
 
 _UNITS = {"d": 86_400, "h": 3600, "min": 60}
 
@@ -75,7 +77,7 @@ def _rows(made: Filter) -> list[tuple[str, str]]:
 
 def _why(made: Filter) -> str:
     if made.family not in _WHY:
-        return f"for comparisons: {of_filter(made).note}"
+        return f"for comparisons: {_VARIANTS[made.family]['note']}"
     return _WHY[made.family]
 
 
@@ -93,7 +95,8 @@ def _window(made: Filter) -> str:
 
 
 def _promises(made: Filter) -> bool:
-    return of_filter(made).promise and made.parameters.get("equal_timers", 1) == 1
+    exact = made.family == "exact"
+    return exact or (_VARIANTS[made.family]["promise"] and made.parameters.get("equal_timers", 1) == 1)
 
 
 def _slack(made: Filter) -> str:
