@@ -47,6 +47,7 @@ def paths() -> dict[str, tuple[Callable[[], object], int]]:
         "f.add(1)": (lambda: entries.add(1), 0),
         "f.seen(1)": (lambda: entries.seen(1), 0),
         "f.seen(a new key)": (lambda: entries.seen(next(fresh)), 0),
+        "f.seen(a new key), a window of time": (lambda: of_minutes.seen(next(fresh), at=30_000), 0),
         "1 in f": (lambda: 1 in entries, 0),
         "f.query(array of 1)": (lambda: entries.query(one), 0),
         "f.duplicated(array of 1)": (lambda: entries.duplicated(one), 0),

@@ -221,6 +221,25 @@ fn the_greatest_bounds_on_times_ahead_are_saved() {
     }
 }
 
+/// A clock that runs ahead sends an event of tomorrow among others of now, singly and in a batch.
+#[test]
+fn an_event_far_ahead_is_rejected_whatever_events_came_before() {
+    let (minute, now) = (Duration::from_secs(60), SystemTime::now());
+    let mut filter = Filter::builder(Window::time(minute)).fpr(0.01).build().unwrap();
+    for round in 0..2 {
+        for (key, seconds, accepted) in
+            [(1, 86_400, false), (2, 0, true), (3, 50, true), (4, 300, false), (5, 50, true)]
+        {
+            let at = now + Duration::from_secs(seconds);
+            assert_eq!(filter.seen_at(key, at).is_ok(), accepted, "{round}: {key}");
+            assert_eq!(filter.insert_at(key, at).is_ok(), accepted, "{round}: {key}");
+            assert_eq!(filter.duplicated_at([(key, at)]).is_ok(), accepted, "{round}: {key}");
+            assert_eq!(filter.contains_at(key, now + minute).unwrap(), accepted, "{round}: {key}");
+        }
+        filter.clear();
+    }
+}
+
 /// A key of an iterator that waits is inserted when it has come, not when the call began.
 #[test]
 fn the_window_of_a_key_from_a_slow_iterator_begins_with_that_key() {
