@@ -21,19 +21,29 @@ pub trait LineWork {
     fn run(self, format: LineFormat, machine: impl ByteVectors) -> Self::Output;
 }
 
-/// Work on lines of format `F` of [`FORMATS`], or of any for [`ANY`].
-struct OfFormat<W, const F: usize>(W, LineFormat);
-
-/// Stands for a format that is not known before run time.
-#[cfg(target_arch = "x86_64")]
-const ANY: usize = FORMATS.len();
+/// Work on lines of format `F` of [`FORMATS`].
+struct OfFormat<W, const F: usize>(W);
 
 impl<W: LineWork, M: ByteVectors, const F: usize> Work<M> for OfFormat<W, F> {
     type Output = W::Output;
 
     #[inline(always)]
     fn run(self, machine: M) -> W::Output {
-        self.0.run(if F < FORMATS.len() { FORMATS[F] } else { self.1 }, machine)
+        self.0.run(const { FORMATS[F] }, machine)
+    }
+}
+
+/// Work on lines of a format that is not known before run time.
+#[cfg(target_arch = "x86_64")]
+struct OfAnyFormat<W>(W, LineFormat);
+
+#[cfg(target_arch = "x86_64")]
+impl<W: LineWork> Work<Portable> for OfAnyFormat<W> {
+    type Output = W::Output;
+
+    #[inline(always)]
+    fn run(self, machine: Portable) -> W::Output {
+        self.0.run(self.1, machine)
     }
 }
 
@@ -45,7 +55,7 @@ pub fn run<W: LineWork>(instructions: Instructions, format: LineFormat, work: W)
         #[cfg(target_arch = "x86_64")]
         Instructions::Avx2(machine) | Instructions::Avx512(Avx512(machine)) => by_format(machine, format, work),
         #[cfg(target_arch = "x86_64")]
-        _ => Portable.run(OfFormat::<_, ANY>(work, format)),
+        _ => Portable.run(OfAnyFormat(work, format)),
         #[cfg(not(target_arch = "x86_64"))]
         _ => by_format(Portable, format, work),
     }
@@ -54,14 +64,14 @@ pub fn run<W: LineWork>(instructions: Instructions, format: LineFormat, work: W)
 #[inline(always)]
 fn by_format<W: LineWork, M: ByteVectors>(machine: M, format: LineFormat, work: W) -> W::Output {
     match format.fingerprint_bits {
-        10 => machine.run(OfFormat::<_, 0>(work, format)),
-        13 => machine.run(OfFormat::<_, 1>(work, format)),
-        16 => machine.run(OfFormat::<_, 2>(work, format)),
-        20 => machine.run(OfFormat::<_, 3>(work, format)),
-        25 => machine.run(OfFormat::<_, 4>(work, format)),
-        28 => machine.run(OfFormat::<_, 5>(work, format)),
-        32 => machine.run(OfFormat::<_, 6>(work, format)),
-        _ => machine.run(OfFormat::<_, 7>(work, format)),
+        10 => machine.run(OfFormat::<_, 0>(work)),
+        13 => machine.run(OfFormat::<_, 1>(work)),
+        16 => machine.run(OfFormat::<_, 2>(work)),
+        20 => machine.run(OfFormat::<_, 3>(work)),
+        25 => machine.run(OfFormat::<_, 4>(work)),
+        28 => machine.run(OfFormat::<_, 5>(work)),
+        32 => machine.run(OfFormat::<_, 6>(work)),
+        _ => machine.run(OfFormat::<_, 7>(work)),
     }
 }
 
