@@ -206,9 +206,7 @@ impl<const LANES: usize> SharedCells for SharedLines<LANES> {
 
     fn prefetch(&self, hashes: &[u64]) {
         let address = Address::at(self.lines.as_ptr().cast());
-        for &hash in hashes {
-            self.pages.fetch(address, hash);
-        }
+        hashes.iter().for_each(|&hash| self.pages.fetch(address, hash));
     }
 
     fn copy(&self, words: &mut [u64]) -> Vec<i64> {
