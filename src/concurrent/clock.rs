@@ -21,6 +21,7 @@
 //! as above, and the capacity is planned larger by A.
 
 use std::cell::Cell;
+use std::sync::MutexGuard;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64};
 
@@ -132,6 +133,11 @@ impl SharedClock {
         Self::new(&clock, shape, self.reserve, self.ahead)
     }
 
+    /// Time clock: locks the time, as a thread does that changes it.
+    pub fn lock(&self) -> Option<MutexGuard<'_, Clock>> {
+        self.timed.as_ref().map(|timed| timed.lock())
+    }
+
     /// Returns the insertions that threads have taken: those so far, and those by which the clock is ahead.
     pub fn taken(&self) -> u64 {
         self.taken.0.load(Relaxed)
@@ -187,7 +193,7 @@ impl SharedClock {
         if let Some(timed) = &self.timed
             && timed.is_full(taken)
         {
-            timed.end_full(taken);
+            timed.end_full(|| self.taken());
         }
     }
 
@@ -207,7 +213,7 @@ impl SharedClock {
         if rejecting {
             self.check(Moments::At(moment))?;
         }
-        timed.advance(moment, self.taken());
+        timed.advance(moment, || self.taken());
         Ok(())
     }
 

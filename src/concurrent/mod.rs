@@ -230,6 +230,12 @@ impl SharedFilter {
         self.cells.false_positive_rate(horizon)
     }
 
+    /// Holds the time of a window of time until what it returns is dropped, as a suspended thread may. For tests.
+    #[doc(hidden)]
+    pub fn hold_time(&self) -> impl Sized + '_ {
+        self.clock.lock()
+    }
+
     /// Returns an empty filter of the same request.
     pub fn cleared(&self) -> Result<Self, Error> {
         let (shape, clock) = (self.shape, self.clock.cleared(&self.shape)?);

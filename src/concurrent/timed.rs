@@ -17,7 +17,7 @@
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicI64, AtomicU64};
-use std::sync::{Mutex, PoisonError, TryLockError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use super::clock::CachePadded;
 use crate::clock::{Clock, Plan};
@@ -73,7 +73,7 @@ impl TimedClock {
             core: Mutex::new(clock.clone()),
         };
         if let Some(latest) = clock.latest() {
-            timed.turn(latest, clock.inserted());
+            timed.turn(latest, || clock.inserted());
         }
         timed
     }
@@ -101,9 +101,9 @@ impl TimedClock {
         (self.now.0.step.load(SeqCst), self.now.0.horizon.load(SeqCst))
     }
 
-    /// Advances to the moment of an insertion, after `taken` insertions.
+    /// Advances to the moment of an insertion. `taken` reads the number of insertions, once the clock is locked.
     #[cold]
-    pub fn advance(&self, moment: i64, taken: u64) {
+    pub fn advance(&self, moment: i64, taken: impl Fn() -> u64) {
         self.now.0.latest.fetch_max(moment.saturating_sub(moment.rem_euclid(self.grain)), SeqCst);
         if moment >= self.now.0.due.load(SeqCst) {
             self.turn(moment, taken);
@@ -116,19 +116,26 @@ impl TimedClock {
         taken >= self.full.load(Relaxed)
     }
 
-    /// Ends the open step if it has its share. If another thread changes the clock, a later insertion ends the step.
+    /// Ends the open step if it has its share. While another thread changes the clock, the step takes a 16th of its
+    /// share more. Then calls wait: that thread may be suspended, and a burst would crowd its keys into one step.
     #[cold]
-    pub fn end_full(&self, taken: u64) {
+    pub fn end_full(&self, taken: impl Fn() -> u64) {
         let mut core = match self.core.try_lock() {
             Ok(core) => core,
             Err(TryLockError::Poisoned(core)) => core.into_inner(),
-            Err(TryLockError::WouldBlock) => return,
+            Err(TryLockError::WouldBlock) if !self.is_full(taken().saturating_sub(self.plan.share / 16)) => return,
+            Err(TryLockError::WouldBlock) => self.lock(),
         };
-        self.turn_core(&mut core, NO_MOMENT, taken);
+        self.turn_core(&mut core, NO_MOMENT, taken());
     }
 
-    fn turn(&self, moment: i64, taken: u64) {
-        self.turn_core(&mut self.core.lock().unwrap_or_else(PoisonError::into_inner), moment, taken);
+    /// Locks the clock, as a thread does that changes it.
+    pub fn lock(&self) -> MutexGuard<'_, Clock> {
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn turn(&self, moment: i64, taken: impl Fn() -> u64) {
+        self.turn_core(&mut self.lock(), moment, taken());
     }
 
     /// Advances the clock to a moment, and ends the open step if it is full. Publishes what has changed.
@@ -195,7 +202,7 @@ impl TimedClock {
 
     /// Returns the core's clock as of now, after `taken` insertions.
     pub fn to_core(&self, taken: u64) -> Clock {
-        let mut core = self.core.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut core = self.lock().clone();
         core.set_inserted(taken);
         if let (Some(latest), Some(reached)) = (self.latest(), core.latest()) {
             core.go_to(latest.min(core.period_end().saturating_sub(1)).max(reached));

@@ -244,6 +244,26 @@ fn threads_keep_window_and_rate_in_every_arrival() {
     }
 }
 
+/// The system suspends a thread that ends a generation, while others go on with the burst.
+#[test]
+fn a_burst_keeps_the_rate_while_a_thread_that_ends_a_generation_is_suspended() {
+    let (capacity, fpr) = (20_000, 1e-2);
+    let filter = SharedFilter::plan(window(capacity), Budget::Rate(fpr), None, None, Seed::Public(0)).unwrap();
+    filter.insert(key(1, 0), At::Moment(0)).unwrap();
+    let suspended = filter.hold_time();
+    std::thread::scope(|scope| {
+        let burst = scope.spawn(|| (1..capacity).for_each(|i| filter.insert(key(1, i as u64), At::Moment(0)).unwrap()));
+        let mut before = 0;
+        while before < filter.inserted() && !burst.is_finished() {
+            before = filter.inserted();
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        drop(suspended);
+    });
+    let rate = filter.false_positive_rate();
+    assert!(rate <= most(fpr, filter.shape()), "{rate} instead of {fpr}");
+}
+
 /// Two processes write in turns to one file, and each answers for the other.
 #[test]
 fn processes_that_share_a_file_agree_when_generations_end() {
