@@ -10,8 +10,9 @@ use std::ops::{Range, RangeInclusive};
 /// Inserts keys as long as no entry has to move, for cells whose entries move between the places of their key. Other
 /// processes may read them meanwhile, and each move is announced to these.
 pub trait Still<R> {
-    /// Inserts the keys of a run in order, without `refresh` only new ones, until an entry has to move. Writes to `seen`,
-    /// if it is not empty, which of them the cells contained. Returns the number of keys done, and that of insertions.
+    /// Inserts the keys of a run in order, without `refresh` only new ones, until an entry has to move. Writes to
+    /// `seen`, if it is not empty, which of them the cells contained. Returns the number of keys done, and that of
+    /// insertions.
     fn process_still(
         &self,
         words: &mut [u64],

@@ -113,8 +113,8 @@ pub trait Layout: Clone + Send + Sync + 'static {
         in_flight(hashes, 0..hashes.len(), prefetch, |i, hash| evidence[i] = self.evidence(words, rotation, hash));
     }
 
-    /// Writes the code of the evidence about each key of a batch, and returns the function that decodes codes. By default
-    /// evidence has no codes: returns `None` and writes nothing.
+    /// Writes the code of the evidence about each key of a batch, and returns the function that decodes codes. By
+    /// default evidence has no codes: returns `None` and writes nothing.
     fn codes_run(
         &self,
         words: &[u64],
@@ -132,9 +132,9 @@ pub trait Layout: Clone + Send + Sync + 'static {
         false
     }
 
-    /// Divides the cells among threads into at most `count` partitions, and calls `each` with every one, in the order of
-    /// their hashes. Does not call it if there would be only one partition, as by default: all cells of a key must lie
-    /// together, at a place that grows with its hash.
+    /// Divides the cells among threads into at most `count` partitions, and calls `each` with every one, in the order
+    /// of their hashes. Does not call it if there would be only one partition, as by default: all cells of a key must
+    /// lie together, at a place that grows with its hash.
     fn divide<'a>(&self, words: &'a mut [u64], count: usize, each: &mut dyn FnMut(Partition<'a, Self>)) {
         let _ = (words, count, each);
     }

@@ -1,6 +1,6 @@
 //! The engine of the time-limited filter, whose slices come and go with the rate of keys. They are no
-//! [chain](crate::engine::chain) of tables that answer each for themselves: an insertion writes k slices, and a query reads
-//! runs of k.
+//! [chain](crate::engine::chain) of tables that answer each for themselves: an insertion writes k slices, and a query
+//! reads runs of k.
 
 use std::borrow::Cow;
 
