@@ -121,7 +121,8 @@ def test_attributes_agree_with_the_request_and_the_cells(family, given):
     lateness = seconds(given.get("lateness", 0))
     # What was requested.
     assert (f.window, f.lateness) == (window, lateness if timed else None)
-    assert f.capacity == given.get("capacity", 10_000 if family in LIMITED else f.window)
+    expected = 10_000 * window // (window + lateness) if family in LIMITED else f.window
+    assert f.capacity == given.get("capacity", expected)
     assert f.seed == given.get("seed", 0)
     assert f.fpr <= given.get("fpr", 1)
     assert f.nbytes <= given.get("nbytes", 2**60)
