@@ -148,7 +148,8 @@ fn table<K: Item>(kind: &str, window: u64, fpr: f64, names: &[String]) {
         // Three windows: every rival is in its steady state.
         let new: Vec<bool> = (0..3 * window).map(|i| !rival.seen(&K::number(i))).collect();
         rival.settle();
-        let bytes = (ALLOCATED.load(Relaxed) - before - new.capacity()) as f64 / window as f64;
+        let allocated = ALLOCATED.load(Relaxed) - before - new.capacity();
+        let bytes = allocated.max(rival.nbytes()) as f64 / window as f64;
         // The last 19 twentieths of the window. A key that is reported by chance is not inserted, so it does not count.
         let live: Vec<u64> = (2 * window + window / 20..3 * window).filter(|&i| new[i as usize]).collect();
         let forgotten = live.iter().filter(|&&i| !rival.contains(&K::number(i))).count() as f64;

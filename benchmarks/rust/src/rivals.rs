@@ -71,6 +71,11 @@ pub trait Rival<K>: Sync {
 
     /// Does what it does in the background.
     fn settle(&self) {}
+
+    /// Bytes that it states itself, where the system and not the allocator gives them.
+    fn nbytes(&self) -> usize {
+        0
+    }
 }
 
 impl<K: Item> Rival<K> for ConcurrentFilter {
@@ -90,6 +95,10 @@ impl<K: Item> Rival<K> for Mutex<Filter> {
 
     fn contains(&self, key: &K) -> bool {
         self.lock().unwrap().contains(key)
+    }
+
+    fn nbytes(&self) -> usize {
+        self.lock().unwrap().nbytes()
     }
 }
 
