@@ -401,10 +401,7 @@ impl Filter {
         if matches!(at, Moments::At(moment) if moment <= self.accepted_until) {
             return Ok(());
         }
-        let clock = self.core.engine().clock();
-        let now = clock.present();
-        clock.check_new(at, now)?;
-        self.accepted_until = clock.until(now);
+        self.accepted_until = self.core.engine().clock().check_new(at)?;
         Ok(())
     }
 

@@ -22,23 +22,24 @@ impl Clock {
 
     /// Returns the later of the wall clock's time and the filter's. A wall clock that was set back does not make times
     /// wrong that were right before, and one that was set right makes later times right.
-    pub fn present(&self) -> i64 {
+    fn present(&self) -> i64 {
         system::wall().max(self.time_at(system::now()))
     }
 
-    /// Checks the moments of keys to insert. They must pass [`check`](Self::check), and none may lie further ahead of
-    /// `now`, the [present](Self::present), than [`max_ahead`](Self::max_ahead). That holds for the first key of a
-    /// filter and for a key a little ahead of one before it. So no key can end the window of keys whose times are at
-    /// most that much after `now`.
-    pub fn check_new(&self, moments: Moments<'_>, now: i64) -> Result<(), Error> {
-        self.check_as_of(moments, true, Some(now))
+    /// Checks the moments of keys to insert, and returns the latest moment that a key may have now. They must pass
+    /// [`check`](Self::check), and none may lie further ahead of the [present](Self::present) than
+    /// [`max_ahead`](Self::max_ahead). That holds for the first key of a filter and for a key a little ahead of one
+    /// before it. So no key can end the window of keys whose times are at most that much after the present.
+    pub fn check_new(&self, moments: Moments<'_>) -> Result<i64, Error> {
+        let now = self.present();
+        self.check_as_of(moments, true, Some(now)).map(|()| self.until(now))
     }
 
     /// Returns the latest moment that a key may have at `now`, the [present](Self::present). A moment that was accepted
     /// before is accepted again.
     ///
     /// Unix seconds as floats are read to the microsecond, so the time of this instant may come out as one later.
-    pub fn until(&self, now: i64) -> i64 {
+    fn until(&self, now: i64) -> i64 {
         let now = now.saturating_add(MICROSECOND);
         let until = self.max_ahead.map_or(i64::MAX, |ahead| now.saturating_add_unsigned(ahead));
         self.latest.map_or(until, |latest| latest.max(until))

@@ -79,10 +79,10 @@ impl Clock {
         }
     }
 
-    /// Returns this clock with another bound on times ahead of the system's clock. `None` is for times that the
-    /// system's clock does not measure.
-    pub fn with_max_ahead(self, max_ahead: Option<u64>) -> Self {
-        Self { max_ahead, ..self }
+    /// Sets another bound on times ahead of the system's clock. `None` is for times that the system's clock does not
+    /// measure.
+    pub fn set_max_ahead(&mut self, max_ahead: Option<u64>) {
+        self.max_ahead = max_ahead;
     }
 
     /// Returns this clock with the time of a [file](Self::stamp), which stores whether a key came without a time of its
@@ -287,13 +287,6 @@ impl Clock {
         };
         if let Some(plan) = self.plan() {
             return self.run_by_share(plan, moments, i, len);
-        }
-        if let (Moments::At(moment) | Moments::Now(moment), Some(latest)) = (moments, self.latest)
-            && self.generation_at(moment) == self.generation
-        {
-            self.by_system |= matches!(moments, Moments::Now(_));
-            self.latest = Some(latest.max(moment));
-            return (0, len - i);
         }
         let not_past =
             |moment| i64::MIN..self.span_of(self.generation_at(self.latest.unwrap_or(moment).max(moment))).end;

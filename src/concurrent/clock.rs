@@ -129,7 +129,8 @@ impl SharedClock {
 
     /// Returns the clock of an empty filter of the same request.
     pub fn cleared(&self, shape: &LineShape) -> Result<Self, Error> {
-        let clock = shape.clock(self.window).with_max_ahead(self.max_ahead);
+        let mut clock = shape.clock(self.window);
+        clock.set_max_ahead(self.max_ahead);
         Self::new(&clock, shape, self.reserve, self.ahead)
     }
 
@@ -152,7 +153,7 @@ impl SharedClock {
     /// Returns the core's clock as of now. It counts one insertion more if `opened` returns that pages have rotated
     /// for the next one.
     pub fn to_core(&self, opened: impl Fn(&Clock) -> bool) -> Clock {
-        let clock = match &self.timed {
+        let mut clock = match &self.timed {
             Some(timed) => timed.to_core(self.taken()),
             None => {
                 let (clock, taken) = (Clock::new(self.window, self.retained), self.taken());
@@ -160,7 +161,7 @@ impl SharedClock {
                 if opened(&clock) { clock.resumed(taken + 1, None) } else { clock }
             }
         };
-        let clock = clock.with_max_ahead(self.max_ahead);
+        clock.set_max_ahead(self.max_ahead);
         clock.with_system(self.by_system.load(SeqCst), self.offset.load(Relaxed))
     }
 
@@ -219,8 +220,7 @@ impl SharedClock {
 
     /// Rejects times of insertions that are late or too far ahead.
     pub fn check(&self, moments: Moments<'_>) -> Result<(), Error> {
-        let clock = self.to_core(|_| false);
-        clock.check_new(moments, clock.present())
+        self.to_core(|_| false).check_new(moments).map(|_| ())
     }
 
     /// Returns the error of a call that passes a time to a window of insertions.

@@ -45,7 +45,8 @@ impl SharedFilter {
             Window::Time { span, lateness, capacity } => Window::Time { span, lateness, capacity: capacity + ahead },
         };
         let shape = lines::shape::choose_for_threads(planned, budget, slack)?;
-        let clock = shape.clock(planned).with_max_ahead(max_ahead);
+        let mut clock = shape.clock(planned);
+        clock.set_max_ahead(max_ahead);
         let clock = SharedClock::new(&clock, &shape, reserve, ahead)?;
         Ok(Self { shape, seed, clock, cells: cells_of(&shape, None)? })
     }

@@ -179,8 +179,9 @@ impl Preamble {
         let behind = |word: usize| own.get(own_words + word).copied().unwrap_or(0);
         let ahead = window.read_max_ahead(behind(0));
         let resume = |clock: Clock| {
-            let seen = clock.resumed(inserted, (timed == 1).then_some(latest as i64));
-            let seen = seen.with_max_ahead(ahead).with_stamp([behind(1), behind(2), behind(3)]);
+            let mut seen = clock.resumed(inserted, (timed == 1).then_some(latest as i64));
+            seen.set_max_ahead(ahead);
+            let seen = seen.with_stamp([behind(1), behind(2), behind(3)]);
             if !seen.has_shares() {
                 return seen;
             }

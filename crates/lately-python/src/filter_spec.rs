@@ -62,7 +62,7 @@ impl FilterSpec {
         shape.check(window).map_err(raise)?;
         let mut clock = shape.clock(window);
         if let Some(ahead) = ahead {
-            clock = clock.with_max_ahead(ahead);
+            clock.set_max_ahead(ahead);
         }
         Ok(Self { shape, clock, seed })
     }

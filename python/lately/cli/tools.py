@@ -6,13 +6,14 @@ import csv
 import json
 import shutil
 import sys
-from contextlib import suppress
+from contextlib import closing, suppress
 from itertools import product
 from pathlib import Path
 
 import lately
 from lately.cli.errors import CliError, UsageError
 from lately.cli.filters import FPR, load
+from lately.cli.outputs import Replacement
 from lately.cli.state import note_of, recorded
 from lately.cli.times import Times
 
@@ -115,7 +116,10 @@ def merge(options: Namespace) -> None:
     target = Path(options.output).resolve()
     try:
         if run:
-            note_of(target).write_text(json.dumps({"options": run, "runs": []}))
+            with closing(Replacement(note_of(target))) as note:
+                note.file.write(json.dumps({"options": run, "runs": []}).encode())
+                note.finish()
+                note.replace()
         merged.save(target)
     except OSError as error:
         raise CliError(f"cannot write {options.output}: {error.strerror or error}") from None

@@ -214,7 +214,7 @@ impl<L: StampLine> Engine for Exact<L> {
     }
 
     fn set_max_ahead(&mut self, max_ahead: Option<u64>) {
-        self.clock = self.clock.clone().with_max_ahead(max_ahead);
+        self.clock.set_max_ahead(max_ahead);
     }
 
     fn words(&self) -> &Words {

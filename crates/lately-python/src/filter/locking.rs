@@ -151,10 +151,8 @@ impl PyFilter {
         if moment <= self.accepted_until.load(Relaxed) {
             return Ok(());
         }
-        let clock = self.clock(py)?;
-        let now = clock.present();
-        clock.check_new(Moments::At(moment), now).map_err(raise)?;
-        self.accepted_until.store(clock.until(now), Relaxed);
+        let until = self.clock(py)?.check_new(Moments::At(moment)).map_err(raise)?;
+        self.accepted_until.store(until, Relaxed);
         Ok(())
     }
 }

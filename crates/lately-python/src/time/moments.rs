@@ -201,7 +201,7 @@ impl OwnedMoments {
 
     /// Checks the moments, attached to the interpreter or not.
     fn check_all(&self, clock: &Clock, new: bool) -> Result<(), Error> {
-        let check = |moments| if new { clock.check_new(moments, clock.present()) } else { clock.check(moments, false) };
+        let check = |moments| if new { clock.check_new(moments).map(|_| ()) } else { clock.check(moments, false) };
         match self {
             // The system's clock is not read.
             Self::Untimed => clock.check(Moments::Untimed, new),
