@@ -1,6 +1,5 @@
 """Priors of known laws and given chances: eq. 15 and 16 of paper 5, and bad values."""
 
-import copy
 import pickle
 
 import numpy as np
@@ -10,6 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lately
+from lately.priors._distinct import of_stream
+
+
+def roots(insertions):
+    return np.minimum(insertions, np.sqrt(insertions))
+
 
 PRIORS = [
     lately.Uniform(1000, rate=2.5),
@@ -18,7 +23,7 @@ PRIORS = [
     lately.Zipf(10, 0.0),
     lately.Zipf(5000, 2.5, rate=10),
     lately.Probabilities({"a": 0.5, "b": 0.25}, default=0.001),
-    lately.Probabilities(np.array([0.5, 0.1]), distinct=lately.DistinctCurve([10], [5])),
+    lately.Probabilities(np.array([0.5, 0.1]), distinct=roots),
 ]
 
 
@@ -30,12 +35,10 @@ def eq15(p, j):
 
 
 @pytest.mark.parametrize("prior", PRIORS, ids=repr)
-def test_every_prior_can_be_kept_and_compared(prior):
-    for other in (pickle.loads(pickle.dumps(prior)), copy.deepcopy(prior)):
-        assert other == prior
-        assert repr(other) == repr(prior)
-    assert sum(prior == other for other in PRIORS) == 1
-    assert prior != "a prior"
+def test_every_prior_can_be_sent_to_another_process(prior):
+    other = pickle.loads(pickle.dumps(prior))
+    assert repr(other) == repr(prior)
+    np.testing.assert_array_equal(other.distinct([1, 30]), prior.distinct([1, 30]))
 
 
 @pytest.mark.parametrize("prior", PRIORS, ids=repr)
@@ -128,18 +131,16 @@ def test_a_key_outside_a_mapping_without_default_never_repeats():
 
 def test_a_measured_curve():
     rng = np.random.default_rng(3)
-    curve = lately.DistinctCurve.from_stream(rng.integers(0, 1000, 100_000))
+    curve = of_stream(lately.hash_keys(rng.integers(0, 1000, 100_000)))
     j = np.array([1, 2, 30, 500, 5000, 100_000])
     np.testing.assert_allclose(curve(j), lately.Uniform(1000).distinct(j), rtol=0.02)
     prior = lately.Probabilities(np.full(3, 1e-3), distinct=curve)
     assert prior.distinct(30) == curve(30)
-    burst = lately.DistinctCurve.from_stream(np.repeat(np.arange(1000), 10))
+    burst = of_stream(lately.hash_keys(np.repeat(np.arange(1000), 10)))
     np.testing.assert_allclose(burst([10_000]), [1000])
     # 100 insertions touch 10 bursts, and one more unless they begin where one does.
     assert 10 <= burst(100) <= 11
-    assert lately.DistinctCurve.from_stream(["a"])([0, 1, 1000]).tolist() == [0, 1, 1]
-    assert pickle.loads(pickle.dumps(curve)) == curve
-    assert curve != burst
+    assert of_stream(lately.hash_keys(["a"]))([0, 1, 1000]).tolist() == [0, 1, 1]
 
 
 @pytest.mark.parametrize(
@@ -162,12 +163,6 @@ def test_a_measured_curve():
         (lambda: lately.Probabilities({"a": 0.1}, default=2), "default"),
         (lambda: lately.Probabilities([[0.1]]), "1-d array, got 2-d"),
         (lambda: lately.Probabilities([0.1]).distinct(5), "distinct"),
-        (lambda: lately.DistinctCurve([1, 2], [1, 3]), r"distinct\[1\]"),
-        (lambda: lately.DistinctCurve([1, 9, 99], [1, 5, 4]), r"distinct\[2\]"),
-        (lambda: lately.DistinctCurve([9, 3], [1, 2]), "increasing"),
-        (lambda: lately.DistinctCurve([1, 2], [1]), "shapes"),
-        (lambda: lately.DistinctCurve.from_stream([]), "keys"),
-        (lambda: lately.DistinctCurve.of_probabilities([0.9, 0.9]), "sum"),
     ],
 )
 def test_bad_values_of_priors_are_rejected(make, message):

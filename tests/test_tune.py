@@ -1,7 +1,5 @@
 """`tune` is compared with a slow version, key by key; what it records and rejects."""
 
-import copy
-import sys
 from collections import Counter, deque
 from dataclasses import replace
 from functools import cache
@@ -14,6 +12,7 @@ import pytest
 import lately
 from lately._families import FAMILIES, Family
 from lately._sample import Sample
+from lately.priors._distinct import of_stream
 
 # Most tests take a number for a prior that the sample contradicts.
 pytestmark = pytest.mark.filterwarnings("ignore:prior makes")
@@ -40,25 +39,6 @@ def alone(**given):
     return rehearse(**{"families": "timing", "sample": FEW} | given)
 
 
-class Counted:
-    """A prior that learns: a key has half the chance of its share so far."""
-
-    nbytes = 8192
-
-    def __init__(self):
-        self.counts = Counter()
-
-    def insert(self, keys):
-        self.counts.update(lately.hash_keys(keys).tolist())
-
-    def probability(self, keys):
-        of_all = 2 * max(self.counts.total(), 50)
-        return np.array([max(self.counts[key], 0.1) for key in lately.hash_keys(keys).tolist()]) / of_all
-
-    def distinct(self, insertions):
-        return np.minimum(np.asarray(insertions, float), 1 + 50 * np.log1p(np.asarray(insertions, float)))
-
-
 def slowly(trial, prior):
     """Repeat a trial with a window of keys, key by key: chunks of a window of 50 hold one key."""
     f, window = trial.build(), deque(maxlen=50)
@@ -75,21 +55,17 @@ def slowly(trial, prior):
             mistakes[1] += seen and not decided
         f.insert([key])
         window.append(key)
-        if isinstance(prior, Counted):
-            prior.insert(KEYS[place : place + 1])
     return penalty, plain, *mistakes
 
 
-@pytest.mark.parametrize("prior", [lately.Uniform(300), Counted()], ids=["uniform", "counted"])
-def test_a_trial_equals_key_by_key_calls(prior):
+def test_a_trial_equals_key_by_key_calls():
+    prior = lately.Uniform(300)
     tuned = rehearse(false_positive=COSTS[0], false_negative=COSTS[1], prior=prior)
-    # One that learns is copied.
-    assert not isinstance(prior, Counted) or not prior.counts
     assert tuned.decided == len(KEYS) - 100
     by_name = {trial.name: trial for trial in tuned.curve}
     assert set(by_name) == set(FAST)
     for trial in by_name.values():
-        penalty, plain, *mistakes = slowly(trial, copy.deepcopy(prior))
+        penalty, plain, *mistakes = slowly(trial, prior)
         assert [trial.false_positives, trial.false_negatives] == mistakes
         np.testing.assert_allclose([trial.penalty, trial.plain_penalty], [penalty, plain])
         assert sum(mistakes) > 0
@@ -197,7 +173,7 @@ def test_the_default_prior_is_how_often_keys_came_in_the_first_two_windows():
     of_all = 100 + len(warm) / 2
     chances = lately.Probabilities(
         lambda keys: np.array([(warm[key] + 0.5) / of_all for key in np.asarray(keys).tolist()]),
-        distinct=lately.DistinctCurve.from_stream(KEYS[:100]),
+        distinct=of_stream(lately.hash_keys(KEYS[:100])),
     )
     pd.testing.assert_frame_equal(alone(prior=None).to_pandas(), alone(prior=chances).to_pandas())
     costs = {"sample": KEYS[:400], "false_positive": 1, "false_negative": 5}
@@ -286,21 +262,10 @@ def test_a_sample_may_be_any_batch(held):
     keys = list(map(int, FEW))
     sample = held(keys)
     rows = pa.table([keys], ["key"]) if isinstance(sample, pa.RecordBatchReader) else keys
-    prior = Counted()
+    prior = lately.Probabilities(lambda keys: (lately.hash_keys(keys) % 100 + 1) / 10_000, distinct=np.asarray)
     assert alone(sample=sample, prior=prior).curve == alone(sample=rows, prior=prior).curve
 
 
 def test_numbers_of_bytes_may_be_an_array():
     assert alone(nbytes=np.array([40, 80])).curve == alone(nbytes=[40, 80]).curve
     assert alone(nbytes=np.array(80)).curve == alone(nbytes=np.int64(80)).curve == alone(nbytes=80).curve
-
-
-def test_progress(capsys, monkeypatch):
-    alone()
-    assert capsys.readouterr().err == ""
-    alone(progress=True)
-    assert "%|" in capsys.readouterr().err
-    monkeypatch.setitem(sys.modules, "tqdm", None)
-    alone()
-    with pytest.raises(ImportError, match="needs tqdm: pip install tqdm"):
-        alone(progress=True)

@@ -92,14 +92,9 @@ def test_times():
 def test_a_step_back_is_named_and_loses_nothing():
     events = [("a", 100), ("b", 60), ("c", 130), ("d", 50), ("e", 51)]
     words = "^at lies 40 s before the latest time seen, but lateness is 0 s: sort by time, or pass a larger lateness"
-    for given, more, counts in (
-        (events, ", of 80 s for these events$", False),
-        (events, ", of 80 s for these events$", True),
-        (iter(events), "$", False),
-    ):
-        fresh = lately.unique(given, "1min", key=0, at=1, counts=counts)
-        if not counts:
-            assert next(fresh) == ("a", 100)
+    for given, more in ((events, ", of 80 s for these events$"), (iter(events), "$")):
+        fresh = lately.unique(given, "1min", key=0, at=1)
+        assert next(fresh) == ("a", 100)
         with pytest.raises(ValueError, match=words + more):
             next(fresh)
     assert len(list(lately.unique(events, "1min", key=0, at=1, lateness="80s"))) == 5
@@ -137,7 +132,6 @@ VALUES = {
     "missing": ["x", None],
     "seed": [-1, b"k", "x"],
     "filter": ["swamp", "timing", "timing-growing", "aged-cuckoo", "time-limited", "bloom", "stable", 5],
-    "counts": [True],
 }
 
 
@@ -169,10 +163,9 @@ def test_no_error_names_a_parameter_that_the_call_lacks(given):
         assert not message.startswith("is "), message
 
 
-@pytest.mark.parametrize("counts", [False, True])
-def test_an_event_without_a_time_is_an_error_and_not_one_of_now(counts):
+def test_an_event_without_a_time_is_an_error_and_not_one_of_now():
     events = [{"id": "a", "time": 0}, {"id": "b"}, {"id": "c", "time": 1}]
-    kept = lately.unique(events, "10min", key="id", at=lambda event: event.get("time"), counts=counts)
+    kept = lately.unique(events, "10min", key="id", at=lambda event: event.get("time"))
     with pytest.raises(ValueError, match=r"^at (is missing|must give the time of each event, got None)"):
         list(kept)
 

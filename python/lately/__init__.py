@@ -62,8 +62,8 @@ if TYPE_CHECKING:
     from lately._once import Claim, once
     from lately._plan import Choice, Plan, plan
     from lately._tune import Trial, Tuned, tune
-    from lately._unique import Counted, unique
-    from lately.priors import DistinctCurve, Probabilities, Uniform, Zipf
+    from lately._unique import unique
+    from lately.priors import Probabilities, Uniform, Zipf
 
 __all__ = [
     "AgePartitionedBloomFilter",
@@ -71,8 +71,6 @@ __all__ = [
     "BloomFilter",
     "Choice",
     "Claim",
-    "Counted",
-    "DistinctCurve",
     "ExactFilter",
     "Filter",
     "FormatError",
@@ -106,8 +104,6 @@ __all__ = [
 _LATER = {
     "Choice": "lately._plan",
     "Claim": "lately._once",
-    "Counted": "lately._unique",
-    "DistinctCurve": "lately.priors",
     "Plan": "lately._plan",
     "Probabilities": "lately.priors",
     "Trial": "lately._tune",

@@ -1,8 +1,6 @@
-"""A filter described in words, for `Filter.explain` and for notebooks."""
+"""A filter described in words, for `Filter.explain`."""
 
-import html
 from math import inf
-from typing import Any
 
 from lately._core import Filter, variants
 
@@ -30,28 +28,11 @@ _VARIANTS = {variant["name"]: variant for variant in variants()}
 _UNITS = {"d": 86_400, "h": 3600, "min": 60}
 
 
-def explained(made: Filter, form: str, sample: Any = None, at: Any = None) -> str:
-    """Format the explanation as lines of "text", or as a table in "html"."""
-    rows = _rows(made)
-    if sample is not None:
-        rows.append(("sample", _sample(made, sample, at)))
-    return {"text": _as_text, "html": _as_html}[form](rows)
-
-
-def _as_text(rows: list[tuple[str, str]]) -> str:
-    (_, name), *rows = rows
+def explained(made: Filter) -> str:
+    """Format the explanation as lines."""
+    (_, name), *rows = _rows(made)
     width = max(len(label) for label, _ in rows)
     return "\n".join([name, *(f"  {label:<{width}}  {what}" for label, what in rows)])
-
-
-def _as_html(rows: list[tuple[str, str]]) -> str:
-    """Format rows as a table without colours."""
-    (_, name), *rows = rows
-    left = ' style="text-align: left"'
-    body = "".join(
-        f"<tr><th{left}>{html.escape(label)}</th><td{left}>{html.escape(what)}</td></tr>" for label, what in rows
-    )
-    return f"<table><caption{left}>{html.escape(name)}</caption><tbody>{body}</tbody></table>"
 
 
 def _rows(made: Filter) -> list[tuple[str, str]]:
@@ -107,18 +88,6 @@ def _slack(made: Filter) -> str:
     more = f"{made.slack:,} keys" if isinstance(made.slack, int) else _span(made.slack)
     part = f" (1/{made.window / made.slack:.0f} of the window)" if 8 * made.slack <= made.window else ""
     return f"up to {more} more{part}, in which a key may still be reported"
-
-
-def _sample(made: Filter, sample: Any, at: Any) -> str:
-    """Return how many records of a sample the slack may drop."""
-    if made.window is None:
-        raise ValueError("sample is for filters with a window, and this filter forgets no key: leave it out")
-    from lately._sample_ages import Ages
-
-    ages = Ages(sample, at, timed=isinstance(made.window, float))
-    older, dropped = ages.older(made.window), ages.in_slack(made.window, made.slack)
-    share = ages.share(made.window, made.slack)
-    return f"of {older:,} records with a new or older key the slack may drop {dropped:,} ({share:.2%})"
 
 
 def _fill(made: Filter) -> str:

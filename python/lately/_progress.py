@@ -7,18 +7,14 @@ from importlib import import_module
 
 
 @contextmanager
-def progress(total: int | None, unit: str, show: bool | None = None) -> Iterator[Callable[[int], object]]:
-    """Show a bar on standard error. Call the function that it yields with the size of each piece that is done.
+def progress(total: int | None, unit: str, *, show: bool = True) -> Iterator[Callable[[int], object]]:
+    """Show a bar on standard error, if that is a terminal and tqdm is installed.
 
-    With None the bar appears if standard error is a terminal and tqdm is installed. With True it always appears, and
-    `ImportError` is raised without tqdm.
+    Call the function that it yields with the size of each piece that is done.
     """
-    wanted = sys.stderr is not None and sys.stderr.isatty() if show is None else show
     try:
-        tqdm = import_module("tqdm").tqdm if wanted else None
+        tqdm = import_module("tqdm").tqdm if show and sys.stderr is not None and sys.stderr.isatty() else None
     except ImportError:
-        if show:
-            raise ImportError("progress=True needs tqdm: pip install tqdm") from None
         tqdm = None
     if tqdm is None:
         yield lambda count: None

@@ -1,6 +1,5 @@
 """A sample of a stream for `tune`: chunks of keys with their exact answers, chances and costs."""
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -9,9 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lately._core import Hashes, hash_keys
-from lately.priors import DistinctCurve, Probabilities, _checks
+from lately.priors import Probabilities, _checks
+from lately.priors._distinct import of_stream
 
-# The sample holds three windows or more. The first two fill every filter and teach a prior that learns.
+# The sample holds three windows or more. The first two fill every filter.
 _WINDOWS, _WARM = 3, 2
 # Keys are decided one chunk at a time, by the filter in its state before the chunk. A repeat in the chunk of its key
 # is missed. Chunks are at most 1/64 of the window, so there are few such repeats.
@@ -28,7 +28,7 @@ class Chunk:
     seen : ndarray of bool, shape (n,)
         The exact answers: whether the key was inserted within the window before this chunk.
     prior : Probabilities
-        The chance of each key, from the state of the prior before this chunk.
+        The chance of each key.
     false_positive, false_negative : ndarray of float64, shape (n,)
         Cost of reporting a key that was not inserted within the window, and of missing a key that was.
     """
@@ -70,10 +70,9 @@ class Sample:
     def __init__(
         self, keys: Any, window: int, prior: Any, false_positive: ArrayLike, false_negative: ArrayLike
     ) -> None:
-        if hasattr(keys, "__next__") and not hasattr(keys, "__arrow_c_stream__"):
-            keys = list(keys)
+        if hasattr(keys, "__next__"):
+            keys = keys.read_all() if hasattr(keys, "read_all") else list(keys)
         hashes = hash_keys(keys)
-        keys = _sliceable(keys, hashes)
         n = len(hashes)
         if n < _WINDOWS * window:
             raise ValueError(f"sample must have {_WINDOWS} windows, {_WINDOWS * window} keys or more, got {n}")
@@ -83,7 +82,7 @@ class Sample:
         cuts = [slice(start, min(start + step, n)) for start in range(warm, n, step)]
         if prior is None:
             prior, keys = _frequencies(hashes[:warm]), Hashes(hashes)
-        p, distinct = _chances(prior, keys, n, warm, cuts)
+        p, distinct = _chances(prior, keys, n)
         seen = _seen(hashes, window, warm, cuts)
         self.warm = hashes[:warm]
         self.chunks = [
@@ -143,46 +142,13 @@ def _frequencies(hashes: NDArray[np.uint64]) -> Probabilities:
         place = np.minimum(np.searchsorted(keys, given), len(keys) - 1)
         return (np.where(keys[place] == given, counts[place], 0) + 0.5) / of_all
 
-    return Probabilities(chances, distinct=DistinctCurve.from_stream(Hashes(hashes)))
+    return Probabilities(chances, distinct=of_stream(hashes))
 
 
-def _chances(
-    prior: Any, keys: Any, n: int, warm: int, cuts: list[slice]
-) -> tuple[NDArray[np.float64], Callable[..., NDArray[np.float64]] | None]:
-    """Return the chance of every key when it is decided, and the distinct-count curve.
-
-    A prior that learns is copied. It gives the chances of each chunk before it is shown that chunk, and its curve comes
-    from the keys that only fill the filters.
-    """
-    distinct = getattr(prior, "distinct", None)
-    if not hasattr(prior, "probability"):
-        p = _numbers(prior, n, "prior")
-    elif not hasattr(prior, "insert"):
-        p = _numbers(prior.probability(keys), n, "prior")
-    else:
-        prior = copy.deepcopy(prior)
-        prior.insert(_rows(keys, slice(warm)))
-        distinct = getattr(copy.deepcopy(prior), "distinct", None)
-        p = np.zeros(n)
-        for cut in cuts:
-            chunk = _rows(keys, cut)
-            p[cut] = prior.probability(chunk)
-            prior.insert(chunk)
-    return np.broadcast_to(_checks.probabilities(np.atleast_1d(p), "prior"), n), distinct
-
-
-def _sliceable(keys: Any, hashes: NDArray[np.uint64]) -> Any:
-    """Return the keys in a form that `_rows` reads: a set or a deque as a list, an Arrow stream as its hashes."""
-    try:
-        _rows(keys, slice(0))
-    except TypeError:
-        return list(keys) if hasattr(keys, "__iter__") and not hasattr(keys, "__arrow_c_stream__") else Hashes(hashes)
-    return keys
-
-
-def _rows(keys: Any, cut: slice) -> Any:
-    """Return a part of a batch of any kind; pandas reads a slice of numbers by its labels."""
-    return Hashes(np.asarray(keys)[cut]) if isinstance(keys, Hashes) else getattr(keys, "iloc", keys)[cut]
+def _chances(prior: Any, keys: Any, n: int) -> tuple[NDArray[np.float64], Callable[..., NDArray[np.float64]] | None]:
+    """Return the chance of every key, and the distinct-count curve."""
+    p = _numbers(prior.probability(keys) if hasattr(prior, "probability") else prior, n, "prior")
+    return np.broadcast_to(_checks.probabilities(np.atleast_1d(p), "prior"), n), getattr(prior, "distinct", None)
 
 
 def _seen(hashes: NDArray[np.uint64], window: int, warm: int, cuts: list[slice]) -> NDArray[np.bool_]:

@@ -34,19 +34,12 @@ class Ages:
         self._ages[order[1:][repeats]] = (moments[order[1:]] - latest[:-1])[repeats]
         self._unit = 10**9 if timed else 1
 
-    def older(self, window: Any) -> int:
-        """Count the records whose key is new or older than the window."""
-        return int((self._ages > self._length(window)).sum())
-
-    def in_slack(self, window: Any, slack: float) -> int:
-        """Count the records whose key left the window, by at most the slack."""
-        length = self._length(window)
-        last = _NEW - 1 if math.isinf(slack) else length + round(slack * self._unit)
-        return int(((self._ages > length) & (self._ages <= last)).sum())
-
     def share(self, window: Any, slack: float) -> float:
         """Return the share of the records in the slack among those that are new or older than the window, or 0."""
-        return self.in_slack(window, slack) / max(self.older(window), 1)
+        length = self._length(window)
+        last = _NEW - 1 if math.isinf(slack) else length + round(slack * self._unit)
+        older = self._ages[self._ages > length]
+        return int((older <= last).sum()) / max(len(older), 1)
 
     def _length(self, window: Any) -> int:
         if hasattr(window, "__index__"):

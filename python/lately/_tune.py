@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from lately._core import Filter
 from lately._families import FAMILIES, Family, whole
-from lately._progress import progress as bar
+from lately._progress import progress
 from lately._sample import Sample
 from lately._table import Table, assigned, text
 
@@ -83,8 +83,6 @@ class Tuned(Table):
         Why to take it.
     prior_penalty : float
         Cost of the mistakes of the prior alone, without a filter.
-    prior_nbytes : int
-        Bytes of a prior that learns, in addition to those of a filter.
     decided : int
         Number of keys that each filter decided; all penalties are sums over them.
     refused : dict of str to str
@@ -104,11 +102,8 @@ class Tuned(Table):
     )
     best: Trial
 
-    def __init__(
-        self, curve: list[Trial], refused: dict[str, str], prior_penalty: float, decided: int, prior_nbytes: int = 0
-    ) -> None:
+    def __init__(self, curve: list[Trial], refused: dict[str, str], prior_penalty: float, decided: int) -> None:
         self.curve = tuple(curve)
-        self.prior_nbytes = prior_nbytes
         self.refused, self.prior_penalty, self.decided = refused, prior_penalty, decided
         families = self._families()
         # A baseline is taken only if nothing else is left.
@@ -125,8 +120,6 @@ class Tuned(Table):
                 f"its mistakes cost least, {text(self.best.penalty)} in {decided:,} decisions{rival}, its plain "
                 f"answers {text(self.best.plain_penalty)}, and the prior alone {text(prior_penalty)}"
             )
-        if prior_nbytes:
-            self.reason += f"; the prior takes {prior_nbytes:,} bytes in addition to the filter's {self.best.nbytes:,}"
 
     def _families(self) -> list[Trial]:
         """Return the best filter of each family, the least costly first."""
@@ -170,7 +163,6 @@ def tune(
     *,
     families: Iterable[str] | None = None,
     seed: int = 0,
-    progress: bool | None = None,
 ) -> Tuned:
     """Run the filters on a sample of the stream, and find the one whose mistakes cost least.
 
@@ -186,22 +178,18 @@ def tune(
     window : int
         What "lately" means: the last `window` insertions.
     nbytes : int or sequence of int
-        Greatest number of bytes, without those of the prior. With several numbers each filter runs with each of them,
-        which gives the penalty as a function of memory.
+        Greatest number of bytes. With several numbers each filter runs with each of them, which gives the penalty as a
+        function of memory.
     false_positive, false_negative : float or array-like of float, shape (n,)
         Cost of reporting a key that was not inserted within the window, and of missing a key that was. A number for all
         keys, or one per key of the sample.
     prior : float, array-like of float, shape (n,), or object, optional
-        As for `Filter.posterior`. A prior that learns (one with a method `insert`) is copied. It gives the chances of
-        each chunk before it is shown that chunk. By default a key that came c times among the first two windows, of n
-        keys and m different ones, has the chance (c + 1/2) / (n + m/2).
+        As for `Filter.posterior`. By default a key that came c times among the first two windows, of n keys and m
+        different ones, has the chance (c + 1/2) / (n + m/2).
     families : str or iterable of str, optional
         Names of the families to run, as in the table of `plan`. The default is all.
     seed : int, default 0
         Seed of the key hashes.
-    progress : bool, optional
-        Whether to show a bar, which needs tqdm. By default it appears if standard error is a terminal and tqdm is
-        installed.
 
     Returns
     -------
@@ -216,8 +204,6 @@ def tune(
         message gives the reason for each family.
     TypeError
         If `window` is a span of time, a parameter is not a number, or a key has no canonical form.
-    ImportError
-        If `progress` is True and tqdm is not installed.
 
     Warns
     -----
@@ -235,7 +221,8 @@ def tune(
     parameters open. Here it is measured, so the result is as good as the sample resembles the stream. The least of many
     measured penalties is biased low: treat filters within a few percent as equal.
 
-    Keys are decided in chunks of 1/64 window, at most 4096 keys. Filters that search all of their memory, or forget at
+    Keys are decided in chunks of 1/64 window, at most 4096 keys. A bar appears if standard error is a terminal and tqdm
+    is installed. Filters that search all of their memory, or forget at
     random, are listed for comparison and never taken.
 
     Examples
@@ -272,12 +259,10 @@ def tune(
             refused[name] = str(error)
     if not shapes:
         raise ValueError("; ".join(dict.fromkeys(refused.values())) or "families must have one name or more, got none")
-    with bar(len(trial_run) * len(shapes), "keys", progress) as advance:
+    with progress(len(trial_run) * len(shapes), "keys") as advance:
         curve = [_run(name, make, trial_run, advance) for name, make in shapes]
     alone = sum(chunk.penalty(chunk.by_prior_alone(window)) for chunk in trial_run.chunks)
-    # Only a prior that learns takes memory beside the filter; an array of chances also has an attribute `nbytes`.
-    taken = prior.nbytes if hasattr(prior, "insert") and hasattr(prior, "nbytes") else 0
-    return Tuned(curve, refused, alone, trial_run.decided, taken)
+    return Tuned(curve, refused, alone, trial_run.decided)
 
 
 def _shapes(

@@ -1,18 +1,14 @@
 """`unique`: the events of a stream whose key was not seen lately."""
 
-import heapq
-import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from itertools import count
 from operator import itemgetter
 from secrets import token_bytes
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lately._core import hash_keys, read_span
 from lately._duplicated import FPR, hashed
 from lately._families import whole, without_none
 from lately._frames import is_frame
@@ -23,38 +19,12 @@ from lately.filters import ExactFilter, Filter
 Event = TypeVar("Event")
 
 
-class Counted(NamedTuple, Generic[Event]):
-    """An event with the number of events of its key, which `unique` yields with ``counts=True``.
-
-    Attributes
-    ----------
-    event : object
-        The first event of the key.
-    count : int
-        Number of events of the key, this one included.
-    first, last : time or int
-        Earliest and latest time of these events, as `at` returned them; without `at`, Unix seconds. In a window of
-        events: their positions in the stream, from 0.
-
-    Examples
-    --------
-    >>> [(event, count) for event, count, first, last in lately.unique("abaac", 9, counts=True)]
-    [('a', 3), ('b', 1), ('c', 1)]
-    """
-
-    event: Event
-    count: int  # type: ignore[assignment]
-    first: Any
-    last: Any
-
-
 def unique(
     events: Iterable[Event],
     window: Any,
     *,
     key: Any = None,
     at: Any = None,
-    counts: bool = False,
     fpr: float | None = None,
     capacity: int | None = None,
     lateness: Any = None,
@@ -62,7 +32,7 @@ def unique(
     missing: "Literal['same', 'distinct']" = "same",
     seed: "int | bytes | Literal['random']" = "random",
     filter: str | type[Filter] | Choice | None = None,
-) -> Iterator[Any]:
+) -> Iterator[Event]:
     """Yield the events whose key was not seen within the window. It is exact, unless `fpr` or `filter` is given.
 
     The exact answer has no slack. It takes 26 to 38 bytes for each key of the window, or 50 to 100 for a window of
@@ -82,10 +52,6 @@ def unique(
         event itself.
     at : callable, name or index, optional
         The time of an event, for a window of time, read as `key` is: Unix seconds or a datetime. The default is now.
-    counts : bool, default False
-        Whether to yield each event as a `Counted`: the number of events of its key, and the times of the first and the
-        last. It is yielded when its window is over, because its number is final then, or at the end of the stream. For
-        the exact answer only. The events of the window are kept in memory.
     fpr : float, optional
         Take a filter, with this as the highest chance, in (0, 1), of holding back an event whose key was never seen, or
         left the window by more than the slack. With `filter` alone the default is 0.001.
@@ -100,7 +66,7 @@ def unique(
     Yields
     ------
     object
-        The events themselves, in order; or `Counted`, in the order in which their windows end.
+        The events that are new, in order.
 
     Raises
     ------
@@ -122,8 +88,6 @@ def unique(
     >>> clicks = [{"ip": "a", "time": 0}, {"ip": "a", "time": 599}, {"ip": "a", "time": 2000}]
     >>> [click["time"] for click in lately.unique(clicks, "10min", key="ip", at="time")]
     [0, 2000]
-    >>> [tuple(kept)[1:] for kept in lately.unique(clicks, "10min", key="ip", at="time", counts=True)]
-    [(2, 0, 599), (1, 2000, 2000)]
     """
     if is_frame(events):
         raise TypeError(
@@ -133,13 +97,9 @@ def unique(
         raise ValueError("lateness needs at=: the times of the events")
     options: dict[str, Any] = {"refresh": refresh, "missing": missing, "seed": seed}
     exactly = fpr is None and filter is None
-    if counts and not exactly:
-        raise ValueError("counts=True needs the exact answer: leave out fpr and filter")
     if exactly and capacity is not None:
         raise ValueError("capacity is for filters: pass fpr or filter too")
     key_of, time_of = _reader(key), None if at is None else _reader(at)
-    if counts:
-        return _Counting(window, lateness, **options).run(_Events(events, time_of), key_of, time_of)
     made, marks = remembering(window, filter, fpr, {"capacity": capacity, "lateness": lateness}, **options)
     seen = partial(made.seen, refresh=refresh) if exactly or missing == "same" else None
     return _fresh(_Events(events, time_of), key_of, time_of, made, seen, marks)
@@ -189,86 +149,6 @@ def _fresh(
             raise events.late(error, made, at) from None
         if not repeat:
             yield event
-
-
-class _Open:
-    """An event whose window is not over, with the count and the times of its key so far."""
-
-    __slots__ = ("count", "event", "first", "last", "stamp")
-
-    def __init__(self, event: Any, time: tuple[int, Any], stamp: int) -> None:
-        self.event = event
-        self.count = 1
-        self.first = self.last = time
-        self.stamp = stamp
-
-    def closed(self) -> Counted[Any]:
-        return Counted(self.event, self.count, self.first[1], self.last[1])
-
-
-class _Counting:
-    """The exact answer for a stream, with the events whose windows are not over."""
-
-    def __init__(self, window: Any, lateness: Any, *, refresh: Any, missing: Any, seed: Any) -> None:
-        self._seed = token_bytes(16) if seed == "random" else seed
-        options = {"refresh": refresh, "missing": missing, "seed": self._seed}
-        self._exact, self._marks = remembering(window, None, None, {"lateness": lateness}, **options)
-        self._refresh, self._missing = refresh, missing
-        self._timed = not hasattr(whole(window), "__index__")
-        self._span = read_span(window, "window") if self._timed else int(whole(window))
-        self._lateness = 0 if lateness is None else read_span(lateness, "lateness")
-        # The latest stamp: a moment, or how many keys have advanced the window.
-        self._latest = -(2**63) if self._timed else 0
-        self._open: dict[int, _Open] = {}
-        self._places = count()
-        # Stamp, a number that orders equal stamps, name and event. The stamp of the event may be later by now.
-        self._by_stamp: list[tuple[int, int, int, _Open]] = []
-
-    def run(
-        self, events: _Events[Event], key_of: Callable[[Event], Any], time_of: Callable[[Event], Any] | None
-    ) -> Iterator[Counted[Event]]:
-        for place, event in enumerate(events):
-            at = place if time_of is None else time_of(event)
-            if self._timed:
-                if time_of is None:
-                    at = max(time.time(), self._latest / 1e9)
-                yield from self._take(events, event, key_of(event), at, moment_of(at))
-            else:
-                yield from self._take(events, event, key_of(event), at, place)
-        yield from [event.closed() for event in self._open.values()]
-
-    def _take(self, events: _Events[Any], event: Any, key: Any, at: Any, order: int) -> Iterator[Counted[Any]]:
-        name = int(hash_keys([key], seed=self._seed, missing=self._missing)[0])
-        try:
-            repeat = bool(self._marks([key], at=at if self._timed else None)[0])
-        except ValueError as error:
-            raise events.late(error, self._exact, at) from None
-        if not (repeat and self._refresh == "delivered" and not self._timed):
-            self._latest = max(self._latest, order) if self._timed else self._latest + 1
-        stamp = order if self._timed else self._latest
-        yield from self._closed()
-        found = self._open.get(name)
-        if repeat and found is not None:
-            found.count += 1
-            found.first = min(found.first, (order, at), key=itemgetter(0))
-            found.last = max(found.last, (order, at), key=itemgetter(0))
-            if self._refresh is True:
-                found.stamp = max(found.stamp, stamp)
-            return
-        if found is not None:
-            yield self._open.pop(name).closed()
-        self._open[name] = opened = _Open(event, (order, at), stamp)
-        heapq.heappush(self._by_stamp, (stamp, next(self._places), name, opened))
-
-    def _closed(self) -> Iterator[Counted[Any]]:
-        """Yield the events whose windows are over."""
-        least = self._latest - self._span - self._lateness
-        while self._by_stamp and self._by_stamp[0][0] < least:
-            _, place, name, opened = heapq.heappop(self._by_stamp)
-            if opened.stamp >= least:
-                heapq.heappush(self._by_stamp, (opened.stamp, place, name, opened))
-            elif self._open.get(name) is opened:
-                yield self._open.pop(name).closed()
 
 
 def _reader(what: Any) -> Callable[[Any], Any]:

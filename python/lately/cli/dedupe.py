@@ -67,7 +67,7 @@ def dedupe(options: Namespace) -> None:
         refresh = {"yes": True, "no": False}.get(options.refresh, options.refresh)
         with ExitStack() as stack:
             sinks = [stack.enter_context(closing(sink)) for sink in _sinks(options, reader)]
-            with progress(total, "B", False if options.quiet else None) as advance:
+            with progress(total, "B", show=not options.quiet) as advance:
                 for name in options.files:
                     fitting = (_fitting(batch, seen, malformed) for batch in reader.batches(name, advance, filter=seen))
                     batches = _read_ahead(name, chain.from_iterable(fitting))

@@ -4,8 +4,7 @@ A prior is any object with two methods, `probability(keys)` and `distinct(insert
 `rate(keys)`. The priors here are for streams of a known law.
 """
 
-from lately.priors._distinct import DistinctCurve
 from lately.priors._laws import Uniform, Zipf
 from lately.priors._probabilities import Probabilities
 
-__all__ = ["DistinctCurve", "Probabilities", "Uniform", "Zipf"]
+__all__ = ["Probabilities", "Uniform", "Zipf"]

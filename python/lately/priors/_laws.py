@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lately.priors import _checks
-from lately.priors._distinct import DistinctCurve
+from lately.priors._distinct import DistinctCurve, of_probabilities
 from lately.priors._rated import Rated
 
 # Ranks that are summed exactly. An integral stands for the others. It begins half-way between two ranks; at rank x its
@@ -73,8 +73,8 @@ class Uniform(Rated):
 
         Parameters
         ----------
-        insertions
-            As in `DistinctCurve.__call__`.
+        insertions : float or array-like of float
+            j, of any shape; 0 or more.
 
         Returns
         -------
@@ -84,7 +84,7 @@ class Uniform(Rated):
         Raises
         ------
         ValueError
-            As in `DistinctCurve.__call__`.
+            If a number is negative or NaN.
         """
         j = _checks.insertions(insertions)
         if self._universe == 1:
@@ -167,7 +167,7 @@ class Zipf(Rated):
         Parameters
         ----------
         insertions
-            As in `DistinctCurve.__call__`.
+            As in `Uniform.distinct`.
 
         Returns
         -------
@@ -177,7 +177,7 @@ class Zipf(Rated):
         Raises
         ------
         ValueError
-            As in `DistinctCurve.__call__`.
+            As in `Uniform.distinct`.
         """
         return self._curve(insertions)
 
@@ -202,4 +202,4 @@ class Zipf(Rated):
     @cached_property
     def _curve(self) -> DistinctCurve:
         ranks, many = self._ranks
-        return DistinctCurve.of_probabilities(ranks**-self._exponent / self._total, many)
+        return of_probabilities(ranks**-self._exponent / self._total, many)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lately._core import hash_keys
 from lately.priors import _checks
-from lately.priors._distinct import DistinctCurve
+from lately.priors._distinct import DistinctCurve, of_probabilities
 from lately.priors._rated import Rated
 
 
@@ -26,7 +26,7 @@ class Probabilities(Rated):
         all.
     distinct : callable, optional
         The distinct-count curve D: it takes numbers of insertions and returns the expected numbers of different keys
-        among them. A `DistinctCurve` is one. The default for a mapping or a Series follows from its chances. If their
+        among them. The default for a mapping or a Series follows from its chances. If their
         sum is less than 1, the rest belongs to keys with a chance of `default` each, or to keys that never repeat if
         `default` is 0. An array and a callable have no default.
     default : float, default 0
@@ -59,7 +59,7 @@ class Probabilities(Rated):
         rate: float | None = None,
     ) -> None:
         if distinct is not None and not callable(distinct):
-            raise TypeError(f"distinct must be a callable, such as a DistinctCurve, got {type(distinct).__name__}")
+            raise TypeError(f"distinct must be a callable, got {type(distinct).__name__}")
         if not 0 <= default <= 1:
             raise ValueError(f"default must lie in [0, 1], got {default}")
         super().__init__(rate)
@@ -125,7 +125,7 @@ class Probabilities(Rated):
         Parameters
         ----------
         insertions
-            As in `DistinctCurve.__call__`.
+            As in `Uniform.distinct`.
 
         Returns
         -------
@@ -147,24 +147,7 @@ class Probabilities(Rated):
             raise ValueError("this prior has chances, but no number of different keys: construct it with distinct=")
         p, many = np.append(self._p, self._default), np.ones(len(self._p) + 1)
         many[-1] = max(0.0, 1 - self._p.sum()) / self._default if self._default else 0.0
-        return DistinctCurve.of_probabilities(p, many)
-
-    def __eq__(self, other: object) -> bool:
-        """Return whether both were constructed with equal arguments."""
-        if not isinstance(other, Probabilities):
-            return NotImplemented
-        mine, theirs = (
-            (prior._rate, prior._default, prior._hashes is None, callable(prior._p)) for prior in (self, other)
-        )
-        if mine != theirs:
-            return False
-        if callable(self._p):
-            return bool(self._p == other._p and self._distinct == other._distinct)
-        return np.array_equal(self._p, other._p) and (
-            self._hashes is None or other._hashes is None or np.array_equal(self._hashes, other._hashes)
-        )
-
-    __hash__ = None  # type: ignore[assignment]
+        return of_probabilities(p, many)
 
     def __repr__(self) -> str:
         """Return the number of keys or chances, and the other parameters."""

@@ -7,10 +7,7 @@ import numpy as np
 
 
 class Rated:
-    """Base of a prior with a rate of its stream, in insertions per second, for windows of time.
-
-    Two priors are equal if they were constructed with equal arguments.
-    """
+    """Base of a prior with a rate of its stream, in insertions per second, for windows of time."""
 
     probability: Callable[..., Any]
 
@@ -44,16 +41,6 @@ class Rated:
                 "this prior has no rate: construct it with rate=, the insertions per second of the whole stream"
             )
         return self.probability(keys) * self._rate
-
-    def __eq__(self, other: object) -> bool:
-        """Return whether both describe the same stream."""
-        if not isinstance(other, Rated) or type(other) is not type(self):
-            return NotImplemented
-        return (self._given, self._rate) == (other._given, other._rate)
-
-    def __hash__(self) -> int:
-        """Return a hash that is equal for equal priors."""
-        return hash((type(self), self._given, self._rate))
 
     def __repr__(self) -> str:
         """Return the call that constructs it."""
