@@ -25,7 +25,7 @@
 //! |---|---|
 //! | [`Filter`] | one thread at a time inserts |
 //! | [`ConcurrentFilter`] | many threads insert at once, by `&self` and without a lock |
-//! | [`ExactWindow`] | false positives are not acceptable, and memory for all keys is |
+//! | [`Filter`], [`Prefer::Exact`] | false positives are not acceptable, and memory for all keys is |
 //!
 //! [`Filter`] chooses among the families of the literature. By default it is fast, the slack is small
 //! and memory is low. [`Prefer::Speed`] takes one cache line per call at 1 % and more, [`Prefer::Memory`] the fewest
@@ -100,7 +100,7 @@
 //! | `file` | `save` and `open` |
 //! | `inference` | `Filter::posterior` and `Filter::decide`: probabilities, and decisions by them |
 //! | `uuid`, `bytes` | keys of these crates |
-//! | `serde` | `Filter` and `ExactWindow` as values of serde: the bytes of `to_bytes` |
+//! | `serde` | `Filter` as a value of serde: the bytes of `to_bytes` |
 //!
 //! All are off by default. Without them the crate has four dependencies. Rust 1.89 is the first with the instructions
 //! of AVX-512, which batches use where the processor has them.
@@ -113,7 +113,7 @@
 //! `tokio::task::spawn_blocking`.
 //!
 //! A clone of a [`Filter`] shares its cells until either is written to. Then they are copied at once, which took 0.2 s
-//! for 54 MB: clone where a pause does no harm, or save a [`ConcurrentFilter`], whose threads go on. Filters of windows
+//! for 54 MB: clone where a pause does no harm, or save a snapshot of a [`ConcurrentFilter`], whose threads go on. Filters of windows
 //! of time merge, so each thread may have one of its own; those of insertions merge only in the same generation.
 //!
 //! # Platforms
@@ -124,8 +124,7 @@
 //! # Errors and panics
 //!
 //! Constructors, files and event times return an [`Error`] that names the parameter. No call panics. Memory that grows
-//! with the stream (of an [`ExactWindow`], and of a [`Filter`] without a fixed size) ends the process when an
-//! allocation fails, as for a `Vec`.
+//! with the stream (of a [`Filter`] without a fixed size) ends the process when an allocation fails, as for a `Vec`.
 
 #![deny(unsafe_code)]
 // Layouts compute evidence for a module that is left out without the feature.
@@ -164,9 +163,6 @@ pub mod family;
 #[cfg(not(test))]
 pub mod format;
 #[doc(hidden)]
-#[cfg(not(test))]
-pub mod guide;
-#[doc(hidden)]
 pub mod inference;
 #[doc(hidden)]
 pub mod instructions;
@@ -180,7 +176,6 @@ pub mod memory;
 #[doc(hidden)]
 pub mod parallel;
 #[doc(hidden)]
-#[doc(hidden)]
 #[cfg(not(test))]
 pub mod shard;
 #[doc(hidden)]
@@ -192,7 +187,7 @@ pub mod shared;
 struct Readme;
 
 #[cfg(not(test))]
-pub use api::{Builder, ConcurrentFilter, ExactWindow, Filter, Prefer, Window};
+pub use api::{Builder, ConcurrentFilter, Filter, Prefer, Window};
 pub use error::Error;
 pub use key::{Hashed, Key, KeyHasher};
 

@@ -5,18 +5,17 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use super::window::Window;
-use super::{ConcurrentFilter, ExactWindow, Filter};
+use super::{ConcurrentFilter, Filter};
 use crate::Error;
 use crate::clock;
 use crate::concurrent::SharedFilter;
-use crate::family::exact::shape::ExactShape;
-use crate::family::{self, Prefer, Request, choose};
+use crate::family::{AnyFilter, Prefer, Request, plan_any};
 use crate::key::Seed;
 
-/// The request for a filter, from [`Filter::builder`], [`ConcurrentFilter::builder`] or [`ExactWindow::builder`].
+/// The request for a filter, from [`Filter::builder`] or [`ConcurrentFilter::builder`].
 ///
-/// Set [`fpr`](Self::fpr) or [`nbytes`](Self::nbytes), and for a window of time [`capacity`](Self::capacity) too. An
-/// [`ExactWindow`] needs none of these. [`build`](Self::build) checks all values. Its errors name the parameter.
+/// Set [`fpr`](Self::fpr) or [`nbytes`](Self::nbytes), and for a window of time [`capacity`](Self::capacity) too.
+/// [`Prefer::Exact`] needs none of these. [`build`](Self::build) checks all values. Its errors name the parameter.
 ///
 /// ```
 /// use std::time::Duration;
@@ -129,21 +128,6 @@ impl<F> Builder<F> {
         self
     }
 
-    fn max_ahead_in_core(&self, window: clock::Window) -> Option<u64> {
-        // A file stores the nanoseconds plus 1, where the greatest word stands for no bound.
-        let bound = |ahead: Duration| u64::try_from(ahead.as_nanos()).unwrap_or(u64::MAX).min(u64::MAX - 2);
-        self.max_ahead.map_or(window.default_max_ahead(), |ahead| ahead.map(bound))
-    }
-}
-
-/// A filter that is planned for a rate or a number of bytes.
-#[doc(hidden)]
-pub trait Planned {}
-
-impl Planned for Filter {}
-impl Planned for ConcurrentFilter {}
-
-impl<F: Planned> Builder<F> {
     /// Sets the highest chance that a key never inserted is reported, at the worst phase. Strictly between 0 and 1.
     ///
     /// ```
@@ -205,13 +189,19 @@ impl<F: Planned> Builder<F> {
     fn request(&self) -> Result<Request, Error> {
         let window = self.window.to_core("window", self.lateness, self.capacity)?;
         let slack = self.slack.map(|slack| slack.length_like("slack", window)).transpose()?;
-        let given = Request::given(window, self.fpr, self.nbytes, self.capacity)?;
-        Ok(Request { slack, prefer: self.prefer, ..given })
+        let given = Request::given(window, self.fpr, self.nbytes, self.capacity, self.prefer)?;
+        Ok(Request { slack, ..given })
+    }
+
+    fn max_ahead_in_core(&self, window: clock::Window) -> Option<u64> {
+        // A file stores the nanoseconds plus 1, where the greatest word stands for no bound.
+        let bound = |ahead: Duration| u64::try_from(ahead.as_nanos()).unwrap_or(u64::MAX).min(u64::MAX - 2);
+        self.max_ahead.map_or(window.default_max_ahead(), |ahead| ahead.map(bound))
     }
 }
 
 impl Builder<Filter> {
-    /// Sets a preference for speed or memory, for which the slack may be half of the window.
+    /// Sets a preference: for speed or memory, for which the slack may be half of the window, or for exact answers.
     ///
     /// ```
     /// use lately::{Filter, Prefer, Window};
@@ -220,6 +210,9 @@ impl Builder<Filter> {
     /// let (fast, small) = (build(Prefer::Speed)?, build(Prefer::Memory)?);
     /// assert_eq!(fast.family(), "age-partitioned");
     /// assert!(small.nbytes() < fast.nbytes());
+    ///
+    /// let mut exact = Filter::builder(Window::last(2)).prefer(Prefer::Exact).build()?;
+    /// assert_eq!(exact.duplicated(["a", "b", "a", "c", "b"]), [false, false, true, false, false]);
     /// # Ok::<(), lately::Error>(())
     /// ```
     pub fn prefer(mut self, prefer: Prefer) -> Self {
@@ -237,7 +230,7 @@ impl Builder<Filter> {
     /// ```
     pub fn build(self) -> Result<Filter, Error> {
         let request = self.request()?;
-        let made = family::AnyFilter::of(choose(&request)?.shape, request.window, self.seed)?;
+        let made = AnyFilter::of(plan_any(&request)?, request.window, self.seed)?;
         Ok(Filter::from_core(made.with_max_ahead(self.max_ahead_in_core(request.window))))
     }
 }
@@ -260,23 +253,6 @@ impl Builder<ConcurrentFilter> {
         }
         let made = SharedFilter::plan(window, budget, slack, self.max_ahead_in_core(window), self.seed)?;
         Ok(ConcurrentFilter::of(made))
-    }
-}
-
-impl Builder<ExactWindow> {
-    /// Builds the window, empty.
-    ///
-    /// ```
-    /// # use lately::{ExactWindow, Window};
-    /// # let random_bytes = [7; 16];
-    /// let mut exact = ExactWindow::builder(Window::last(1000)).secret(random_bytes).build()?;
-    /// assert!(!exact.seen("a") && exact.seen("a"));
-    /// # Ok::<(), lately::Error>(())
-    /// ```
-    pub fn build(self) -> Result<ExactWindow, Error> {
-        let window = self.window.to_core("window", self.lateness, None)?;
-        let made = family::AnyFilter::new(ExactShape { missing_differ: false }, window, self.seed)?;
-        Filter::from_core(made.with_max_ahead(self.max_ahead_in_core(window))).try_into()
     }
 }
 

@@ -32,7 +32,8 @@ use crate::key::{Key, KeyHasher};
 /// make false positives more frequent, as [`false_positive_rate`](Self::false_positive_rate) computes, and none is
 /// missed.
 ///
-/// A [`snapshot`](Self::snapshot) is merged as a [`Filter`]; `try_into` turns it into a filter for all threads again.
+/// A [`snapshot`](Self::snapshot) is merged and saved as a [`Filter`]; `try_into` turns one into a filter for all
+/// threads again.
 /// If you need `Filter`'s answers, put a [`Filter`] into a `Mutex`.
 ///
 /// ```
@@ -216,38 +217,6 @@ impl ConcurrentFilter {
         Ok(Filter::of(self.core.to_filter()?))
     }
 
-    /// Returns the saved form of a [`snapshot`](Self::snapshot), while other threads go on.
-    ///
-    /// ```
-    /// # use lately::{ConcurrentFilter, Window};
-    /// # let filter = ConcurrentFilter::builder(Window::last(1000)).fpr(0.01).build()?;
-    /// filter.insert("a");
-    /// let copy = ConcurrentFilter::from_bytes(&filter.to_bytes()?)?;
-    /// assert!(copy.contains("a"));
-    /// # Ok::<(), lately::Error>(())
-    /// ```
-    pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
-        Ok(self.snapshot()?.to_bytes())
-    }
-
-    /// Reads a filter from the saved form of a filter in lines, which is what [`Prefer::Speed`](super::Prefer::Speed)
-    /// takes, here and in Python. Rejects other families, and bytes that are damaged.
-    ///
-    /// The window of insertions is exactly that of the saved filter. For that, threads take insertions from their
-    /// common count one at a time. If all keys are new, this takes longer than in a filter that was built.
-    ///
-    /// ```
-    /// # use lately::{ConcurrentFilter, Filter, Prefer, Window};
-    /// let mut alone = Filter::builder(Window::last(1000)).fpr(0.01).prefer(Prefer::Speed).build()?;
-    /// alone.insert("a");
-    /// let shared = ConcurrentFilter::from_bytes(&alone.to_bytes())?;
-    /// assert!(shared.contains("a"));
-    /// # Ok::<(), lately::Error>(())
-    /// ```
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
-        Filter::from_bytes(bytes)?.try_into()
-    }
-
     /// Returns the window.
     ///
     /// ```
@@ -353,7 +322,20 @@ impl ConcurrentFilter {
     }
 }
 
-/// Continues a filter of one thread, which must be one in lines, as [`Prefer::Speed`](super::Prefer::Speed) makes it.
+/// Continues a filter of one thread. It must be one in lines, as [`snapshot`](ConcurrentFilter::snapshot) returns it,
+/// and as [`Prefer::Speed`](super::Prefer::Speed) makes it, here and in Python.
+///
+/// The window of insertions is exactly that of the filter. For that, threads take insertions from their common count
+/// one at a time. If all keys are new, this takes longer than in a filter that was built.
+///
+/// ```
+/// # use lately::{ConcurrentFilter, Filter, Prefer, Window};
+/// let mut alone = Filter::builder(Window::last(1000)).fpr(0.01).prefer(Prefer::Speed).build()?;
+/// alone.insert("a");
+/// let shared: ConcurrentFilter = Filter::from_bytes(&alone.to_bytes())?.try_into()?;
+/// assert!(shared.contains("a"));
+/// # Ok::<(), lately::Error>(())
+/// ```
 impl TryFrom<Filter> for ConcurrentFilter {
     type Error = Error;
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{ConcurrentFilter, ExactWindow, Filter};
+use super::Filter;
 use crate::Error;
 use crate::format::{self, SaveError};
 
@@ -40,59 +40,6 @@ impl Filter {
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         Ok(Self::from_core(format::open(path).map_err(|error| error_of(path, error))?))
-    }
-}
-
-impl ConcurrentFilter {
-    /// Writes a [`snapshot`](Self::snapshot) to a file, while other threads go on.
-    ///
-    /// ```
-    /// # use lately::{ConcurrentFilter, Window};
-    /// # let folder = tempfile::tempdir()?;
-    /// # let path = folder.path().join("seen.lately");
-    /// let filter = ConcurrentFilter::builder(Window::last(1000)).fpr(0.01).build()?;
-    /// filter.insert("a");
-    /// filter.save(&path)?;
-    /// assert!(ConcurrentFilter::open(&path)?.contains("a"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-        self.snapshot()?.save(path)
-    }
-
-    /// Reads a filter in lines from a file: see [`from_bytes`](Self::from_bytes).
-    ///
-    /// ```
-    /// # use lately::{ConcurrentFilter, Filter, Prefer, Window};
-    /// # let folder = tempfile::tempdir()?;
-    /// # let path = folder.path().join("seen.lately");
-    /// let mut alone = Filter::builder(Window::last(1000)).fpr(0.01).prefer(Prefer::Speed).build()?;
-    /// alone.insert("a");
-    /// alone.save(&path)?;
-    /// assert!(ConcurrentFilter::open(&path)?.seen("a"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Filter::open(path)?.try_into()
-    }
-}
-
-impl ExactWindow {
-    /// Reads an exact window from a file, written here or by Python's `ExactFilter`. Rejects a file that is damaged.
-    ///
-    /// ```
-    /// # use lately::{ExactWindow, Window};
-    /// # let folder = tempfile::tempdir()?;
-    /// # let path = folder.path().join("exact.lately");
-    /// let mut exact = ExactWindow::new(Window::last(1000))?;
-    /// exact.insert("a");
-    /// exact.save(&path)?;
-    /// assert!(ExactWindow::open(&path)? == exact);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        let path = path.as_ref();
-        Self::try_from(Filter::open(path)?).map_err(|error| error_of(path, error.into()))
     }
 }
 

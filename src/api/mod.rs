@@ -2,7 +2,6 @@
 
 mod builder;
 mod concurrent;
-mod exact;
 #[cfg(feature = "file")]
 mod file;
 mod filter;
@@ -14,7 +13,6 @@ mod window;
 
 pub use builder::Builder;
 pub use concurrent::ConcurrentFilter;
-pub use exact::ExactWindow;
 pub use filter::Filter;
 pub use window::Window;
 

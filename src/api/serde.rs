@@ -5,7 +5,7 @@ use std::{fmt, iter};
 use serde::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 
-use super::{ExactWindow, Filter};
+use super::Filter;
 
 /// Reads bytes, or numbers where a format such as JSON has no bytes.
 struct Bytes;
@@ -26,22 +26,16 @@ impl<'de> Visitor<'de> for Bytes {
     }
 }
 
-macro_rules! as_bytes {
-    ($($filter:ty),*) => {$(
-        /// Writes the bytes of `to_bytes`.
-        impl Serialize for $filter {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_bytes(&self.to_bytes())
-            }
-        }
-
-        /// Reads these bytes, and rejects what `from_bytes` rejects.
-        impl<'de> Deserialize<'de> for $filter {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                Self::from_bytes(&deserializer.deserialize_byte_buf(Bytes)?).map_err(D::Error::custom)
-            }
-        }
-    )*};
+/// Writes the bytes of `to_bytes`.
+impl Serialize for Filter {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(&self.to_bytes())
+    }
 }
 
-as_bytes!(Filter, ExactWindow);
+/// Reads these bytes, and rejects what `from_bytes` rejects.
+impl<'de> Deserialize<'de> for Filter {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::from_bytes(&deserializer.deserialize_byte_buf(Bytes)?).map_err(D::Error::custom)
+    }
+}

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::row::{Family, Form};
 use super::variants::{layout_in_name, named};
-use super::{Accesses, CacheLines, Parameters, Shape, fill};
+use super::{Accesses, Parameters, Shape, fill};
 use crate::Error;
 use crate::clock::{Clock, Window};
 use crate::engine::Engine;
@@ -175,11 +175,6 @@ impl AnyFilter {
     /// Returns the keys reported in the slack, over the window: [`Shape::npws`].
     pub fn npws(&self) -> f64 {
         self.shape.npws(self.window())
-    }
-
-    /// Returns the cache lines that a call moves: [`Shape::cache_lines`].
-    pub fn cache_lines(&self) -> CacheLines {
-        self.shape.cache_lines(self.window())
     }
 
     /// Returns the expected slices that a query of paper 1 reads: [`Shape::accesses`].

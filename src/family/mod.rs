@@ -53,7 +53,7 @@ pub use request::{Prefer, Request};
 #[cfg(not(test))]
 pub use row::{Family, Form, Options, Row, Windows};
 #[cfg(not(test))]
-pub use rule::{Choice, Comparison, choose, compare};
+pub use rule::{Choice, Comparison, choose, compare, plan_any};
 pub use runs::Accesses;
 pub use shape::{CacheLines, Crowding, Shape};
 #[cfg(not(test))]

@@ -60,10 +60,21 @@ impl Request {
         }
     }
 
-    /// Returns the request of a caller, who gives either a rate or a number of bytes. Without a `capacity` the number
-    /// of keys in a window of time is unknown.
-    pub fn given(window: Window, fpr: Option<f64>, nbytes: Option<u64>, capacity: Option<u64>) -> Result<Self, Error> {
+    /// Returns the request of a caller, who gives either a rate or a number of bytes, or none of them for an exact
+    /// window. Without a `capacity` the number of keys in a window of time is unknown.
+    pub fn given(
+        window: Window,
+        fpr: Option<f64>,
+        nbytes: Option<u64>,
+        capacity: Option<u64>,
+        prefer: Option<Prefer>,
+    ) -> Result<Self, Error> {
         let budget = match (fpr, nbytes) {
+            _ if prefer == Some(Prefer::Exact) => {
+                let given = [("fpr", fpr.is_some()), ("nbytes", nbytes.is_some()), ("capacity", capacity.is_some())];
+                reject_limits(given)?;
+                Budget::Bytes(0)
+            }
             (Some(fpr), None) => Budget::Rate(fpr),
             (None, Some(nbytes)) => Budget::Bytes(nbytes),
             (Some(_), Some(_)) => return Err(Error::value("fpr or nbytes must be given, and not both")),
@@ -75,7 +86,18 @@ impl Request {
             }
         };
         let unknown_rate = capacity.is_none() && matches!(window, Window::Time { .. });
-        Ok(Self { unknown_rate, ..Self::of(window, budget) })
+        Ok(Self { unknown_rate, prefer, ..Self::of(window, budget) })
+    }
+}
+
+/// Rejects limits, by their names, that an exact window cannot have.
+pub(crate) fn reject_limits<'a>(given: impl IntoIterator<Item = (&'a str, bool)>) -> Result<(), Error> {
+    match given.into_iter().find(|(_, given)| *given) {
+        Some((name, _)) => Err(Error::value(format!(
+            "{name} does not apply to an exact window, which has no false positives and no slack, and whose memory \
+             follows the keys: leave out {name} or the preference"
+        ))),
+        None => Ok(()),
     }
 }
 
@@ -94,6 +116,10 @@ pub enum Prefer {
     Speed,
     /// The fewest bytes, or for a number of bytes the lowest rate; the slack may be half the window.
     Memory,
+    /// No false positives and no slack, in 12 to 32 bytes for each key of the window. It has no rate, number of bytes,
+    /// capacity or slack, and stores 64-bit hashes: of n keys in windows of W, two different keys share one with a
+    /// probability of at most n W / 2⁶⁴.
+    Exact,
 }
 
 /// The layouts that a family may have, by the names of the parameter `layout`.

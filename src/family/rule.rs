@@ -16,9 +16,9 @@
 
 use std::sync::Arc;
 
-use super::request::Layout;
+use super::request::{Layout, reject_limits};
 use super::variants::{VARIANTS, Variant};
-use super::{Budget, Prefer, Request, Shape, Windows};
+use super::{Budget, FAMILIES, Prefer, Request, Shape, Windows};
 use crate::Error;
 use crate::clock::Window;
 
@@ -49,6 +49,16 @@ pub struct Choice {
     pub slack: Option<u64>,
     /// What the filter will promise and cost.
     pub shape: Arc<dyn Shape>,
+}
+
+/// Plans the shape for a request: of the family that stores every key if that is preferred, otherwise by [`choose`].
+pub fn plan_any(request: &Request) -> Result<Arc<dyn Shape>, Error> {
+    if request.prefer != Some(Prefer::Exact) {
+        return Ok(choose(request)?.shape);
+    }
+    reject_limits([("slack", request.slack.is_some()), ("distinct", request.distinct.is_some())])?;
+    let stores = FAMILIES.into_iter().find(|family| family.windows == Windows::Stored);
+    stores.ok_or_else(|| Error::value("no family stores every key"))?.plan(request)
 }
 
 /// Chooses the variant and the shape that meet a request best, by the rule at the top of this module.

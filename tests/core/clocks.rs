@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
-use lately::{ConcurrentFilter, ExactWindow, Filter, Prefer, Window};
+use lately::{ConcurrentFilter, Filter, Prefer, Window};
 
 const CLOCKS: &str = "LATELY_CLOCKS";
 const SECOND: i64 = 1_000_000_000;
@@ -57,7 +57,7 @@ fn filters() -> Filters {
     }
     let concurrent = ConcurrentFilter::builder(window).fpr(1e-6).capacity(1000).build().unwrap();
     all.push(("concurrent", Box::new(move |key| concurrent.seen(key))));
-    let mut exact = ExactWindow::new(window).unwrap();
+    let mut exact = Filter::builder(window).prefer(Prefer::Exact).build().unwrap();
     all.push(("exact", Box::new(move |key| exact.seen(key))));
     all
 }
@@ -102,13 +102,14 @@ fn saved_filters_continue(clocks: &mut Clocks) {
     for prefer in [Prefer::Speed, Prefer::Memory] {
         let mut filter = Filter::builder(window).fpr(1e-6).capacity(1000).prefer(prefer).build().unwrap();
         let shared = ConcurrentFilter::builder(window).fpr(1e-6).capacity(1000).build().unwrap();
-        let mut exact = ExactWindow::new(window).unwrap();
+        let mut exact = Filter::builder(window).prefer(Prefer::Exact).build().unwrap();
         assert!(!filter.seen("a") && !shared.seen("a") && !exact.seen("a"));
         clocks.set_wall(-7200);
         clocks.pass(60);
         filter = Filter::from_bytes(&filter.to_bytes()).unwrap();
-        let shared = ConcurrentFilter::from_bytes(&shared.to_bytes().unwrap()).unwrap();
-        exact = ExactWindow::from_bytes(&exact.to_bytes()).unwrap();
+        let shared = Filter::from_bytes(&shared.snapshot().unwrap().to_bytes()).unwrap();
+        let shared = ConcurrentFilter::try_from(shared).unwrap();
+        exact = Filter::from_bytes(&exact.to_bytes()).unwrap();
         assert!(filter.contains("a") && shared.contains("a") && exact.contains("a"), "60 s old");
         clocks.pass(600);
         assert!(!filter.contains("a") && !shared.contains("a") && !exact.contains("a"), "660 s old");
@@ -121,7 +122,7 @@ fn calls_with_and_without_times(clocks: &mut Clocks) {
     let window = Window::time(Duration::from_secs(300));
     let mut filter = Filter::builder(window).fpr(1e-6).capacity(1000).build().unwrap();
     let shared = ConcurrentFilter::builder(window).fpr(1e-6).capacity(1000).build().unwrap();
-    let mut exact = ExactWindow::new(window).unwrap();
+    let mut exact = Filter::builder(window).prefer(Prefer::Exact).build().unwrap();
     filter.seen("before");
     clocks.set_wall(56 * 365 * 24 * 3600);
     let now = SystemTime::now();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lately::memory::mapped::TAIL;
-use lately::{ConcurrentFilter, Error, ExactWindow, Filter, Prefer, Window};
+use lately::{ConcurrentFilter, Error, Filter, Prefer, Window};
 
 fn file(path: &str) -> String {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path);
@@ -14,11 +14,10 @@ fn file(path: &str) -> String {
 }
 
 /// Files of the public API, in the order of the list, and the types that documents show of each; all if none is named.
-const FILES: [(&str, &[&str]); 13] = [
+const FILES: [(&str, &[&str]); 12] = [
     ("src/lib.rs", &[]),
     ("src/api/builder.rs", &[]),
     ("src/api/concurrent.rs", &[]),
-    ("src/api/exact.rs", &[]),
     ("src/api/file.rs", &[]),
     ("src/api/filter.rs", &[]),
     ("src/api/posterior.rs", &[]),
@@ -215,8 +214,8 @@ fn the_greatest_bounds_on_times_ahead_are_saved() {
         let ahead = Duration::from_nanos(u64::MAX - below);
         let filter = Filter::builder(minute).fpr(0.01).max_ahead(ahead).build().unwrap();
         assert!(Filter::from_bytes(&filter.to_bytes()).unwrap() == filter, "{ahead:?}");
-        let mut exact = ExactWindow::builder(minute).max_ahead(ahead).build().unwrap();
-        exact = ExactWindow::from_bytes(&exact.to_bytes()).unwrap();
+        let mut exact = Filter::builder(minute).prefer(Prefer::Exact).max_ahead(ahead).build().unwrap();
+        exact = Filter::from_bytes(&exact.to_bytes()).unwrap();
         assert!(exact.seen_at(1, SystemTime::now() + Duration::from_secs(1 << 20)).is_ok(), "{ahead:?}");
     }
 }
@@ -258,12 +257,6 @@ fn the_window_of_a_key_from_a_slow_iterator_begins_with_that_key() {
     filter.clear();
     filter.duplicated(slow());
     assert!(filter.contains_at(1, at_last.get() + second).unwrap());
-    let mut exact = ExactWindow::new(Window::time(second)).unwrap();
-    exact.extend(slow());
-    assert!(exact.contains_at(1, at_last.get() + second).unwrap());
-    exact.clear();
-    exact.duplicated(slow());
-    assert!(exact.contains_at(1, at_last.get() + second).unwrap());
 }
 
 #[test]
@@ -274,10 +267,9 @@ fn an_iterator_is_not_called_after_its_end() {
         let mut filter = Filter::builder(Window::last(10_000)).fpr(0.01).build().unwrap();
         assert_eq!(filter.duplicated(&mut twice).len(), len);
         assert_eq!(twice.next(), Some(len));
-        let mut exact = ExactWindow::new(Window::last(10_000)).unwrap();
         let mut twice = keys();
-        exact.extend(&mut twice);
-        assert_eq!((exact.len(), twice.next()), (len, Some(len)));
+        filter.extend(&mut twice);
+        assert_eq!(twice.next(), Some(len));
     }
 }
 
@@ -289,7 +281,6 @@ fn filters_are_safe_to_use_after_a_panic_of_a_caller() {
     fn safe<T: Send + Sync + Unpin + UnwindSafe + RefUnwindSafe>() {}
     safe::<Filter>();
     safe::<ConcurrentFilter>();
-    safe::<ExactWindow>();
     let filter = ConcurrentFilter::builder(Window::last(10_000)).fpr(1e-6).build().unwrap();
     let keys = (0..5000).inspect(|&key| assert!(key < 4500, "a panic of the caller's"));
     assert!(std::panic::catch_unwind(|| filter.duplicated(keys)).is_err());
@@ -309,7 +300,8 @@ fn errors_name_the_argument() {
         (build(Window::last(10)).slack(Window::time(hour)).build().err(), "slack must be a number of insertions"),
         (build(Window::time(hour)).slack(Window::last(5)).build().err(), "slack must be a span of time"),
         (ConcurrentFilter::builder(Window::time(hour)).fpr(0.1).build().err(), "capacity must be given"),
-        (ExactWindow::new(Window::time(Duration::ZERO)).err(), "window must be longer than 0"),
+        (build(Window::time(Duration::ZERO)).build().err(), "window must be longer than 0"),
+        (build(Window::last(10)).prefer(Prefer::Exact).build().err(), "fpr does not apply to an exact window"),
         (Filter::from_bytes(&[]).err(), "the bytes are cut short"),
         (Filter::open("/no/such/file").err(), "/no/such/file: "),
     ] {
@@ -344,11 +336,9 @@ fn too_few_bytes_are_answered_with_how_many_are_enough() {
 #[test]
 fn filters_are_values_of_serde() {
     let mut filter = Filter::builder(Window::last(100)).fpr(0.01).build().unwrap();
-    let mut exact = ExactWindow::new(Window::last(100)).unwrap();
     filter.insert("a");
-    exact.insert("a");
-    let text = serde_json::to_string(&(&filter, &exact)).unwrap();
-    assert!(serde_json::from_str::<(Filter, ExactWindow)>(&text).unwrap() == (filter.clone(), exact));
+    let text = serde_json::to_string(&filter).unwrap();
+    assert!(serde_json::from_str::<Filter>(&text).unwrap() == filter);
     let of = serde::de::value::BytesDeserializer::<serde_json::Error>::new;
     assert!(serde::Deserialize::deserialize(of(&filter.to_bytes())).is_ok_and(|read: Filter| read == filter));
     assert!(serde_json::from_str::<Filter>("[1, 2]").is_err_and(|error| error.to_string().contains("cut short")));
@@ -363,12 +353,11 @@ fn one_error_type_serves_all_calls() {
         let shared =
             ConcurrentFilter::builder(Window::time(Duration::from_secs(60))).fpr(0.01).capacity(100).build()?;
         shared.insert_at("a", SystemTime::now())?;
-        shared.save(&path)?;
+        shared.snapshot()?.save(&path)?;
         let mut alone = Filter::open(&path)?;
         assert!(alone.seen_at("a", SystemTime::now())?);
         alone.save(&path)?;
-        assert!(ConcurrentFilter::open(&path)?.seen("a"));
-        assert!(ConcurrentFilter::from_bytes(&shared.to_bytes()?)?.contains("a"));
+        assert!(ConcurrentFilter::try_from(Filter::open(&path)?)?.seen("a"));
         Ok(())
     }
     all().unwrap();
@@ -398,7 +387,7 @@ fn files_of_python_open_and_go_on() {
             let whole = with_claims(&path);
             let path = whole.path();
             let mut filter = Filter::open(path).unwrap();
-            if let Ok(concurrent) = ConcurrentFilter::open(path) {
+            if let Ok(concurrent) = ConcurrentFilter::try_from(filter.clone()) {
                 shared += 1;
                 let again = concurrent.snapshot().unwrap();
                 for i in 0..2000 {

@@ -4,7 +4,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use arbitrary::{Arbitrary, Unstructured};
-use lately::{ConcurrentFilter, Error, ExactWindow, Filter, Hashed, Prefer, Window};
+use lately::{ConcurrentFilter, Error, Filter, Hashed, Prefer, Window};
 
 /// Windows of fewer keys than this are small; others are far too large to allocate.
 const SMALL: u64 = 1 << 14;
@@ -158,7 +158,7 @@ fn named(error: &Error, case: &Case) {
     assert!(known, "{error:?}: {case:?}");
 }
 
-/// Builds all three types and calls them. Returns whether the request made a filter.
+/// Builds both types, and an exact filter, and calls them. Returns whether the request made a filter.
 pub fn run(bytes: &[u8]) -> bool {
     let Ok(case) = Case::arbitrary_take_rest(Unstructured::new(bytes)) else { return false };
     let exact = exact(&case);
@@ -221,8 +221,8 @@ macro_rules! with_plan {
     }};
 }
 
-fn exact(case: &Case) -> Result<ExactWindow, Error> {
-    with_options!(case, ExactWindow::builder(case.window.get())).build()
+fn exact(case: &Case) -> Result<Filter, Error> {
+    with_options!(case, Filter::builder(case.window.get()).prefer(Prefer::Exact)).build()
 }
 
 fn shared(case: &Case) -> Result<ConcurrentFilter, Error> {
@@ -245,7 +245,7 @@ fn brief(window: Window) -> bool {
 
 struct Pair {
     filter: Filter,
-    exact: ExactWindow,
+    exact: Filter,
     /// The time that steps of events begin from.
     latest: SystemTime,
 }
@@ -257,7 +257,6 @@ impl Pair {
             assert!(!format!("{:?} {:?}", self.filter, self.exact).is_empty());
         }
         assert!((self.filter.nbytes() as u64) < 1 << 40 && self.filter.false_positive_rate() <= 1.0);
-        assert!(self.exact.len() as u64 <= self.exact.inserted());
     }
 
     /// Compares answers: what the exact window reports, the filter reports.
@@ -341,13 +340,13 @@ impl Pair {
             Call::Clear => {
                 exact.clear();
                 filter.clear();
-                assert_eq!((exact.len(), exact.inserted(), filter.inserted()), (0, 0, 0), "{case:?}");
+                assert_eq!((exact.inserted(), filter.inserted()), (0, 0), "{case:?}");
             }
             Call::Reread => {
                 let read = Filter::from_bytes(&filter.to_bytes()).unwrap();
                 assert!(read == *filter, "{case:?}");
                 *filter = read;
-                *exact = ExactWindow::from_bytes(&exact.to_bytes()).unwrap();
+                *exact = Filter::from_bytes(&exact.to_bytes()).unwrap();
             }
             Call::Damage(changes, len) => damage(changes, *len, filter, exact, case),
             Call::Posterior(numbers, prior, false_positive, false_negative) => {
@@ -367,7 +366,7 @@ impl Pair {
 }
 
 /// Changes bytes of what was saved, and cuts it short: it is rejected, or used by a call.
-fn damage(changes: &[(u16, u8)], len: u16, filter: &Filter, exact: &ExactWindow, case: &Case) {
+fn damage(changes: &[(u16, u8)], len: u16, filter: &Filter, exact: &Filter, case: &Case) {
     for mut bytes in [filter.to_bytes(), exact.to_bytes()] {
         for &(at, value) in changes {
             let at = usize::from(at) % bytes.len();
@@ -378,11 +377,7 @@ fn damage(changes: &[(u16, u8)], len: u16, filter: &Filter, exact: &ExactWindow,
             Ok(mut read) => drop(read.seen(1)),
             Err(error) => named(&error, case),
         }
-        match ExactWindow::from_bytes(&bytes) {
-            Ok(mut read) => drop(read.seen(1)),
-            Err(error) => named(&error, case),
-        }
-        match ConcurrentFilter::from_bytes(&bytes) {
+        match Filter::from_bytes(&bytes).and_then(ConcurrentFilter::try_from) {
             Ok(read) => drop(read.seen(1)),
             Err(Error::Value(_) | Error::Format(_)) => {}
             Err(error) => panic!("{error:?}"),
@@ -422,7 +417,7 @@ fn act_shared(case: &Case, filter: &ConcurrentFilter) {
             }
             Call::Many(keys) => drop(filter.duplicated((0..*keys % 5000).map(|i| Hashed(super::mix(i.into()))))),
             Call::Reread | Call::Damage(..) => {
-                let read = ConcurrentFilter::from_bytes(&filter.to_bytes().unwrap()).unwrap();
+                let read = ConcurrentFilter::try_from(filter.snapshot().unwrap()).unwrap();
                 assert_eq!(read.fpr(), filter.fpr());
             }
             Call::Merge(_) | Call::Clear | Call::Posterior(..) => {
