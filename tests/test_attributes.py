@@ -136,8 +136,6 @@ def test_attributes_agree_with_the_request_and_the_cells(family, given):
     preamble, cells = f.__reduce_ex__(5)[1]
     assert f.nbytes == memoryview(cells).nbytes == len(f.to_bytes()) - len(preamble)
     assert f.bits_per_key == 8 * f.nbytes / f.capacity
-    assert set(f.cache_lines) == {"insert", "hit", "miss"}
-    assert min(f.cache_lines.values()) > 0
     assert f.npws > 0 if 0 < f.slack < math.inf else f.npws >= 0
     assert f.inserted == 0
     assert (f.false_positive_rate() == 0) == (family.cls is not GeneralizedBloomFilter), "which has bits set at random"

@@ -120,7 +120,6 @@ CALLS = [
     (lambda: TWO_SITES.least_sites(2, 0.9), TypeError, "fpr or fnr"),
     (lambda: slice_capacity(10, 2, overfull=2), ValueError, "overfull"),
     (lambda: Slice(GROWING), ValueError, "grows"),
-    (lambda: GROWING.cells([1]), ValueError, "grows"),
     (lambda: Slice(lately.Swamp(100, 0.1)), ValueError, "only Bloom filters and timing Bloom filters"),
     (lambda: Slice(5), TypeError, "like"),
     (lambda: Slice(PARTED, parts=0), ValueError, "parts must lie in 1 .. 100, .* got 0"),

@@ -20,7 +20,6 @@ NEED_ARRAYS = [
     "timed.insert(['a'], at=[0.0])",
     "f.posterior(['a'], 0.5)",
     "timed.add('a', at=0) or timed.latest",
-    "timed.cells(['a'])",
     "f.fill",
     "exact.query(['a'])",
     "exact.duplicated(['a'])",

@@ -231,8 +231,6 @@ OWN = [
     ("unique", {"events": 3}, TypeError, "not iterable"),
     *(("unique", {"events": x}, TypeError, "call lately.drop_duplicates")
       for x in (pd.DataFrame({"a": [1]}), pl.LazyFrame({"a": [1]}))),
-    *(("unique", {"counts": True} | x, ValueError, "counts=True needs the exact answer")
-      for x in ({"fpr": 0.01}, {"filter": "swamp"})),
     *((name, {"window": x}, ValueError, "window") for name in RINGS
       for x in (2**62 + 1, "", np.timedelta64("NaT", "s"), timedelta(seconds=-1))),
     *((name, {"window": x}, TypeError, "window") for name in RINGS for x in (math.nan, math.inf, [5], b"10", 1j)),
@@ -319,8 +317,9 @@ OWN = [
     ("exact", {"seed": "dice"}, TypeError, "seed must be"),
     ("exact of time", {"lateness": -1}, TypeError, "lateness"),
     ("exact of time", {"max_ahead": 5}, TypeError, "max_ahead"),
-    *(("exact by preference", {name: x}, ValueError, f'prefer="exact" takes no {name}, got ')
-      for name, x in (("fpr", 0.1), ("nbytes", 5000), ("slack", 0), ("capacity", 5), ("distinct", 5))),
+    *(("exact by preference", {name: x}, kind, f"{name} does not apply to an exact window")
+      for name, x, kind in (("fpr", 0.1, TypeError), ("nbytes", 5000, TypeError), ("capacity", 5, TypeError),
+                            ("slack", "0s", ValueError), ("distinct", 5, ValueError))),
     ("chosen", {"fpr": None}, TypeError, "^fpr or nbytes must be given: "),
     ("chosen", {"nbytes": 5000}, TypeError, "not both"),
     ("chosen", {"prefer": "small"}, ValueError, "prefer must be 'speed', 'memory' or 'exact', got 'small'"),

@@ -36,7 +36,7 @@ back[5] = -1
 count = lately.AgePartitionedBloomFilter(1000, 0.01)
 line = lately.AgePartitionedBloomFilter(1000, 0.01)
 time_ = lately.AgePartitionedBloomFilter("1h", 0.01, capacity=1000, lateness="1h")
-timers = lately.TimingBloomFilter("1h", 0.01, capacity=1000)
+spec = lately._core.FilterSpec("TimingBloomFilter", window="1h", fpr=0.01, capacity=1000)
 slice_ = lately._core.Slice(lately.BloomFilter(1000, 0.01))
 buffer = memoryview(bytearray(n))
 CALLS = {
@@ -55,9 +55,9 @@ CALLS = {
     "query of a list": lambda: count.query(objects),
     "query at times out of order": lambda: time_.query(keys, at=back),
     "read_moments": lambda: lately._core.read_moments(back),
-    "cells": lambda: lately.BloomFilter(1000, 0.01).cells(keys),
-    "generations": lambda: lately.BloomFilter(1000, 0.01).generations(None, n),
-    "generations of times": lambda: timers.generations(times, n),
+    "cells": lambda: lately._core.cells(lately.BloomFilter(1000, 0.01), keys),
+    "generations": lambda: spec.generations(None, n),
+    "generations of times": lambda: spec.generations(times, n),
     "ages": lambda: slice_.ages(np.zeros(n, "u8")),
     "touch": lambda: slice_.touch(np.zeros(n, "u4"), 0),
     "scatter": lambda: lately._core.Ranges(lately.BloomFilter(1000, 0.01), 1).scatter(np.zeros(n, "u8")),

@@ -18,6 +18,7 @@ from lately.distributed._sites.results import RequestId
 from lately.distributed._sites.site import Site
 from lately.distributed._sites.store import Folder
 from support.site import unsynced as unsynced
+from support.sliced import generations_of
 
 TIMED = lately.AgePartitionedBloomFilter("10min", 1e-6, capacity=20_000, lateness="1min")
 BLOOM = lately.BloomFilter(20_000, 1e-6)
@@ -61,7 +62,7 @@ def messages(kind, batches=12, size=200):
         keys = lately.hash_keys(rng.integers(0, 1500, size))
         # Times step back by less than the lateness.
         times = i * 10**11 + rng.integers(0, 5 * 10**10, size)
-        generations = TIMERS.generations(times.view("M8[ns]"), size)
+        generations = generations_of(TIMERS, times.view("M8[ns]"), size)
         method, columns, options = {
             "whole, with times": ("duplicated", (keys, times), {"refresh": i % 3 > 0}),
             "whole, by the clock": ("duplicated", (keys,), {"refresh": i % 3 > 0}),

@@ -10,6 +10,8 @@ import pytest
 
 import lately
 from lately._core import Ranges, Slice
+from lately._core import cells as cells_of
+from support.sliced import generations_of, retained
 
 NEVER = -(2**63)
 timers, bits = lately.TimingBloomFilter.from_parameters, lately.BloomFilter.from_parameters
@@ -87,11 +89,11 @@ def test_the_words_of_all_slices_are_those_of_the_filter(name, parts):
         keys, now = rng.integers(0, 2**62, n), at[done : done + n]
         if name in TIMED:
             f.insert(keys[: len(now)], at=now)
-            generations = f.generations(now, len(now))
+            generations = generations_of(f, now, len(now))
         else:
             f.insert(keys[: len(now)])
             generations = np.arange(done, done + len(now)) // block if block else np.zeros(len(now), np.int64)
-        cells = f.cells(keys[: len(now)])
+        cells = cells_of(f, keys[: len(now)])
         for generation in np.unique(generations):
             of = generations == generation
             set_each(slices, cells[of], generations[of])
@@ -116,14 +118,16 @@ def test_ages_are_those_of_the_window_and_nothing_is_set(name):
     here, model, old = np.arange(s.stop - s.start, dtype=np.uint32), {}, 0
     assert (read(s, here.astype(np.uint64) + np.uint64(s.start)) == NEVER).all()
     for at in np.arange(0, 3000, 47.0):
-        cells, generation = rng.choice(here, 9), int(f.generations(at, 1)[0])
+        cells, generation = rng.choice(here, 9), int(generations_of(f, at, 1)[0])
         s.touch(cells, generation)
         model |= dict.fromkeys(cells.tolist(), generation)
         before = s.words()
         ages, base = s.ages(here)
         assert base == s.newest == generation
         assert ages.dtype == (np.uint32 if "many" in name else np.uint8)
-        expected = [base - model[cell] if base - model.get(cell, NEVER) <= f.retained else -1 for cell in here.tolist()]
+        expected = [
+            base - model[cell] if base - model.get(cell, NEVER) <= retained(f) else -1 for cell in here.tolist()
+        ]
         old += len(model) - sum(age >= 0 for age in expected)
         assert (ages == np.array(expected).astype(ages.dtype)).all()
         assert (s.ages(here[5:9].astype(np.uint64))[0] == ages[5:9]).all()
@@ -136,7 +140,7 @@ def test_an_unsliced_filter_decides_keys_as_its_cells_do(name):
     """In batches whose times step back, by more than is kept, too."""
     f, rng = ROWS[name][0](), np.random.default_rng(1)
     whole, by_cells, ranges = Slice(f), Slice(f), Ranges(f, 1)
-    rule = {"kept": f.retained}
+    rule = {"kept": retained(f)}
     for number in range(30):
         hashes = lately.hash_keys(rng.integers(400, size=rng.integers(1, 60)), seed=f.seed)
         generations = np.zeros(len(hashes), np.int64)
@@ -165,14 +169,14 @@ def test_a_cell_that_a_key_has_twice_is_requested_once():
     f = bits(capacity=10, k=6, bits=8)
     scatter = Ranges(f, 1).scatter(lately.hash_keys(np.arange(50), seed=f.seed))
     ((_, cells),) = scatter.shares()
-    rows = f.cells(np.arange(50))
+    rows = cells_of(f, np.arange(50))
     assert len(cells) == sum(len(set(row)) for row in rows.tolist()) < 300
     (places,) = scatter.places()
     assert cells.tolist() == rows.ravel()[places].tolist()
     (s,), now = sliced(f, 1), np.zeros(50, np.int64)
     # What the site may have missed is not answered, however often a key has it.
     answer = [(*s.touch(cells, 0), 0)]
-    oldest, unsure = scatter.decide(answer, now, "answered", newest=0, kept=f.retained, least=1)
+    oldest, unsure = scatter.decide(answer, now, "answered", newest=0, kept=retained(f), least=1)
     assert oldest[0] == NEVER
     assert unsure[0]
 
@@ -225,21 +229,23 @@ def test_late_cells_keep_their_generation_and_lower_none(name):
     s, model, newest, lowered, gone = Slice(f), {}, NEVER, 0, 0
     generation = -50
     for _ in range(600):
-        generation += int(rng.choice([0, 1, 2, f.retained, f.retained + 3, 5000], p=[0.4, 0.4, 0.13, 0.04, 0.02, 0.01]))
-        cells = rng.integers(s.stop, size=(20, f.cells([1]).shape[1])).astype(np.uint64)
-        generations = generation - rng.integers(0, f.retained + 3, 20)
+        generation += int(
+            rng.choice([0, 1, 2, retained(f), retained(f) + 3, 5000], p=[0.4, 0.4, 0.13, 0.04, 0.02, 0.01])
+        )
+        cells = rng.integers(s.stop, size=(20, cells_of(f, [1]).shape[1])).astype(np.uint64)
+        generations = generation - rng.integers(0, retained(f) + 3, 20)
         put(s, cells.ravel(), np.repeat(generations, cells.shape[1]))
         for row, own in zip(cells.tolist(), generations.tolist(), strict=True):
             newest = max(newest, own)
-            for cell in row if newest - own <= f.retained else ():
+            for cell in row if newest - own <= retained(f) else ():
                 lowered += own < model.get(cell, NEVER)
                 model[cell] = max(own, model.get(cell, NEVER))
         assert s.newest == newest
         chosen = rng.integers(s.stop, size=200).astype(np.uint64)
         for cell, last in zip(chosen.tolist(), read(s, chosen).tolist(), strict=True):
             expected = model.get(cell, NEVER)
-            gone += newest - expected > f.retained
-            assert last == (expected if newest - expected <= f.retained else NEVER)
+            gone += newest - expected > retained(f)
+            assert last == (expected if newest - expected <= retained(f) else NEVER)
     assert lowered > 300
     assert gone > 300
 
@@ -277,7 +283,7 @@ def test_a_batch_is_decided_as_if_key_by_key(seed):
     hashes = lately.hash_keys(rng.integers(0, 500, n), seed=1)
     scatter = Ranges(f, parts, replicas, each=bool(seed % 3)).scatter(hashes)
     # A cell has one value, however often it is in the batch, or keys would not share it; sites answer each anew.
-    row, by_place = f.cells(lately.Hashes(hashes, seed=1)), np.zeros((4, n * k), np.int64)
+    row, by_place = cells_of(f, lately.Hashes(hashes, seed=1)), np.zeros((4, n * k), np.int64)
     answers, rate, gaps = [], rng.random(), rng.choice([0, 0.1, 0.7])
     for (site, cells), places in zip(scatter.shares(), scatter.places(), strict=True):
         last = np.where(rng.random(len(cells)) < rate, rng.integers(-10, 8, len(cells)), NEVER)
@@ -356,7 +362,7 @@ def test_the_cells_of_a_key_are_those_it_sets():
     for make, _ in ROWS.values():
         f = make()
         f.insert(["a"], **({"at": 0} if f.lateness is not None else {}))
-        cells = f.cells(["a", "b"])
+        cells = cells_of(f, ["a", "b"])
         s = Slice.from_words(f, words(f), newest=0)
         assert f.parameters["k"] == cells.shape[1]
         set_cells = np.flatnonzero(read(s, np.arange(s.stop, dtype=np.uint64)) == 0)
@@ -365,18 +371,16 @@ def test_the_cells_of_a_key_are_those_it_sets():
 
 def test_generations_count_from_the_epoch_and_need_time():
     f = minutes(k=4, bpt=4, blocks=10, slice_timers=400)
-    assert f.retained == 10
-    assert f.generations([-0.5, 0, 59.9, 60, 6e9], 5).tolist() == [-1, 0, 0, 1, 10**8]
-    assert f.generations(np.datetime64("1970-01-01T01:00"), 2).tolist() == [60, 60]
-    assert f.generations(None, 1)[0] >= 29_000_000
+    assert retained(f) == 10
+    assert generations_of(f, [-0.5, 0, 59.9, 60, 6e9], 5).tolist() == [-1, 0, 0, 1, 10**8]
+    assert generations_of(f, np.datetime64("1970-01-01T01:00"), 2).tolist() == [60, 60]
+    assert generations_of(f, None, 1)[0] >= 29_000_000
     bloom = bits(capacity=500, k=5, bits=3001)
-    assert bloom.generations(None, 2).tolist() == bloom.generations(5, 2).tolist() == [0, 0]
-    assert bloom.retained == 2**62
+    assert generations_of(bloom, None, 2).tolist() == [0, 0]
+    assert retained(bloom) == 2**62
     counting = timers(100, k=3, bpt=4, blocks=9, slice_timers=500)
     with pytest.raises(ValueError, match="counts insertions"):
-        counting.generations(None, 3)
-    with pytest.raises(ValueError, match="3 times for 2 keys"):
-        f.generations([1, 2, 3], 2)
+        generations_of(counting, None, 3)
 
 
 F = minutes(k=4, bpt=4, blocks=10, slice_timers=400)

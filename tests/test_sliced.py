@@ -9,9 +9,10 @@ import pytest
 
 import lately
 from lately._core import Slice, part_of
+from lately._core import cells as cells_of
 from lately.distributed import SlicedFilter
 from lately.distributed._slices import sliced as _sliced
-from support.sliced import sites_of_cells, timers
+from support.sliced import generations_of, retained, sites_of_cells, timers
 
 TIMED = {
     "epochs transposed": lambda **more: lately.GuardedEpochBloomFilter("10min", 0.01, capacity=500, **more),
@@ -82,7 +83,7 @@ def test_sites_and_cells_of_a_key_are_independent(partitioned):
     # And so it is bit by bit: of the places in a filter of 64 cells each site gets its share.
     hashes = lately.hash_keys(np.arange(keys), seed=1)
     small = lately.BloomFilter.from_parameters(capacity=64, k=1, bits=64, seed=1)
-    cells = small.cells(lately.Hashes(hashes, seed=1))[:, 0]
+    cells = cells_of(small, lately.Hashes(hashes, seed=1))[:, 0]
     table = np.bincount(cells * sites + part_of(hashes, sites), minlength=64 * sites)
     expected = keys / table.size
     assert np.abs(table - expected).max() < 5 * np.sqrt(expected)
@@ -138,7 +139,7 @@ def check_cells(whole, slices, at):
         assert (joined == words(whole)).all()
         return
     # A site that hears of a generation later than the others sweeps its expired timers later or sooner.
-    newest = int(whole.generations(at, 1)[0])
+    newest = int(generations_of(whole, at, 1)[0])
     cells = np.arange(int(Slice.bounds(whole, 1)[-1]), dtype=np.uint64)
     both = [Slice.from_words(whole, some, newest=newest).ages(cells)[0] for some in (joined, words(whole))]
     assert (both[0] == both[1]).all()
@@ -194,7 +195,7 @@ class Replicas:
 
     def duplicated(self, key, time, *, refresh):
         scattered = self.routes.scatter(lately.hash_keys([key], seed=3))
-        generation = int(self.like.generations(time, 1)[0])
+        generation = int(generations_of(self.like, time, 1)[0])
         self.newest = max(self.newest, generation)
         there = {
             place: (self.sites[site], cell)
@@ -202,10 +203,10 @@ class Replicas:
             for place, cell in zip(places.tolist(), cells.tolist(), strict=True)
         }
         # A cell that the key has twice is there once.
-        row = self.like.cells([key])[0].tolist()
+        row = cells_of(self.like, [key])[0].tolist()
         cells = [there[row.index(cell)] for cell in row]
         last = [site.get(cell) for site, cell in cells]
-        seen = all(g is not None and g >= self.newest - self.like.retained for g in last)
+        seen = all(g is not None and g >= self.newest - retained(self.like) for g in last)
         equal = self.like.parameters.get("equal_timers", 1)
         seen = seen and (equal == 1 or max(Counter(last).values()) >= equal)
         if refresh or not seen:

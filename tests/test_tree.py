@@ -26,6 +26,7 @@ from support.bloom_trees import (
     timing,
     words,
 )
+from support.sliced import generations_of
 
 
 @pytest.mark.parametrize("name", FILTERS)
@@ -72,7 +73,7 @@ def test_windows_end_as_in_a_single_filter(kind, name):
             assert nowhere_younger_than_above(tree)
     # The root has no record of what was answered below; with the time it is the single filter.
     root = contents(tree, 0)._slice
-    root.touch(np.empty(0, np.uint64), int(single.generations(when[-1:], 1)[0]))
+    root.touch(np.empty(0, np.uint64), int(generations_of(single, when[-1:], 1)[0]))
     np.testing.assert_array_equal(root.words(), words(single))
 
 

@@ -49,10 +49,6 @@ class Family:
         self.baseline = baseline
         self.note = note
 
-    def plan(self, window: Any, **request: Any) -> dict[str, Any]:
-        """Return the figures of the filter that `make` returns for this request, by the names of its attributes."""
-        return _core.plan(self.name, window=window, **request)
-
     def make(self, window: Any, **request: Any) -> Filter:
         """Make a filter that meets a request, by the parameters of `Filter`."""
         if self.name:

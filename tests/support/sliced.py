@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import lately
+from lately._core import FilterSpec
 from lately.distributed import LocalSites
 
 KINDS = {
@@ -40,6 +41,24 @@ def sites_of_cells(sliced, keys):
     for (site, _), places in zip(scattered.shares(), scattered.places(), strict=True):
         sites.reshape(-1)[places] = site
     return np.where(sites < 0, sites[:, :1], sites)
+
+
+def spec(f):
+    """The attributes of a filter as an object without cells, with which producers number generations."""
+    given = {"window": f.window, "seed": f.seed, "parameters": f.parameters}
+    if isinstance(f.window, float):
+        given |= {"window": f"{f.window}s", "lateness": f"{f.lateness}s", "capacity": f.capacity}
+    return FilterSpec(f._family, **given if f.window else given | {"capacity": f.capacity})
+
+
+def retained(f):
+    return spec(f).retained
+
+
+def generations_of(f, at, n):
+    """The generation of each moment; None is now."""
+    like, at = spec(f), at if isinstance(f.window, float) else None
+    return like.generations(like.moments(at, n, latest=None, new=False), n)
 
 
 class Halting(LocalSites):

@@ -49,29 +49,6 @@ pub fn build(py: Python<'_>, of: Option<&str>, given: Option<&Bound<'_, PyDict>>
     Ok(FilterState::new(built, None))
 }
 
-/// Plan the filter that `build` builds from the same arguments. No cells are allocated.
-///
-/// Parameters
-/// ----------
-/// of : str or None
-/// **given
-///     As in `build`.
-///
-/// Returns
-/// -------
-/// dict
-///     The figures of the filter, by the names of its attributes.
-#[pyfunction]
-#[pyo3(signature = (of, /, **given))]
-pub fn plan<'py>(
-    py: Python<'py>,
-    of: Option<&str>,
-    given: Option<&Bound<'py, PyDict>>,
-) -> PyResult<Bound<'py, PyDict>> {
-    let (shape, window) = Given::of(py, given).shape(of)?;
-    figures(py, &*shape, window)
-}
-
 /// Describe the parameters of a family.
 ///
 /// Parameters
@@ -119,9 +96,9 @@ impl<'py> Given<'py> {
     pub(super) fn shape(&self, of: Option<&str>) -> PyResult<(Arc<dyn Shape>, Window)> {
         let py = self.0.py();
         let Some(of) = of else {
-            let request = self.choice()?;
-            let choice = detached(py, || family::choose(&request))?.map_err(raise)?;
-            return Ok((choice.shape, request.window));
+            let request = self.request(None)?;
+            let shape = detached(py, || family::plan_any(&request))?.map_err(raise)?;
+            return Ok((shape, request.window));
         };
         let (family, variant) = row(of)?;
         if let Some(parameters) = self.optional::<Bound<'py, PyDict>>("parameters")? {
@@ -137,12 +114,6 @@ impl<'py> Given<'py> {
         let shape = detached(py, plan)?.map_err(raise)?;
         self.check(family)?;
         Ok((shape, request.window))
-    }
-
-    /// Reads the request for a filter whose family is to be chosen.
-    pub(super) fn choice(&self) -> PyResult<Request> {
-        let request = self.request(None)?;
-        Ok(Request { prefer: preference(self.optional::<String>("prefer")?.as_deref())?, ..request })
     }
 
     pub(super) fn seed(&self) -> PyResult<lately::key::Seed> {
@@ -244,7 +215,11 @@ impl<'py> Given<'py> {
     }
 
     /// Reads the request for a filter of this family, or of one that is to be chosen.
-    fn request(&self, family: Option<&Family>) -> PyResult<Request> {
+    pub(super) fn request(&self, family: Option<&Family>) -> PyResult<Request> {
+        let prefer = match family {
+            None => preference(self.optional::<String>("prefer")?.as_deref())?,
+            Some(_) => None,
+        };
         let window = self.window(family)?;
         let slack = self.optional::<Bound<'py, PyAny>>("slack")?;
         let (fpr, nbytes) = (self.rate()?, self.number("nbytes")?);
@@ -255,7 +230,7 @@ impl<'py> Given<'py> {
             Some(Windows::Time) if fpr.is_none() && nbytes.is_none() => {
                 return Err(PyTypeError::new_err("fpr must be a number between 0 and 1, got None"));
             }
-            _ => Request::given(window, fpr, nbytes, capacity)
+            _ => Request::given(window, fpr, nbytes, capacity, prefer)
                 .map_err(|error| PyTypeError::new_err(error.to_string()))?,
         };
         Ok(Request {
@@ -343,6 +318,7 @@ fn preference(prefer: Option<&str>) -> PyResult<Option<Prefer>> {
         None => Ok(None),
         Some("speed") => Ok(Some(Prefer::Speed)),
         Some("memory") => Ok(Some(Prefer::Memory)),
+        Some("exact") => Ok(Some(Prefer::Exact)),
         Some(other) => {
             // Text that is not valid Unicode, which NumPy makes, enters no message as it is.
             let other = String::from_utf8_lossy(other.as_bytes());

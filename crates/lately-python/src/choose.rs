@@ -61,7 +61,7 @@ pub fn compare<'py>(
     py: Python<'py>,
     given: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<(String, Vec<Planned<'py>>, Bound<'py, PyDict>)> {
-    let request = Given::of(py, given).choice()?;
+    let request = Given::of(py, given).request(None)?;
     let comparison = detached(py, || family::compare(&request))?.map_err(raise)?;
     let (mut able, rejected) = (Vec::new(), PyDict::new(py));
     for (variant, choice) in comparison.rows {
@@ -73,7 +73,7 @@ pub fn compare<'py>(
     Ok((comparison.best.variant.name(), able, rejected))
 }
 
-/// Parses `prefer`.
+/// Returns a row of the comparison.
 fn planned<'py>(py: Python<'py>, window: Window, choice: &Choice) -> PyResult<Planned<'py>> {
     let slack = choice.slack.map(|slack| match window {
         Window::Count { .. } => slack.into_pyobject(py).map(Bound::into_any).map_err(PyErr::from),

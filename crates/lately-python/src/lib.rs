@@ -38,7 +38,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::build::{build, meanings, plan};
+    use super::build::{build, meanings};
     #[pymodule_export]
     use super::calls::InternalError;
     #[pymodule_export]
@@ -50,9 +50,7 @@ mod _core {
     #[pymodule_export]
     use super::exact::duplicated_exactly;
     #[pymodule_export]
-    use super::filter::output::{
-        count, distinct, keys, missed, missed_by_block, overfull, parts, retained, slice_bits,
-    };
+    use super::filter::output::{count, distinct, keys, missed, missed_by_block, overfull, parts, slice_bits};
     #[pymodule_export]
     use super::filter::overfull::OverfullWarning;
     #[pymodule_export]
@@ -66,13 +64,13 @@ mod _core {
     #[pymodule_export]
     use super::keys::Hashes;
     #[pymodule_export]
-    use super::opening::{from_bytes, from_parts, open, open_shared, shared_path};
+    use super::opening::{from_bytes, from_parts, open, open_shared};
     #[pymodule_export]
     use super::records::{RecordHashes, RecordReader, Records};
     #[pymodule_export]
     use super::scatter::{Ranges, Scattered, part_of};
     #[pymodule_export]
-    use super::slice::{Slice, cells, generations};
+    use super::slice::{Slice, cells};
     #[pymodule_export]
     use super::slicing::{SlicedShape, slice_capacity};
     #[pymodule_export]

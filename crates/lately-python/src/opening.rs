@@ -11,7 +11,6 @@ use pyo3::types::PyType;
 use super::calls::detached;
 use super::errors::file_error;
 use super::files::{FileArgument, PythonFile};
-use super::filter::PyFilter;
 use super::filter::object::{create, wrap};
 use super::filter::state::{FilterState, class_of};
 use super::shared::{self, check_signals};
@@ -178,13 +177,6 @@ pub fn open_shared(
         Some(class) => class.clone(),
     };
     create(&class, FilterState::new(filter, Some(file)))
-}
-
-/// Returns the path of the file of a shared filter, without links, or `None` for a private filter.
-#[pyfunction]
-pub fn shared_path(filter: &Bound<'_, PyFilter>) -> Option<PathBuf> {
-    let path = filter.get().shared.as_ref()?.path();
-    Some(path.canonicalize().unwrap_or_else(|_| path.to_owned()))
 }
 
 /// A Python buffer that is read in place.

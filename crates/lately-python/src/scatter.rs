@@ -70,7 +70,7 @@ impl Ranges {
 /// >>> scattered = lately._core.Ranges(f, 2).scatter(lately.hash_keys(["a", "b", "a"], seed=1))
 /// >>> answers = [(*slices[site].touch(cells, 0), -(2**63)) for site, cells in scattered.shares()]
 /// >>> now = np.zeros(3, dtype=np.int64)
-/// >>> oldest, unanswered = scattered.decide(answers, now, "answered", newest=0, kept=f.retained)
+/// >>> oldest, unanswered = scattered.decide(answers, now, "answered", newest=0, kept=2**62)
 /// >>> oldest >= 0
 /// array([False, False,  True])
 #[pyclass(frozen, module = "lately._core")]

@@ -74,7 +74,7 @@ pub fn row_like(like: &Bound<'_, PyAny>) -> PyResult<Row> {
     }
 }
 
-/// Returns the cells of keys, for `BloomFilter.cells` and `TimingBloomFilter.cells`.
+/// Returns the cells of keys, of shape (n, k), for tests of slices.
 #[pyfunction]
 pub fn cells<'py>(filter: &Bound<'py, PyFilter>, keys: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyArray2<u64>>> {
     let (py, row) = (filter.py(), row(filter)?);
@@ -84,19 +84,6 @@ pub fn cells<'py>(filter: &Bound<'py, PyFilter>, keys: &Bound<'_, PyAny>) -> PyR
         PyResult::Ok(())
     };
     array_of(py, batch.run_with(py, 1, row.k(), || (), write)?)?.reshape([batch.keys.len(), row.k()])
-}
-
-/// Returns the generations of moments, for `BloomFilter.generations` and `TimingBloomFilter.generations`.
-#[pyfunction]
-#[pyo3(signature = (filter, at, n))]
-pub fn generations<'py>(
-    filter: &Bound<'py, PyFilter>,
-    at: Option<&Bound<'_, PyAny>>,
-    n: WholeNumber,
-) -> PyResult<Bound<'py, PyArray1<i64>>> {
-    let (py, n) = (filter.py(), n.within("n")?);
-    let (row, moments) = (row(filter)?, filter.get().moments(at, n)?);
-    array_of(py, detached(py, || row.generations(moments.of(0..n), n))?.map_err(raise)?)
 }
 
 fn read_keys(hashes: &Bound<'_, PyAny>, generations: &Bound<'_, PyAny>) -> PyResult<(Vec<u64>, Vec<i64>)> {

@@ -123,11 +123,9 @@ class Filter(_core.Filter):
         seed: _Seed = 0,
         prefer: Literal["speed", "memory", "exact"] | None = None,
     ) -> Self:
-        refused = {"fpr": fpr, "nbytes": nbytes, "slack": slack, "capacity": capacity, "distinct": distinct}
-        given = {"window": window, "lateness": lateness, "max_ahead": max_ahead, "seed": seed}
-        if prefer == "exact" and cls._family is None:
-            return Filter._exact(cls, refused, **given)  # type: ignore[no-any-return]
-        return cls._built(cls._family, prefer=prefer, **refused, **given)
+        limits = {"fpr": fpr, "nbytes": nbytes, "slack": slack, "capacity": capacity, "distinct": distinct}
+        given = {"window": window, "lateness": lateness, "max_ahead": max_ahead, "seed": seed, "prefer": prefer}
+        return cls._built(cls._family, **limits, **given)
 
     @classmethod
     def from_parameters(
@@ -179,19 +177,6 @@ class Filter(_core.Filter):
             raise TypeError(f"from_parameters needs the class of a family, such as Swamp, got {cls.__name__}")
         given = {"capacity": capacity, "lateness": lateness, "max_ahead": max_ahead, "seed": seed}
         return cls._built(cls._family, window=window, parameters=parameters, **given)
-
-    @staticmethod
-    def _exact(kind: type[Filter], refused: dict[str, Any], **given: Any) -> Any:
-        """Make the exact window; raise if it cannot have one of these limits, or if `kind` is a subclass."""
-        if kind is not Filter:
-            raise TypeError(f'prefer="exact" makes an ExactFilter, got the class {kind.__name__}: derive it from that')
-        for name, limit in refused.items():
-            if limit is not None:
-                raise ValueError(
-                    f'prefer="exact" takes no {name}, got {limit!r}: the exact window has no false positives and no '
-                    f"slack, and its memory follows the keys; leave out {name} or prefer"
-                )
-        return Filter._built("ExactFilter", missing="same", **given)
 
     @staticmethod
     def _shapes(nbytes: int) -> Iterator[dict[str, Any]]:
@@ -288,15 +273,8 @@ class Filter(_core.Filter):
         """
         return Claim(self, key, at, wait, lease, missing)
 
-    def explain(self, sample: Any = None, *, at: Any = None) -> str:
+    def explain(self) -> str:
         """Describe this filter in words: its family, its promise, and how full it is now.
-
-        Parameters
-        ----------
-        sample : array-like, Series, column or frame, optional
-            Successive keys of the stream. The text then states how many of them the slack may drop.
-        at : array-like of times, optional
-            When each key of `sample` came. A window of time needs it.
 
         Returns
         -------
@@ -304,14 +282,9 @@ class Filter(_core.Filter):
             The family and the reason to take it, window, slack, planned and current rate of false positives, bytes,
             fill, number of insertions and kind of seed. Reads all of the filter's memory.
 
-        Raises
-        ------
-        TypeError, ValueError
-            If `sample` is given and `at` does not fit the window or the sample, or the filter has no window.
-
         Examples
         --------
-        >>> print(lately.Filter(1_000_000, 0.001).explain(sample=[1, 2, 3] * 1000))
+        >>> print(lately.Filter(1_000_000, 0.001).explain())
         AgedCuckooFilter, aged-cuckoo
           why              fast, in few bytes, none of them for repeats, and with an age for every key
           window           the last 1,000,000 keys: a key inserted within it is always reported
@@ -321,13 +294,7 @@ class Filter(_core.Filter):
           fill             0.0% of the cells in use, 0.0% at most of 65 parts
           inserted         0 so far
           seed             0, which is no secret: where keys come from outside, take seed="random"
-          sample           of 3 records with a new or older key the slack may drop 0 (0.00%)
         """
         from lately._explain import explained
 
-        return explained(self, "text", sample, at)
-
-    def _repr_html_(self) -> str:
-        from lately._explain import explained
-
-        return explained(self, "html")
+        return explained(self)

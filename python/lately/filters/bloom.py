@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import lately._core as _core
 from lately.filters.base import Filter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Self
+    from typing import Self
 
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from lately._core import _Moments, _Seed
+    from lately._core import _Seed
 
 
 class BloomFilter(Filter):
@@ -71,55 +67,3 @@ class BloomFilter(Filter):
     ) -> Self:
         given = {"capacity": capacity, "fpr": fpr, "nbytes": nbytes, "partitioned": partitioned, "seed": seed}
         return cls._built(cls._family, **given)
-
-    @property
-    def retained(self) -> int:
-        """int: number of generations that a cell distinguishes beside its own; 2**62, since nothing is forgotten."""
-        return _core.retained(self)
-
-    def cells(self, keys: Any) -> NDArray[np.uint64]:
-        """Return the places of each key's cells among all cells, for `lately.distributed`.
-
-        Parameters
-        ----------
-        keys
-            As in `Filter.query`.
-
-        Returns
-        -------
-        ndarray of uint64, shape (n, k)
-            Places of the key's k bits. In one array some of them may be equal.
-
-        Raises
-        ------
-        TypeError
-            If a key is of a type that has no canonical form; the message names it.
-
-        Examples
-        --------
-        >>> f = lately.BloomFilter.from_parameters(capacity=1000, k=7, bits=9600)
-        >>> f.cells(["a", "b"]).shape
-        (2, 7)
-        """
-        return _core.cells(self, keys)
-
-    def generations(self, at: _Moments, n: int) -> NDArray[np.int64]:
-        """Return the generation of each moment, for `lately.distributed`: 0, since nothing is forgotten.
-
-        Parameters
-        ----------
-        at : ignored
-        n : int
-            Number of moments.
-
-        Returns
-        -------
-        ndarray of int64, shape (n,)
-            Zeros.
-
-        Examples
-        --------
-        >>> lately.BloomFilter(1000, 0.01).generations(None, 2)
-        array([0, 0])
-        """
-        return _core.generations(self, None, n)

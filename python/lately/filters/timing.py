@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lately._core import _Moments, _Seed, _Span
+    from lately._core import _Seed, _Span
 
 
 class TimingBloomFilter(Filter):
@@ -134,65 +134,3 @@ class TimingBloomFilter(Filter):
     def parts(self) -> int:
         """int: current number of parts; 1 unless the filter grows. `nbytes` is in proportion to it."""
         return _core.parts(self)
-
-    @property
-    def retained(self) -> int:
-        """int: number of blocks that a timer distinguishes beside its own, for `lately.distributed`."""
-        return _core.retained(self)
-
-    def cells(self, keys: Any) -> NDArray[np.uint64]:
-        """Return the places of each key's cells among all cells, for `lately.distributed`.
-
-        Parameters
-        ----------
-        keys
-            As in `Filter.query`.
-
-        Returns
-        -------
-        ndarray of uint64, shape (n, k)
-            Places of the key's timers: ``slice * slice_timers + index`` in each of the k slices.
-
-        Raises
-        ------
-        TypeError
-            If a key is of a type that has no canonical form; the message names it.
-        ValueError
-            If the filter grows.
-
-        Examples
-        --------
-        >>> f = lately.TimingBloomFilter.from_parameters(101, k=8, bpt=8, blocks=100, slice_timers=160, equal_timers=1)
-        >>> f.cells(["a", "b"]).shape
-        (2, 8)
-        """
-        return _core.cells(self, keys)
-
-    def generations(self, at: _Moments, n: int) -> NDArray[np.int64]:
-        """Return the generation, or block, of each moment, for `lately.distributed`.
-
-        Parameters
-        ----------
-        at : time, n times, or None
-            As in `insert`; None is now.
-        n : int
-            Number of moments.
-
-        Returns
-        -------
-        ndarray of int64, shape (n,)
-            Numbered from the Unix epoch, the same on every machine.
-
-        Raises
-        ------
-        ValueError
-            If the window counts insertions, the filter grows, or `at` lacks a time or does not hold `n` of them.
-
-        Examples
-        --------
-        >>> sizes = {"k": 7, "bpt": 4, "blocks": 10, "slice_timers": 1600, "equal_timers": 1}
-        >>> f = lately.TimingBloomFilter.from_parameters("10min", **sizes, capacity=500)
-        >>> f.generations([0, 59, 60, -1], 4), f.retained
-        (array([ 0,  0,  1, -1]), 10)
-        """
-        return _core.generations(self, at, n)

@@ -64,16 +64,9 @@ impl PyFilter {
         detached(py, || self.read().npws())
     }
 
-    /// dict of str to float: cache lines that an insertion writes (``insert``), and that a query reads for a key that
-    /// is reported (``hit``) or not (``miss``), if the filter is larger than the cache.
-    #[getter]
-    fn cache_lines<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        figures::cache_lines(py, detached(py, || self.read().cache_lines())?)
-    }
-
     /// dict of str to float, or None: expected number of slices that Algorithm 1 of paper 1 reads, which stops early:
     /// for a key of the window (``window``), for a key never inserted that is reported (``false_positive``) or not
-    /// (``absent``). None for filters without such slices. The engine reads `cache_lines` instead.
+    /// (``absent``). None for filters without such slices.
     #[getter]
     fn accesses<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         figures::accesses(py, detached(py, || self.read().accesses())?)

@@ -116,11 +116,6 @@ impl PyFilter {
         Ok(Batch::untimed(read_keys(keys, &self.hasher)?))
     }
 
-    /// Reads n moments. They are not compared with the window.
-    pub fn moments(&self, at: Option<&Bound<'_, PyAny>>, n: usize) -> PyResult<OwnedMoments> {
-        OwnedMoments::read(at, self.window, n)
-    }
-
     /// Reads the `window=` of a query: at most the filter's own, which is the default.
     fn query_window(&self, window: Option<&Bound<'_, PyAny>>) -> PyResult<u64> {
         let read = |window| self.window.part(window::length("window", window, self.window)?).map_err(raise);

@@ -14,7 +14,6 @@ use lately::clock::Moments;
 use lately::family::AnyFilter;
 use lately::family::baselines::generalized;
 use lately::memory::fallible;
-use lately::shard::Row;
 
 /// Returns an answer, or the error that filters of this family do not have it.
 fn supported<T>(answer: Option<T>) -> Result<T, Error> {
@@ -73,16 +72,6 @@ pub fn missed_by_block<'py>(filter: &Bound<'py, PyFilter>) -> PyResult<Bound<'py
 pub fn parts(py: Python<'_>, filter: &Bound<'_, PyFilter>) -> PyResult<usize> {
     let filter = filter.get();
     detached(py, || filter.with(|filter| filter.engine().tables()))
-}
-
-/// Returns how many full generations a filter retains, for the attributes `kept` of `TimingBloomFilter` and
-/// `BloomFilter`. A `BloomFilter` retains more than any stream has.
-#[pyfunction]
-pub fn retained(py: Python<'_>, filter: &Bound<'_, PyFilter>) -> PyResult<i64> {
-    let filter = filter.get();
-    detached(py, || {
-        filter.with(|filter| Row::of(filter).map_or_else(|_| filter.shape().retained().into(), |row| row.retained()))
-    })
 }
 
 /// Returns the bits of each slice of a `TimeLimitedBloomFilter`, the newest first.

@@ -54,17 +54,6 @@ fn build<'a>(
     }
 }
 
-/// Returns the greatest age of a stream: that of the first insertion if `finite`, otherwise infinity.
-fn greatest_age(finite: bool, inference: &Inference<'_>, window: Window) -> Result<f64, Error> {
-    match (finite, window) {
-        (false, _) => Ok(f64::INFINITY),
-        (true, Window::Count { .. }) => Ok(inference.began()),
-        (true, Window::Time { .. }) => {
-            Err(Error::value("finite is for windows of insertions: a window of time does not store when it began"))
-        }
-    }
-}
-
 /// Reads the edges between bins of ages, in the unit of the window. Edges in insertions are rounded up to whole
 /// numbers.
 fn read_edges(edges: &Bound<'_, PyAny>, window: Window) -> PyResult<Vec<f64>> {
@@ -253,19 +242,17 @@ impl PyFilter {
     /// kind : {"most_likely", "expected"}
     ///     The age of greatest probability (for a window of time, of greatest density), or the mean age. Both assume
     ///     that the key was inserted, however improbable that is.
-    /// finite : bool, default False
-    ///     False: the stream has no start, as in the limit of the paper (equation 4). True: it started with the
-    ///     filter's first insertion, and no age is greater (equation 3). For windows of insertions.
     ///
     /// Returns
     /// -------
     /// ndarray of float64, shape (n,)
-    ///     Ages in insertions, 0 for the latest one, or in seconds. Infinite if the prior is 0.
+    ///     Ages in insertions, 0 for the latest one, or in seconds, as of a stream without a start (equation 4 of the
+    ///     paper). Infinite if the prior is 0.
     ///
     /// Raises
     /// ------
     /// ValueError
-    ///     As `posterior`, for another `kind`, and for `finite` with a window of time.
+    ///     As `posterior`, and for another `kind`.
     ///
     /// Examples
     /// --------
@@ -273,14 +260,13 @@ impl PyFilter {
     /// >>> f.insert(range(5000))
     /// >>> f.age([4999, 4400, -1], prior=1e-5)
     /// array([   0.,  567., 1139.])
-    #[pyo3(signature = (keys, prior, kind="most_likely", *, finite=false, at=None, threads=Threads::default()),
-        text_signature = "($self, keys, prior, kind='most_likely', *, finite=False, at=None, threads=1)")]
+    #[pyo3(signature = (keys, prior, kind="most_likely", *, at=None, threads=Threads::default()),
+        text_signature = "($self, keys, prior, kind='most_likely', *, at=None, threads=1)")]
     fn age<'py>(
         &self,
         keys: &Bound<'py, PyAny>,
         prior: &Bound<'py, PyAny>,
         kind: &str,
-        finite: bool,
         at: Option<&Bound<'py, PyAny>>,
         threads: Threads,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
@@ -290,10 +276,8 @@ impl PyFilter {
             _ => return Err(PyValueError::new_err(format!("kind must be 'most_likely' or 'expected', got '{kind}'"))),
         };
         let py = keys.py();
-        let own = self.window;
         let ages = self.infer((keys, at), prior, (&[], 1), threads, |inference, _, hashes, at, prior, ages| {
-            let end = greatest_age(finite, inference, own)?;
-            inference.each(hashes, at, prior, end, |key, posterior| ages[key] = age(posterior))
+            inference.each(hashes, at, prior, f64::INFINITY, |key, posterior| ages[key] = age(posterior))
         })?;
         array_of(py, ages)
     }
@@ -307,9 +291,6 @@ impl PyFilter {
     /// edges : array-like of float, shape (m + 1,)
     ///     Increasing ages, in insertions or seconds. Bin j contains the ages in [edges[j], edges[j + 1]). The last
     ///     edge may be infinite.
-    /// finite : bool, default False
-    ///     As in `age`. With edges from 0 to infinity, the sum of a row is the probability that the key was inserted at
-    ///     all if True, and 1 if False and the prior is not 0.
     ///
     /// Returns
     /// -------
@@ -319,7 +300,7 @@ impl PyFilter {
     /// Raises
     /// ------
     /// ValueError
-    ///     As `posterior`, for edges that do not increase from 0 or above, and for `finite` with a window of time.
+    ///     As `posterior`, and for edges that do not increase from 0 or above.
     ///
     /// Examples
     /// --------
@@ -328,25 +309,22 @@ impl PyFilter {
     /// >>> f.age_probability([4999, 4400], prior=1e-5, edges=[0, 500, 1000]).round(2)
     /// array([[0.94, 0.  ],
     ///        [0.  , 0.92]])
-    #[pyo3(signature = (keys, prior, edges, *, finite=false, at=None, threads=Threads::default()),
-        text_signature = "($self, keys, prior, edges, *, finite=False, at=None, threads=1)")]
+    #[pyo3(signature = (keys, prior, edges, *, at=None, threads=Threads::default()),
+        text_signature = "($self, keys, prior, edges, *, at=None, threads=1)")]
     fn age_probability<'py>(
         &self,
         keys: &Bound<'py, PyAny>,
         prior: &Bound<'py, PyAny>,
         edges: &Bound<'py, PyAny>,
-        finite: bool,
         at: Option<&Bound<'py, PyAny>>,
         threads: Threads,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let py = keys.py();
-        let own = self.window;
-        let edges = read_edges(edges, own)?;
+        let edges = read_edges(edges, self.window)?;
         let bins = edges.len() - 1;
         let shares =
             self.infer((keys, at), prior, (&edges, bins), threads, |inference, _, hashes, at, prior, shares| {
-                let end = greatest_age(finite, inference, own)?;
-                inference.each(hashes, at, prior, end, |key, posterior| {
+                inference.each(hashes, at, prior, f64::INFINITY, |key, posterior| {
                     let mut below = posterior.within(edges[0]);
                     for (share, &edge) in shares[key * bins..][..bins].iter_mut().zip(&edges[1..]) {
                         let up_to = posterior.within(edge);
