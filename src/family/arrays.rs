@@ -227,56 +227,52 @@ impl SliceCells for BitsInParts {
     }
 }
 
-/// A slice in which a key has `PARTS` bits, one in each part of a block of `WORDS` words (paper 1, section 6). Because
-/// both are constant, the compiler unrolls the parts and needs no bounds checks.
+/// A slice in which a key has one bit in each part of a block (paper 1, section 6).
 #[derive(Clone, Copy)]
-pub struct Blocks<const WORDS: usize, const PARTS: u32> {
+pub struct Blocks {
     blocks: u64,
+    /// The number of words of a block.
+    words: usize,
+    parts: u32,
+    part_log2: u32,
 }
 
-impl<const WORDS: usize, const PARTS: u32> Blocks<WORDS, PARTS> {
-    const PART_BITS: u32 = WORDS as u32 * 64 / PARTS;
-    const PART_LOG2: u32 = Self::PART_BITS.ilog2();
-
-    /// Returns a slice of `blocks` blocks, at least 1.
-    pub fn new(blocks: u64) -> Self {
-        Self { blocks }
+impl Blocks {
+    /// Returns a slice of `blocks` blocks, at least 1, of 64 or 512 bits in 1, 2, 4 or 8 parts.
+    pub fn new(blocks: u64, block_bits: u64, parts: u32) -> Self {
+        Self { blocks, words: block_bits as usize / 64, parts, part_log2: (block_bits as u32 / parts).ilog2() }
     }
 
     /// Returns the key's bit in each part, counted from the block's first.
     #[inline(always)]
-    fn bits_of(slice: usize, hash: u64) -> impl Iterator<Item = u64> {
-        let pattern = hash.wrapping_mul(PATTERN[slice]);
-        (0..PARTS).map(move |part| {
-            u64::from(part * Self::PART_BITS) + (pattern << (part * Self::PART_LOG2) >> (64 - Self::PART_LOG2))
-        })
+    fn bits_of(&self, slice: usize, hash: u64) -> impl Iterator<Item = u64> + use<> {
+        let (pattern, log2) = (hash.wrapping_mul(PATTERN[slice]), self.part_log2);
+        (0..self.parts).map(move |part| (u64::from(part) << log2) + (pattern << (part * log2) >> (64 - log2)))
     }
 }
 
-impl<const WORDS: usize, const PARTS: u32> SliceCells for Blocks<WORDS, PARTS> {
+impl SliceCells for Blocks {
     fn words(&self) -> usize {
-        self.blocks as usize * WORDS
+        self.blocks as usize * self.words
     }
 
     #[inline(always)]
     fn word(&self, slice: usize, hash: u64) -> usize {
-        place(slice, hash, self.blocks) as usize * WORDS
+        place(slice, hash, self.blocks) as usize * self.words
     }
 
     #[inline(always)]
     fn set(&self, words: &mut [u64], start: usize, slice: usize, hash: u64) {
-        let start = start + self.word(slice, hash);
-        let block = &mut words[start..start + WORDS];
-        for bit in Self::bits_of(slice, hash) {
-            block[(bit / 64) as usize % WORDS] |= 1 << (bit % 64);
+        let block = &mut words[start + self.word(slice, hash)..][..self.words];
+        for bit in self.bits_of(slice, hash) {
+            block[(bit / 64) as usize] |= 1 << (bit % 64);
         }
     }
 
     #[inline(always)]
     fn all_set(&self, words: &[u64], start: usize, slice: usize, hash: u64) -> bool {
-        let start = start + self.word(slice, hash);
-        let block = &words[start..start + WORDS];
-        Self::bits_of(slice, hash).fold(1, |all, bit| all & block[(bit / 64) as usize % WORDS] >> (bit % 64)) == 1
+        let block = &words[start + self.word(slice, hash)..][..self.words];
+        self.bits_of(slice, hash).fold(1, |all, bit| all & block[(bit / 64) as usize] >> (bit % 64)) == 1
     }
 
     fn bits(&self) -> u64 {
@@ -286,17 +282,11 @@ impl<const WORDS: usize, const PARTS: u32> SliceCells for Blocks<WORDS, PARTS> {
     /// Returns the mean over the blocks of the product of the fills of their parts. A power of the fill of a block
     /// would not be its match rate, and blocks differ in load, so the mean comes last.
     fn match_rate(&self, words: &[u64]) -> f64 {
-        let bits = Self::PART_BITS as usize;
-        let part_rate = |block: &[u64], start: usize| {
-            let ones = match bits {
-                64.. => count_ones(&block[start / 64..(start + bits) / 64]),
-                _ => u64::from((block[start / 64] >> (start % 64) & !(!0 << bits)).count_ones()),
-            };
-            ones as f64 / bits as f64
-        };
-        let block_rate =
-            |block: &[u64]| (0..WORDS * 64).step_by(bits).map(|start| part_rate(block, start)).product::<f64>();
-        words.chunks_exact(WORDS).map(block_rate).sum::<f64>() / (words.len() / WORDS) as f64
+        let bits = 1 << self.part_log2;
+        let part_rate = |block: &[u64], start| count_ones_within(block, start..start + bits) as f64 / bits as f64;
+        let starts = || (0..self.words as u64 * 64).step_by(bits as usize);
+        let block_rate = |block: &[u64]| starts().map(|start| part_rate(block, start)).product::<f64>();
+        words.chunks_exact(self.words).map(block_rate).sum::<f64>() / (words.len() / self.words) as f64
     }
 
     fn sampled_match_rate(&self, words: &[u64]) -> f64 {

@@ -7,36 +7,33 @@ use crate::family::slice_sizes::Slices;
 use crate::memory::lanes::Lanes;
 use crate::memory::prefetch::Address;
 
-/// Counters of `BITS` bits, slice after slice. `BITS` is 1, 2, 4 or 8, so that words have no gap.
+/// Counters of 1, 2, 4 or 8 bits, so that words have no gap, slice after slice.
 #[derive(Clone, Copy)]
-pub struct CounterSlices<const BITS: u32> {
+pub struct CounterSlices {
     /// The number and size of the slices.
     pub slices: Slices,
+    /// How a word is divided into counters.
+    pub lanes: Lanes,
 }
 
-impl<const BITS: u32> CounterSlices<BITS> {
-    /// How a word is divided into counters.
-    pub const CELLS: Lanes = Lanes::new(BITS);
+impl CounterSlices {
+    /// Returns slices of counters of `bits` bits.
+    pub fn new(slices: Slices, bits: u32) -> Self {
+        Self { slices, lanes: Lanes::new(bits) }
+    }
 
     /// Returns the numbers of the cells of a key.
     #[inline(always)]
-    pub fn of(&self, hash: u64) -> impl Iterator<Item = u64> + use<BITS> {
+    pub fn of(&self, hash: u64) -> impl Iterator<Item = u64> + use<> {
         let Slices { k, cells } = self.slices;
         (0..k as usize).map(move |slice| slice as u64 * cells + place(slice, hash, cells))
     }
 
-    /// Returns the word of a cell, and the shift in it. (With [`Lanes::at`] a query of a counting filter took 5
-    /// instructions more.)
-    #[inline(always)]
-    fn place(cell: u64) -> (usize, u32) {
-        let per_word = u64::from(64 / BITS);
-        ((cell / per_word) as usize, (cell % per_word) as u32 * BITS)
-    }
-
     /// Returns the word of each cell of a key, and the shift in it.
     #[inline(always)]
-    pub fn places(&self, hash: u64) -> impl Iterator<Item = (usize, u32)> + use<BITS> {
-        self.of(hash).map(Self::place)
+    pub fn places(&self, hash: u64) -> impl Iterator<Item = (usize, u32)> + use<> {
+        let lanes = self.lanes;
+        self.of(hash).map(move |cell| lanes.at(cell))
     }
 
     /// Prefetches the cells of a key.
@@ -48,7 +45,7 @@ impl<const BITS: u32> CounterSlices<BITS> {
     /// Returns the value of each cell of a key.
     #[inline(always)]
     pub fn values(&self, words: &[u64], hash: u64) -> impl Iterator<Item = u64> {
-        self.places(hash).map(|(word, shift)| Self::CELLS.get(words[word], shift))
+        self.places(hash).map(|(word, shift)| self.lanes.get(words[word], shift))
     }
 
     /// Returns whether no cell of a key is zero.
@@ -59,15 +56,15 @@ impl<const BITS: u32> CounterSlices<BITS> {
 
     /// Returns the value of a cell.
     #[inline(always)]
-    pub fn value(words: &[u64], cell: u64) -> u64 {
-        let (word, shift) = Self::place(cell);
-        Self::CELLS.get(words[word], shift)
+    pub fn value(&self, words: &[u64], cell: u64) -> u64 {
+        let (word, shift) = self.lanes.at(cell);
+        self.lanes.get(words[word], shift)
     }
 
     /// Returns the share of all cells that are not zero.
     pub fn fill(&self, words: &[u64]) -> f64 {
         let total = self.slices.total();
-        (0..total).filter(|&cell| Self::value(words, cell) != 0).count() as f64 / total as f64
+        (0..total).filter(|&cell| self.value(words, cell) != 0).count() as f64 / total as f64
     }
 
     /// Returns the chance that a fresh key finds none of its cells zero.
@@ -82,9 +79,9 @@ impl<const BITS: u32> CounterSlices<BITS> {
 
     /// Returns how many cells of a sample have each value.
     pub fn counts(&self, words: &[u64]) -> Vec<u64> {
-        let mut counts = vec![0; Self::CELLS.most() as usize + 1];
+        let mut counts = vec![0; self.lanes.most() as usize + 1];
         for slice in 0..u64::from(self.slices.k) {
-            self.first(slice, self.sampled()).for_each(|cell| counts[Self::value(words, cell) as usize] += 1);
+            self.first(slice, self.sampled()).for_each(|cell| counts[self.value(words, cell) as usize] += 1);
         }
         counts
     }
@@ -101,7 +98,7 @@ impl<const BITS: u32> CounterSlices<BITS> {
 
     /// Returns the match rate of the first cells of each slice.
     fn rate_of_first(&self, words: &[u64], cells: u64) -> f64 {
-        let set = |slice| self.first(slice, cells).filter(|&cell| Self::value(words, cell) != 0).count();
+        let set = |slice| self.first(slice, cells).filter(|&cell| self.value(words, cell) != 0).count();
         (0..u64::from(self.slices.k)).map(|slice| set(slice) as f64 / cells as f64).product()
     }
 }

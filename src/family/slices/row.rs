@@ -81,17 +81,9 @@ fn ring(shape: &RingShape, clock: Clock, words: Words) -> Box<dyn Engine> {
             ring_of(OneBit::new(bits), shape, clock, words)
         }
         Segment::Bits { bits, parts } => ring_of(BitsInParts::new(bits, parts), shape, clock, words),
-        Segment::Blocks { blocks, block_bits, parts } => match (block_bits, parts) {
-            (64, 1) => ring_of(Blocks::<1, 1>::new(blocks), shape, clock, words),
-            (64, 2) => ring_of(Blocks::<1, 2>::new(blocks), shape, clock, words),
-            (64, 4) => ring_of(Blocks::<1, 4>::new(blocks), shape, clock, words),
-            (64, 8) => ring_of(Blocks::<1, 8>::new(blocks), shape, clock, words),
-            (512, 1) => ring_of(Blocks::<8, 1>::new(blocks), shape, clock, words),
-            (512, 2) => ring_of(Blocks::<8, 2>::new(blocks), shape, clock, words),
-            (512, 4) => ring_of(Blocks::<8, 4>::new(blocks), shape, clock, words),
-            (512, 8) => ring_of(Blocks::<8, 8>::new(blocks), shape, clock, words),
-            _ => unreachable!("a shape has no other blocks"),
-        },
+        Segment::Blocks { blocks, block_bits, parts } => {
+            ring_of(Blocks::new(blocks, block_bits.into(), parts), shape, clock, words)
+        }
     }
 }
 

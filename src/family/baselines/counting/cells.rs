@@ -17,7 +17,7 @@ const AHEAD: u64 = 16;
 /// The words of a counting Bloom filter: counters, followed by the queue.
 #[derive(Clone, Copy)]
 pub struct Counters {
-    counters: CounterSlices<BITS>,
+    counters: CounterSlices,
     /// The word at which the queue begins.
     queue: usize,
     /// W: the number of places in the queue.
@@ -28,7 +28,7 @@ impl Counters {
     /// Returns the counters of a shape, with a queue of `window` keys.
     pub fn new(shape: CountingShape, window: u64) -> Self {
         let slices = shape.slices;
-        Self { counters: CounterSlices { slices }, queue: slices.words(BITS) as usize, window }
+        Self { counters: CounterSlices::new(slices, BITS), queue: slices.words(BITS) as usize, window }
     }
 
     /// Returns the word of insertion number `generation` in the queue.
@@ -40,7 +40,7 @@ impl Counters {
     #[inline(always)]
     fn add(&self, words: &mut [u64], hash: u64) {
         for (word, shift) in self.counters.places(hash) {
-            if CounterSlices::<BITS>::CELLS.get(words[word], shift) != STUCK {
+            if self.counters.lanes.get(words[word], shift) != STUCK {
                 words[word] += 1 << shift;
             }
         }
@@ -50,7 +50,7 @@ impl Counters {
     #[inline(always)]
     fn delete(&self, words: &mut [u64], hash: u64) {
         for (word, shift) in self.counters.places(hash) {
-            let value = CounterSlices::<BITS>::CELLS.get(words[word], shift);
+            let value = self.counters.lanes.get(words[word], shift);
             if value != 0 && value != STUCK {
                 words[word] -= 1 << shift;
             }
@@ -141,7 +141,7 @@ impl Layout for Counters {
             },
         );
         let total = self.counters.slices.total();
-        let value = CounterSlices::<BITS>::value;
+        let value = |words: &[u64], counter| self.counters.value(words, counter);
         match (0..total).all(|counter| value(words, counter) >= value(&least, counter)) {
             true => Ok(()),
             false => Err(Error::format("the counters are lower than the keys of the queue require")),

@@ -11,15 +11,15 @@ use crate::inference::{Evidence, Likelihood, Question};
 use crate::memory::prefetch::Address;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Counters of `BITS` bits that decay at random.
+/// Counters that decay at random.
 #[derive(Clone, Copy)]
-pub struct Decaying<const BITS: u32> {
-    pub(crate) cells: CounterSlices<BITS>,
+pub struct Decaying {
+    pub(crate) cells: CounterSlices,
     pub(crate) decrements: u64,
     pub(crate) seed: u64,
 }
 
-impl<const BITS: u32> Layout for Decaying<BITS> {
+impl Layout for Decaying {
     type Rotation = ();
 
     /// Returns a number that no stream reaches: traces fade at random, and none is certain to be gone.
@@ -37,7 +37,7 @@ impl<const BITS: u32> Layout for Decaying<BITS> {
     #[inline(always)]
     fn insert(&self, words: &mut [u64], _rotation: (), hash: u64) {
         for (word, shift) in self.cells.places(hash) {
-            words[word] |= CounterSlices::<BITS>::CELLS.most() << shift;
+            words[word] |= self.cells.lanes.most() << shift;
         }
     }
 
@@ -55,15 +55,15 @@ impl<const BITS: u32> Layout for Decaying<BITS> {
             let first = place(slice, random, cells);
             let to_end = self.decrements.min(cells - first);
             let start = slice as u64 * cells;
-            CounterSlices::<BITS>::CELLS.decrement(words, start + first, to_end);
-            CounterSlices::<BITS>::CELLS.decrement(words, start, self.decrements - to_end);
+            self.cells.lanes.decrement(words, start + first, to_end);
+            self.cells.lanes.decrement(words, start, self.decrements - to_end);
         }
     }
 
     /// Returns the least of a key's cells as evidence.
     #[inline(always)]
     fn evidence(&self, words: &[u64], _rotation: (), hash: u64) -> Evidence {
-        Evidence::number(self.cells.values(words, hash).fold(CounterSlices::<BITS>::CELLS.most(), u64::min))
+        Evidence::number(self.cells.values(words, hash).fold(self.cells.lanes.most(), u64::min))
     }
 
     fn fill(&self, words: &[u64], _rotation: ()) -> Vec<f64> {
@@ -75,7 +75,11 @@ impl<const BITS: u32> Layout for Decaying<BITS> {
     }
 
     fn likelihood(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Option<Box<dyn Likelihood>> {
-        let shape = StableShape { slices: self.cells.slices, bits: BITS, decrements: self.decrements };
+        let shape = StableShape {
+            slices: self.cells.slices,
+            bits: self.cells.lanes.bits() as u32,
+            decrements: self.decrements,
+        };
         Some(likelihood::likelihood(shape, clock.inserted(), &self.cells.counts(words), question))
     }
 }

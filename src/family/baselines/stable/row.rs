@@ -30,15 +30,6 @@ pub static STABLE: Family = Family {
 fn decaying(shape: &StableShape, clock: Clock, seed: Seed, words: Words) -> Box<dyn Engine> {
     let [first, second] = seed.words();
     let seed = first ^ second;
-    fn aged<const BITS: u32>(shape: &StableShape, clock: Clock, seed: u64, words: Words) -> Box<dyn Engine> {
-        let cells = CounterSlices::<BITS> { slices: shape.slices };
-        Aged::boxed(Decaying { cells, decrements: shape.decrements, seed }, words, clock)
-    }
-    match shape.bits {
-        1 => aged::<1>(shape, clock, seed, words),
-        2 => aged::<2>(shape, clock, seed, words),
-        4 => aged::<4>(shape, clock, seed, words),
-        8 => aged::<8>(shape, clock, seed, words),
-        bits => unreachable!("a shape has no cells of {bits} bits"),
-    }
+    let cells = CounterSlices::new(shape.slices, shape.bits);
+    Aged::boxed(Decaying { cells, decrements: shape.decrements, seed }, words, clock)
 }
