@@ -99,7 +99,7 @@ impl<O: Operation> LineWork for ForEach<'_, O> {
     #[inline(always)]
     fn run(self, format: LineFormat, machine: impl ByteVectors) -> usize {
         let Self { pages, now, hashes, run, operation, address } = self;
-        let (hashes, before) = (&hashes[..run.end], run.start);
+        let (hashes, before, pages) = (&hashes[..run.end], run.start, *pages);
         // The places of the next keys, so that each is computed once.
         let mut ring = [Place::default(); AHEAD];
         let placed = |hash: u64| {
@@ -109,7 +109,7 @@ impl<O: Operation> LineWork for ForEach<'_, O> {
             place
         };
         ring.iter_mut().zip(&hashes[before..]).for_each(|(place, &hash)| *place = placed(hash));
-        let table = Table { format, machine, pages, now, alone: false };
+        let table = Table { format, machine, pages: &pages, now, alone: false };
         for i in run {
             let coming = (i - before) % AHEAD;
             let place = ring[coming];
