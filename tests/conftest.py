@@ -135,9 +135,19 @@ def running_checks(request, tmp_path_factory):
         check.wait()
 
 
+# Most of these tests wait: for other processes, locks, deadlines or the disk.
+WAITING = ("test_kills", "test_once", "test_producers", "test_s", "test_threads", "test_tree")
+
+
 def pytest_collection_modifyitems(items):
-    """Put the linters last, and ignore Ray's own warnings: all others are errors."""
-    items.sort(key=lambda item: item.path.name == "test_linters.py")
+    """Put tests that wait first, while linters and the core's tests need the processors, and those last.
+
+    Examples of the crate are built where `cargo test` builds, and wait for it. Ignore Ray's own warnings: all others
+    are errors.
+    """
+    items.sort(
+        key=lambda item: (item.path.stem in ("test_linters", "test_rust_crate"), not item.path.stem.startswith(WAITING))
+    )
     for item in items:
         if "ray_cluster" in item.fixturenames:
             # In another process it would start a second cluster.
