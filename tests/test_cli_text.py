@@ -30,16 +30,6 @@ def test_more_lines_than_one_batch_and_more_windows_than_one(tmp_path, dedupe):
     assert ended.out == b"".join(line for i, line in enumerate(lines) if i // 300 % 2 == 0)
 
 
-def test_a_repeat_restarts_the_window_unless_refresh_is_off(tmp_path, dedupe):
-    # "x" every 60 lines, in a window of 100 and with a slack of less than 100.
-    lines = [b"x\n" if i % 60 == 0 else b"%d\n" % i for i in range(1200)]
-    (tmp_path / "a.txt").write_bytes(b"".join(lines))
-    kept = dedupe(tmp_path / "a.txt", "--window", 100, *SURE).out.splitlines()
-    assert kept.count(b"x") == 1
-    kept = dedupe(tmp_path / "a.txt", "--window", 100, "--refresh", "no", *SURE).out.splitlines()
-    assert kept.count(b"x") >= 1200 // 60 // 4
-
-
 def test_without_refresh_a_record_that_never_stops_passes_once_a_window(tmp_path, dedupe):
     (tmp_path / "a.txt").write_bytes(b"x\n" * 100_000)
     for options, passed in (((), 1), (("--refresh", "no"), 100_000 // 11 + 1), (("--refresh", "delivered"), 1)):

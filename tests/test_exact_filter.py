@@ -6,8 +6,6 @@ import pytest
 import lately
 
 KEYS = np.random.default_rng(4).integers(0, 700, 20_000)
-TIMES = np.sort(np.random.default_rng(5).integers(0, 10**5, 20_000))
-LATE = TIMES - np.random.default_rng(6).integers(0, 50, 20_000)
 
 
 @pytest.mark.parametrize("refresh", [True, False, "delivered"])
@@ -19,19 +17,6 @@ def test_batches_and_single_keys_give_the_mask_of_the_one_liner(window, refresh)
     marks = [parts.duplicated(part, refresh=refresh, threads=2) for part in np.array_split(KEYS, 13)]
     assert np.array_equal(np.concatenate(marks), expected)
     assert [single.seen(key, refresh=refresh) for key in KEYS[:3000].tolist()] == expected[:3000].tolist()
-
-
-@pytest.mark.parametrize("refresh", [True, False])
-def test_event_times_give_the_mask_of_the_one_liner(refresh):
-    """The one-liner has all rows and sorts them, so that only rows in order are compared with it."""
-    for times, lateness in ((TIMES + 1_700_000_000, None), (LATE + 1_700_000_000, "50s")):
-        expected = lately.duplicated(KEYS, "1h", at=times, refresh=refresh)
-        whole, single = (lately.ExactFilter("1h", lateness=lateness) for _ in range(2))
-        found = whole.duplicated(KEYS, at=times, refresh=refresh)
-        if lateness is None:
-            assert np.array_equal(found, expected)
-        pairs = list(zip(KEYS.tolist(), times.tolist(), strict=True))[:2000]
-        assert [single.seen(key, at=at, refresh=refresh) for key, at in pairs] == found[:2000].tolist()
 
 
 @pytest.mark.parametrize("window", [1, 7, 300, 5000])

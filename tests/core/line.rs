@@ -58,18 +58,6 @@ fn fresh_keys_are_reported_as_often_as_the_shape_computes() {
 }
 
 #[test]
-fn the_check_of_the_rate_fails_if_all_lines_have_the_mean_load() {
-    // Wrong on purpose, as if every line had the mean number of keys: half of the false positives.
-    let shape = LineShape::age_partitioned(2, 6, 128, 1).unwrap();
-    let keys = shape.keys_per_generation(count(200_000)) as f64;
-    let load = 2.0 * keys / (shape.pages * 64) as f64;
-    let lane = (1.0 - (15.0_f64 / 16.0).powf(load)).powi(4);
-    let naive = lane * lane * (1.0 + 6.0 * (1.0 - lane));
-    let (measured, _) = measure(shape, 200_000, 400_000);
-    assert!(measured > 1.1 * naive, "{measured} {naive}");
-}
-
-#[test]
 fn the_largest_shape_has_rates() {
     let largest = LineShape::guarded_epoch(31, (1 << 27) - 1, 4).unwrap();
     assert_eq!(largest.retained(), 31 * ((1 << 27) - 1));

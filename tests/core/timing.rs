@@ -146,7 +146,7 @@ fn equal_timers_err_as_often_as_computed() {
         let shape = TimingShape::new(k, bpt, blocks, timers, equal).unwrap();
         let plain = TimingShape { equal_timers: 1, ..shape };
         let window = count(insertions);
-        let (filters, trials) = (3000, 2000);
+        let (filters, trials) = (1500, 2000);
         let (reported, missed) = measure(shape, window, filters, trials);
         let rate = shape.false_positive_rate(window);
         assert!(rate < plain.false_positive_rate(window));
@@ -175,7 +175,7 @@ fn equal_timers_of_blocks_that_are_mostly_empty_err_as_often_as_computed() {
     let (span, capacity) = (100_000, 44);
     let window = Window::Time { span, lateness: 0, capacity };
     let shape = TimingShape::new(4, 8, 100, 60, 2).unwrap();
-    let (filters, trials) = (3000, 2000);
+    let (filters, trials) = (1500, 2000);
     let (mut reported, mut missed) = (0, 0);
     for stream in 0..filters {
         let mut filter = AnyFilter::new(shape, window, 0).unwrap();
