@@ -317,6 +317,8 @@ OWN = [
     ("exact", {"seed": "dice"}, TypeError, "seed must be"),
     ("exact of time", {"lateness": -1}, TypeError, "lateness"),
     ("exact of time", {"max_ahead": 5}, TypeError, "max_ahead"),
+    *((name, {"max_ahead": "1s"}, ValueError, "^max_ahead is for windows of time, got '1s' for one of insertions")
+      for name in ("exact", "aged from", "chosen")),
     *(("exact by preference", {name: x}, kind, f"{name} does not apply to an exact window")
       for name, x, kind in (("fpr", 0.1, TypeError), ("nbytes", 5000, TypeError), ("capacity", 5, TypeError),
                             ("slack", "0s", ValueError), ("distinct", 5, ValueError))),

@@ -187,7 +187,7 @@ impl<F> Builder<F> {
     }
 
     fn request(&self) -> Result<Request, Error> {
-        let window = self.window.to_core("window", self.lateness, self.capacity)?;
+        let window = self.window.to_core("window", self.lateness, self.capacity, self.max_ahead.flatten())?;
         let slack = self.slack.map(|slack| slack.length_like("slack", window)).transpose()?;
         let given = Request::given(window, self.fpr, self.nbytes, self.capacity, self.prefer)?;
         Ok(Request { slack, ..given })

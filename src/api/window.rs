@@ -82,12 +82,14 @@ impl Window {
         parameter: &str,
         lateness: Option<Duration>,
         capacity: Option<u64>,
+        max_ahead: Option<Duration>,
     ) -> Result<clock::Window, Error> {
         let insertions = match self.0 {
             Length::Insertions(insertions) => insertions,
             Length::Time(span) => return timed(parameter, span, lateness, capacity),
         };
-        let given = [("lateness", lateness.is_some()), ("capacity", capacity.is_some())];
+        let given =
+            [("lateness", lateness.is_some()), ("capacity", capacity.is_some()), ("max_ahead", max_ahead.is_some())];
         match given.into_iter().find(|(_, given)| *given) {
             Some((name, _)) => Err(Error::value(format!(
                 "{name} is for windows of time, but {parameter} is {self}: leave it out, or pass Window::time(..)"

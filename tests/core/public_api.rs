@@ -297,6 +297,7 @@ fn errors_name_the_argument() {
         (build(Window::last(10)).nbytes(10).build().err(), "fpr or nbytes must be given, and not both"),
         (build(Window::last(10)).lateness(hour).build().err(), "lateness is for windows of time"),
         (build(Window::last(10)).capacity(5).build().err(), "capacity is for windows of time"),
+        (build(Window::last(10)).max_ahead(hour).build().err(), "max_ahead is for windows of time"),
         (build(Window::last(10)).slack(Window::time(hour)).build().err(), "slack must be a number of insertions"),
         (build(Window::time(hour)).slack(Window::last(5)).build().err(), "slack must be a span of time"),
         (ConcurrentFilter::builder(Window::time(hour)).fpr(0.1).build().err(), "capacity must be given"),

@@ -15,7 +15,7 @@ use super::time::window::{self, read_max_ahead};
 use super::whole::WholeNumber;
 use crate::errors::raise;
 use lately::clock::Window;
-use lately::family::request::{Grow, first_guess};
+use lately::family::request::Grow;
 use lately::family::{
     self, AnyFilter, Budget, FAMILIES, Family, Parameters, Prefer, Request, Shape, Variant, Windows, meaning,
 };
@@ -39,7 +39,8 @@ use lately::family::{
 #[pyo3(signature = (of, /, **given))]
 pub fn build(py: Python<'_>, of: Option<&str>, given: Option<&Bound<'_, PyDict>>) -> PyResult<FilterState> {
     let given = Given::of(py, given);
-    let ((shape, window), seed, ahead) = (given.shape(of)?, given.seed()?, given.max_ahead()?);
+    let ((shape, window), seed) = (given.shape(of)?, given.seed()?);
+    let ahead = given.max_ahead(window)?;
     // Detached from the interpreter, because memory may take long to allocate.
     let built = detached(py, || AnyFilter::of(shape, window, seed))?.map_err(raise)?;
     let built = match ahead {
@@ -123,9 +124,9 @@ impl<'py> Given<'py> {
 
     /// Reads `max_ahead`, if it is given: how far event times may lie ahead of the system's clock, or `None` without a
     /// limit.
-    pub(super) fn max_ahead(&self) -> PyResult<Option<Option<u64>>> {
+    pub(super) fn max_ahead(&self, window: Window) -> PyResult<Option<Option<u64>>> {
         let Some(ahead) = self.0.get_item("max_ahead")? else { return Ok(None) };
-        read_max_ahead(Some(&ahead))
+        read_max_ahead(&ahead, window)
     }
 
     /// Rejects what does not apply to a family.
@@ -191,27 +192,14 @@ impl<'py> Given<'py> {
         if windows == Windows::Insertions {
             return window::insertions(&window);
         }
-        let (mut capacity, lateness) = (self.optional("capacity")?, self.optional::<Bound<'py, PyAny>>("lateness")?);
-        let guesses = match windows {
-            Windows::Time | Windows::Stored => true,
-            Windows::Any => !self.has("nbytes")?,
-            _ => family.is_none(),
-        };
-        let guessed = capacity.is_none() && guesses && !window::is_count(&window)?;
-        if guessed {
-            capacity = Some(WholeNumber::new(1));
-        }
+        let (capacity, lateness) = (self.optional("capacity")?, self.optional::<Bound<'py, PyAny>>("lateness")?);
         let window = match windows {
-            Windows::Time => window::of_time(&window, capacity, lateness.as_ref()),
-            _ => window::read(&window, capacity, lateness.as_ref()),
+            Windows::Time => window::of_time(&window, capacity, lateness.as_ref(), true),
+            Windows::Stored => window::read(&window, capacity, lateness.as_ref(), true),
+            Windows::Any => window::read(&window, capacity, lateness.as_ref(), !self.has("nbytes")?),
+            _ => window::read(&window, capacity, lateness.as_ref(), family.is_none()),
         };
-        let window = match window? {
-            Window::Time { span, lateness, .. } if guessed => {
-                Window::Time { span, lateness, capacity: first_guess(span, lateness) }
-            }
-            window => window,
-        };
-        window.check().map_err(raise)
+        window?.check().map_err(raise)
     }
 
     /// Reads the request for a filter of this family, or of one that is to be chosen.

@@ -56,7 +56,7 @@ pub fn duplicated_exactly<'py>(
         None if window.gt(read.len())? => {
             (Window::Count { insertions: read.len().max(1) as u64 }, OwnedMoments::Untimed)
         }
-        None => (window::read(window, None, None)?, OwnedMoments::Untimed),
+        None => (window::read(window, None, None, false)?, OwnedMoments::Untimed),
         Some(span) => {
             let timed = Window::Time { span, lateness: 0, capacity: 1 };
             (timed, OwnedMoments::read(at, timed, read.len())?)

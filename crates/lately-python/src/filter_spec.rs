@@ -58,7 +58,8 @@ impl FilterSpec {
     #[pyo3(signature = (of, /, **given))]
     fn new(py: Python<'_>, of: &str, given: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let given = Given::of(py, given);
-        let ((shape, window), seed, ahead) = (given.shape(Some(of))?, given.seed()?, given.max_ahead()?);
+        let ((shape, window), seed) = (given.shape(Some(of))?, given.seed()?);
+        let ahead = given.max_ahead(window)?;
         shape.check(window).map_err(raise)?;
         let mut clock = shape.clock(window);
         if let Some(ahead) = ahead {

@@ -7,12 +7,15 @@ use pyo3::types::{PyBool, PyFloat, PyInt};
 use super::span::{is_span, read_span};
 use crate::whole::WholeNumber;
 use lately::clock::Window;
+use lately::family::request::first_guess;
 
-/// Reads a window: a whole number of insertions, or a span of time with lateness and capacity.
+/// Reads a window: a whole number of insertions, or a span of time with lateness and capacity. If it `guesses`, a span
+/// of time needs no capacity.
 pub fn read(
     window: &Bound<'_, PyAny>,
     capacity: Option<WholeNumber>,
     lateness: Option<&Bound<'_, PyAny>>,
+    guesses: bool,
 ) -> PyResult<Window> {
     if is_count(window)? {
         if capacity.is_some() || lateness.is_some() {
@@ -29,7 +32,7 @@ pub fn read(
             window.get_type().name()?
         )));
     }
-    of_time(window, capacity, lateness)
+    of_time(window, capacity, lateness, guesses)
 }
 
 /// Reads a window of time.
@@ -37,30 +40,37 @@ pub fn of_time(
     window: &Bound<'_, PyAny>,
     capacity: Option<WholeNumber>,
     lateness: Option<&Bound<'_, PyAny>>,
+    guesses: bool,
 ) -> PyResult<Window> {
     let span = read_span(window, "window")?;
-    let Some(capacity) = capacity else {
-        return Err(PyTypeError::new_err("a window of time needs capacity: the number of keys expected within it"));
-    };
     let lateness = lateness.map_or(Ok(0), |lateness| read_span(lateness, "lateness"))?;
-    Ok(Window::Time { span, lateness, capacity: capacity.within("capacity")? })
+    let capacity = match capacity {
+        Some(capacity) => capacity.within("capacity")?,
+        None if guesses => first_guess(span, lateness),
+        None => {
+            return Err(PyTypeError::new_err("a window of time needs capacity: the number of keys expected within it"));
+        }
+    };
+    Ok(Window::Time { span, lateness, capacity })
 }
 
 /// Reads the window of a filter that only counts insertions. A span of time is returned too, and rejected by the
 /// filter.
 pub fn insertions(window: &Bound<'_, PyAny>) -> PyResult<Window> {
-    let capacity = if is_count(window)? { None } else { Some(WholeNumber::new(1)) };
-    read(window, capacity, None)
+    read(window, None, None, true)
 }
 
 /// Reads `max_ahead`: how far times may lie ahead of the wall clock, and `None` without a bound. Returns `None` for the
 /// default, one window.
-pub fn read_max_ahead(ahead: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Option<u64>>> {
-    match ahead {
-        None => Ok(Some(None)),
-        Some(ahead) if ahead.is_none() => Ok(Some(None)),
-        Some(ahead) if ahead.eq("window")? => Ok(None),
-        Some(ahead) => Ok(Some(Some(read_span(ahead, "max_ahead")?))),
+pub fn read_max_ahead(ahead: &Bound<'_, PyAny>, window: Window) -> PyResult<Option<Option<u64>>> {
+    match window {
+        _ if ahead.is_none() => Ok(Some(None)),
+        _ if ahead.eq("window")? => Ok(None),
+        Window::Time { .. } => Ok(Some(Some(read_span(ahead, "max_ahead")?))),
+        Window::Count { .. } => Err(PyValueError::new_err(format!(
+            "max_ahead is for windows of time, got {} for one of insertions: leave it out",
+            ahead.repr()?
+        ))),
     }
 }
 
