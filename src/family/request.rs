@@ -6,14 +6,14 @@ use crate::Error;
 use crate::clock::Window;
 
 /// The keys that a filter has room for at first if the number of keys in a window of time is unknown: a few dozen KiB.
-const FIRST_KEYS: u128 = 10_000;
+pub(crate) const FIRST_KEYS: u64 = 10_000;
 
 /// Returns the capacity that a filter begins with if the number of keys in a window of time is unknown. A filter
 /// retains the keys of its lateness too: a capacity that ignored them would take gigabytes for a window of a second and
 /// a lateness of a day.
 #[must_use]
 pub fn first_guess(span: u64, lateness: u64) -> u64 {
-    let share = FIRST_KEYS * u128::from(span) / (u128::from(span) + u128::from(lateness)).max(1);
+    let share = u128::from(FIRST_KEYS) * u128::from(span) / (u128::from(span) + u128::from(lateness)).max(1);
     share.max(1) as u64
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use lately::clock::Window;
 use lately::family::budget::allowed_slack;
+use lately::family::request::first_guess;
 use lately::family::{Budget, Choice, Prefer, Request, VARIANTS, Variant, choose, compare};
 
 const MILLION: Window = Window::Count { insertions: 1_000_000 };
@@ -39,11 +40,17 @@ fn the_default_keeps_keys_at_most_a_64th_of_the_window_too_long() {
 
 #[test]
 fn a_long_lateness_takes_no_memory_before_keys_come() {
-    for days in [0, 1, 5] {
+    for days in [0, 1, 30] {
         let lateness = Duration::from_secs(86_400 * days);
-        for window in [60, 3600].map(|seconds| lately::Window::time(Duration::from_secs(seconds))) {
+        // The last window is so short that far fewer than one of the first keys would come within it.
+        for window in [60_000, 3_600_000, 1].map(|ms| lately::Window::time(Duration::from_millis(ms))) {
             let filter = lately::Filter::builder(window).lateness(lateness).fpr(1e-3).build().unwrap();
             assert!(filter.nbytes() < 1 << 16, "{days} days: {} bytes", filter.nbytes());
+            let (span, lateness) = (window.span().unwrap().as_nanos() as u64, lateness.as_nanos() as u64);
+            let window = Window::Time { span, lateness, capacity: first_guess(span, lateness) };
+            let request = Request { unknown_rate: true, ..rate(window, 1e-3) };
+            let limited = Variant::named("time-limited").unwrap().plan(&request).unwrap();
+            assert!(limited.bytes(window) < 1 << 16, "{days} days: {} bytes", limited.bytes(window));
         }
     }
 }

@@ -21,10 +21,7 @@ pub(crate) static ROW: Family = Family {
         forms: &[form(6, PARAMETERS)],
         owns: is::<AgedCuckooShape>,
         read: |parameters| shared(AgedCuckooShape::read(parameters)),
-        plan: |request| {
-            let shape = choose(request.window, request.budget, request.slack, request.distinct)?;
-            shared(Ok(AgedCuckooShape { guessed: shape.grows && request.unknown_rate, ..shape }))
-        },
+        plan: |request| shared(choose(request)),
         engine: |shape, clock, _, words| {
             let shape: AgedCuckooShape = *of(shape);
             if shape.grows {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::Error;
 use crate::clock::Window;
 use crate::family::budget::{Budget, reject_below, too_few_bytes, too_much_memory, within_slack};
+use crate::family::request::{FIRST_KEYS, Request};
 use crate::family::{CacheLines, Crowding, Parameters, Shape, fill};
 
 /// Number of tags.
@@ -192,6 +193,8 @@ impl AgedCuckooShape {
             (Window::Count { insertions }, Some(distinct)) => {
                 (keys * (distinct as f64 / insertions as f64)).min(keys).ceil()
             }
+            // The least capacity of a window is a key, which a long lateness multiplies.
+            _ if self.guessed => keys.min(FIRST_KEYS as f64 * (1.0 + 1.0 / f64::from(self.epochs))),
             _ => keys,
         }
     }
@@ -292,22 +295,17 @@ impl Shape for AgedCuckooShape {
     }
 }
 
-/// Returns the shape for a window and a budget. A window of insertions may be planned for fewer `distinct` keys than
-/// insertions, because a repeat takes no space.
+/// Returns the shape for a request. A window of insertions may be planned for fewer `distinct` keys than insertions,
+/// because a repeat takes no space.
 ///
 /// Takes the fewest epochs whose slack is at most `slack`, by default a 64th of the window, or as little as the most
 /// epochs have that retain a long lateness, too. Takes of the [formats](FORMATS) the one of the fewest bytes for a
 /// rate, or of the least rate for a number of bytes.
-pub fn choose(
-    window: Window,
-    budget: Budget,
-    slack: Option<u64>,
-    distinct: Option<u64>,
-) -> Result<AgedCuckooShape, Error> {
-    let window = window.check()?;
+pub fn choose(request: &Request) -> Result<AgedCuckooShape, Error> {
+    let Request { window, budget, slack, distinct, .. } = *request;
     budget.check()?;
-    check_distinct(window, distinct)?;
-    let shapes = EPOCHS.map(|epochs| of_epochs(window, epochs, distinct, budget));
+    check_distinct(window.check()?, distinct)?;
+    let shapes = EPOCHS.map(|epochs| of_epochs(request, epochs));
     let least = match window {
         // One epoch and the open one are the least.
         Window::Count { insertions } => (insertions / 64).max(u64::from(insertions == 1)),
@@ -354,9 +352,10 @@ const FIRST: f64 = 0.63;
 /// The load at which the first key finds no room in a table of a chain, at most.
 const FULL: f64 = 0.97;
 
-fn of_epochs(window: Window, epochs: u32, distinct: Option<u64>, budget: Budget) -> AgedCuckooShape {
-    let grows = matches!(window, Window::Time { .. }) && !budget.is_bytes();
-    AgedCuckooShape { format: FORMATS[0], epochs, pages: 1, lines: LEAST as u32, distinct, grows, guessed: false }
+fn of_epochs(request: &Request, epochs: u32) -> AgedCuckooShape {
+    let grows = matches!(request.window, Window::Time { .. }) && !request.budget.is_bytes();
+    let (distinct, guessed) = (request.distinct, grows && request.unknown_rate);
+    AgedCuckooShape { format: FORMATS[0], epochs, pages: 1, lines: LEAST as u32, distinct, grows, guessed }
 }
 
 /// Rejects a number of distinct keys that a window cannot have.

@@ -75,6 +75,11 @@ impl TimeLimitedShape {
         Self { k, l, first_bits: bits(window.keys_per_generation(l).saturating_mul(k.into())) }
     }
 
+    /// Returns this shape with first slices for at most this many keys per window.
+    pub fn at_first_for(self, keys: u64) -> Self {
+        Self { first_bits: self.first_bits.min(bits(keys * u64::from(self.k) / u64::from(self.l))), ..self }
+    }
+
     /// Returns the most that the k + l slices of a steady rate are filled, the newest first, just before a shift.
     ///
     /// A shift comes when a slice has taken its share of the generations it has left, rounded up (equation 4). So of

@@ -12,7 +12,7 @@ use lately::family::baselines::{counting, fingerprint_buffer, generalized, stabl
 use lately::family::slice_sizes::Slices;
 use lately::family::slices::shape::{Paper, Segment};
 use lately::family::slices::transposed;
-use lately::family::{Budget, aged_cuckoo, bloom, lines, slices, swamp, time_limited, timing};
+use lately::family::{Budget, Request, aged_cuckoo, bloom, lines, slices, swamp, time_limited, timing};
 
 const TABLE: &str = "tests/golden/shapes.tsv";
 
@@ -76,7 +76,7 @@ const CHOICES: [(&str, Choice); 20] = [
         Budget::Bytes(_) => Ok("none: its memory follows the stream".into()),
     }),
     ("aged cuckoo", |window, budget, slack| {
-        let shape = aged_cuckoo::shape::choose(window, budget, slack, None)?;
+        let shape = aged_cuckoo::shape::choose(&Request { slack, ..Request::of(window, budget) })?;
         let aged_cuckoo::shape::AgedCuckooShape { format, epochs, pages, lines, grows, .. } = shape;
         let bits = format.fingerprint_bits;
         Ok(format!("fingerprint_bits={bits} epochs={epochs} pages={pages} lines={lines} chain={grows}"))
