@@ -527,6 +527,15 @@ mod tests {
         assert!(longer.by_insertion().is_err());
     }
 
+    #[test]
+    fn a_count_outside_of_the_open_generation_is_damage() {
+        let clock = Clock::new(Window::Count { insertions: 301 }, 3);
+        for (inserted, open, is_sound) in [(100, 0, true), (101, 0, false), (99, 1, false), (100, 1, true)] {
+            let record = [inserted, 0, 0, 0, open, 0, 0];
+            assert_eq!(clock.clone().with_record(record).is_sound(), is_sound, "{inserted} in generation {open}");
+        }
+    }
+
     /// Times that stay as they are, or, if `fickle`, differ whenever they are read.
     struct FickleTimes<'a> {
         times: &'a [i64],
