@@ -11,7 +11,7 @@ import lately
 from lately.distributed import FailedSitesError, FailedSitesWarning, LocalSites, SlicedFilter
 from lately.distributed._sites.interface import Failed
 from support.site import unsynced as unsynced
-from support.sliced import cells_of_keys, every_kind, sites_of_cells, state, timers, wide
+from support.sliced import KINDS, cells_of_keys, every_kind, sites_of_cells, state, timers, wide
 
 
 class Away(LocalSites):
@@ -122,6 +122,20 @@ def test_distinct_lets_keys_through(shape):
             seen = sliced.query(np.arange(300), at=0)
         assert (~seen).sum() == sliced.failures
         assert seen.any()
+
+
+@pytest.mark.parametrize("interval", [3600, 0])
+def test_a_site_that_lost_everything_is_known_for_it_after_it_was_opened_again(interval, tmp_path):
+    made = {**KINDS["v-h"], "filter": wide(), "checkpoint": tmp_path, "name": "seen", "on_failure": "duplicate"}
+    keys = np.arange(300)
+    with SlicedFilter(**made, interval=3600) as sliced:
+        sliced.insert(keys, at=0)
+        sliced.sites.kill(1)
+    with SlicedFilter(**made, interval=interval) as sliced:
+        sliced.sites.kill(1)
+        sliced.sites.restart(1)
+    with SlicedFilter(**made, interval=interval) as sliced:
+        assert sliced.query(keys, at=1).all()
 
 
 @cells_of_keys

@@ -123,6 +123,10 @@ class Site:
             self._kept.data = None
             if self._kept.lost:
                 contents.lost()
+                # The next run finds that only in a checkpoint.
+                self._changed = True
+                if interval == 0:
+                    self.checkpoint()
         if store is not None and interval > 0:
             self._keeper = threading.Thread(target=self._keep, name=f"checkpoints of {name}", daemon=True)
             self._keeper.start()
