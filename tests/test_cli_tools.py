@@ -139,6 +139,22 @@ def test_a_merged_state_has_the_key_of_its_parts(command, tmp_path):
     assert not (tmp_path / "no").exists()
 
 
+def test_a_merged_filter_has_no_note_of_the_state_it_replaces(command, tmp_path):
+    (tmp_path / "a.csv").write_text("n,k\n1,a\n")
+    both, text = tmp_path / "both", ("--window", 100, "--seed", 1, "--quiet", "-o", tmp_path / "o")
+    assert command("dedupe", tmp_path / "a.csv", "--format", "csv", *text, "--key", "k,n", "--state", both)[0] == 0
+    for name in "ab":
+        lately.Filter(100, 0.01).save(tmp_path / name)
+    assert command("merge", tmp_path / "a", tmp_path / "b", "-o", both) == (0, "", "")
+    assert command("query", both, "a") == (0, "new\ta\n", "")
+    # The note goes with the filter, or neither does.
+    (tmp_path / "both.json").unlink()
+    (tmp_path / "both.json").mkdir()
+    lately.Filter(100, 0.01, seed=5).save(tmp_path / "a")
+    assert command("merge", tmp_path / "a", "-o", both)[0] == 1
+    assert lately.open(both).seed == 0
+
+
 def test_merge(command, tmp_path):
     made = [lately.AgePartitionedBloomFilter("10min", 0.001, capacity=5000) for _ in "ab"]
     for f, key in zip(made, "ab", strict=True):

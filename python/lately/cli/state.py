@@ -21,7 +21,7 @@ from lately.cli.outputs import Replacement, check_replaceable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     import lately
@@ -124,18 +124,29 @@ class State:
         self, filter: lately.Filter, options: dict[str, Any], inputs: list[Any], outputs: list[Any]
     ) -> Iterator[tuple[Replacement, Replacement]]:
         """Write the note and the filter under temporary names, so that only the renaming is left, in this order."""
+        def contents(made: Path) -> Any:
+            run = {"inputs": inputs, "outputs": outputs, "state": _digest(made)}
+            return {"options": options, "runs": [*self._runs, run][-_RUNS:]}
+
         with ExitStack() as stack:
             try:
-                mode = 0o600 if filter.seed is None else 0o666
-                made = stack.enter_context(closing(Replacement(self.path, mode)))
-                filter.save(made.file)
-                made.finish()
-                run = {"inputs": inputs, "outputs": outputs, "state": _digest(made.temporary)}
-                note = stack.enter_context(closing(Replacement(self._note)))
-                note.file.write(json.dumps({"options": options, "runs": [*self._runs, run][-_RUNS:]}).encode())
-                note.finish()
+                made = stack.enter_context(replacements(self.path, filter, contents))
             except OSError as error:
                 raise CliError(f"cannot write --state {self.name}: {error.strerror or error}") from None
+            yield made
+
+
+@contextmanager
+def replacements(
+    path: Path, filter: lately.Filter, contents: Callable[[Path], Any]
+) -> Iterator[tuple[Replacement, Replacement]]:
+    """Write a note and a filter under temporary names. `contents` returns those of the note."""
+    with closing(Replacement(path, 0o600 if filter.seed is None else 0o666)) as made:
+        filter.save(made.file)
+        made.finish()
+        with closing(Replacement(note_of(path))) as note:
+            note.file.write(json.dumps(contents(made.temporary)).encode())
+            note.finish()
             yield note, made
 
 

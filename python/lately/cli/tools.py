@@ -6,15 +6,14 @@ import csv
 import json
 import shutil
 import sys
-from contextlib import closing, suppress
+from contextlib import suppress
 from itertools import product
 from pathlib import Path
 
 import lately
 from lately.cli.errors import CliError, UsageError
 from lately.cli.filters import FPR, load
-from lately.cli.outputs import Replacement
-from lately.cli.state import note_of, recorded
+from lately.cli.state import note_of, recorded, replacements
 from lately.cli.times import Times
 
 TYPE_CHECKING = False
@@ -115,12 +114,9 @@ def merge(options: Namespace) -> None:
             raise CliError(f"{path}: {error}{instead}") from None
     target = Path(options.output).resolve()
     try:
-        if run:
-            with closing(Replacement(note_of(target))) as note:
-                note.file.write(json.dumps({"options": run, "runs": []}).encode())
-                note.finish()
-                note.replace()
-        merged.save(target)
+        with replacements(target, merged, lambda _: {"options": run, "runs": []}) as (note, filter):
+            note.replace()
+            filter.replace()
     except OSError as error:
         raise CliError(f"cannot write {options.output}: {error.strerror or error}") from None
 
