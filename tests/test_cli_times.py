@@ -89,6 +89,7 @@ def test_options_that_do_not_fit_are_errors(tmp_path, dedupe):
         (["--window", "10", "--format", "text", "--delimiter", ";"], "--delimiter is for CSV and TSV, but the records"),
         (["--window", "10", "--format", "jsonl", "--no-header"], "--no-header is for CSV and TSV, but the records"),
         (["--window", "10", "--format", "parquet", "--no-quotes"], "--quotes is for CSV and TSV, but the records"),
+        (["--window", "10", "--format", "parquet", "--encoding", "latin-1", "-o", "o"], "--encoding is for text"),
         (["--window", "10s", "--time", "t", "--filter", "swamp"], "--filter swamp is for windows that count records"),
         (["--window", "0"], "window"),
         (["--window", "9", "--fpr", "2"], "fpr"),

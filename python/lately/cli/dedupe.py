@@ -270,6 +270,8 @@ def _reader(options: Namespace, malformed: Malformed) -> LineReader | ParquetRea
         for option, value in given.items():
             if value is not None:
                 raise UsageError(f"--{option} is for CSV and TSV, but the records are {format}: add --format csv")
+    if format == "parquet" and options.encoding is not None:
+        raise UsageError("--encoding is for text, and Parquet has none but UTF-8: leave it out")
     times = None
     if options.time is not None:
         from lately.cli.times import Times
