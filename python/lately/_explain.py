@@ -22,7 +22,7 @@ _WHY = {
 }
 """The reason to take a family, by its name."""
 
-_VARIANTS = {variant["name"]: variant for variant in variants()}
+_VARIANTS = {variant["name"]: variant for variant in variants()} | {"exact": {"promise": True}}
 """The rows of the table of families, which has none for the exact window."""
 
 _UNITS = {"d": 86_400, "h": 3600, "min": 60}
@@ -70,14 +70,14 @@ def _window(made: Filter) -> str:
         promise = "a key inserted within it may be missed"
     if isinstance(made.window, int):
         return f"the last {made.window:,} keys: {promise}"
-    planned = "" if made.family in ("time-limited", "exact") else f", planned for {made.capacity:,} keys"
+    guessed = made.family in ("time-limited", "exact") or made.parameters.get("chain") == 2
+    planned = "" if guessed else f", planned for {made.capacity:,} keys"
     late = f", times may step back by {_span(made.lateness)}" if made.lateness else ""
     return f"the last {_span(made.window)}{planned}{late}: {promise}"
 
 
 def _promises(made: Filter) -> bool:
-    exact = made.family == "exact"
-    return exact or (_VARIANTS[made.family]["promise"] and made.parameters.get("equal_timers", 1) == 1)
+    return _VARIANTS[made.family]["promise"] and made.parameters.get("equal_timers", 1) == 1
 
 
 def _slack(made: Filter) -> str:

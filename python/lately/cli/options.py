@@ -228,8 +228,8 @@ def _add_window_options(group: Any) -> None:
         "--capacity",
         type=_count,
         metavar="N",
-        help="for windows of time: records expected within one at the highest rate; the memory is then fixed; default: "
-        "it follows the rate",
+        help="for windows of time: records expected within one at the highest rate; filters other than the default "
+        "need it, and their memory is then fixed; that of the default follows the rate",
     )
     group.add_argument(
         "--lateness", type=_span, metavar="SPAN", help="for windows of time: how far times may step back; default: 0s"
