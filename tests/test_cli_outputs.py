@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from lately.cli.outputs import Output
 from support.command import finish, some_lines, start, temporaries
 from support.parquet import parquet
 
@@ -90,6 +91,35 @@ def test_full_standard_output(tmp_path):
     assert not (tmp_path / "s").exists()
 
 
+def shell(command, *arguments):
+    lately = [sys.executable, "-m", "lately", *map(str, arguments)]
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    return subprocess.run(["sh", "-c", command, *lately], env=env, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["plan", "--window", "1000"]])
+@pytest.mark.parametrize(
+    ("target", "reason"), [("/dev/full", "No space left on device"), ("&-", "Bad file descriptor")]
+)
+def test_text_that_cannot_be_written_is_an_error_of_one_line(arguments, target, reason):
+    ended = shell(f'"$0" "$@" >{target}', *arguments)
+    assert (ended.returncode, reason in ended.stderr, ended.stderr.count("\n")) == (1, True, 1)
+
+
+def test_no_file_of_a_run_gets_the_descriptor_of_a_closed_stream(tmp_path):
+    (tmp_path / "a.txt").write_text("a\n")
+    options = ("--window", 9, "--state", tmp_path / "s")
+    ended = shell('"$0" "$@" >&-', "dedupe", tmp_path / "a.txt", *options, "--dropped", tmp_path / "d")
+    assert (ended.returncode, ended.stderr) == (
+        1,
+        "lately: error: cannot write standard output: Bad file descriptor\n",
+    )
+    ended = shell('"$0" "$@" <&-', "dedupe", *options)
+    assert (ended.returncode, ended.stderr) == (1, "lately: error: standard input: Bad file descriptor\n")
+    assert shell('"$0" "$@" <&- >&- 2>&-', "dedupe", tmp_path / "a.txt", *options, "-o", tmp_path / "o").returncode == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "o", "s", "s.json"]
+
+
 @pytest.mark.parametrize("extension", ["", ".gz", ".zst", ".parquet"])
 def test_a_full_disk_leaves_the_old_output(tmp_path, extension):
     rng = random.Random(0)
@@ -161,6 +191,14 @@ def test_interrupted(tmp_path, target, number):
     assert ended.status == 128 + number
     assert ended.err == "lately: interrupted\n"
     assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
+def test_a_second_signal_leaves_no_temporary_file(tmp_path, monkeypatch):
+    output = Output(str(tmp_path / "o.gz"))
+    monkeypatch.setattr(gzip.GzipFile, "close", lambda _: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        output.close()
+    assert not temporaries(tmp_path)
 
 
 @pytest.mark.parametrize("count", [1, 200_000])

@@ -32,12 +32,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     SystemExit
         If the arguments are wrong (2), or request help or the version (0).
     """
-    if argv is None and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _end)
+    if argv is None:
+        _open_standard_streams()
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, _end)
     try:
         return _main(argv)
     except (ImportError, OSError) as error:
-        # The disk failed while modules were imported. What it imports to write messages may be missing too.
+        # Standard output is full or closed, or the disk failed while modules were imported. What is imported to write
+        # messages may be missing too.
+        if argv is None:
+            _discard_output()
         os.write(2, f"lately: error: {' '.join(str(error).split())}\n".encode(errors="backslashreplace"))
         return 1
 
@@ -49,9 +54,9 @@ def _main(argv: Sequence[str] | None) -> int:
     from lately.cli.report import print_error
     from lately.cli.signals import interrupted
 
-    options = parser().parse_args(argv)
-    run = getattr(import_module(options.module), options.run)
     try:
+        options = parser().parse_args(argv)
+        run = getattr(import_module(options.module), options.run)
         with interrupted(to_the_end=argv is None):
             run(options)
             sys.stdout.flush()
@@ -67,12 +72,30 @@ def _main(argv: Sequence[str] | None) -> int:
         print_error("lately: interrupted")
         return 128 + next(iter(interrupt.args), signal.SIGINT)  # as a shell reports the signal
     except BrokenPipeError:
-        # The output did not arrive, so no state was saved, and no message is written. As it ends, the interpreter would
-        # fail to write the rest and print a message, so standard output becomes the null device.
+        # The output did not arrive, so no state was saved, and no message is written.
         if argv is None:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            _discard_output()
         return 128 + 13  # as a shell reports SIGPIPE
     return 0
+
+
+def _open_standard_streams() -> None:
+    """Open the standard streams that the shell has closed, so that no file gets the descriptor of one.
+
+    Records cannot be read from these or written to them. Messages are lost.
+    """
+    for descriptor, mode in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, mode)
+    sys.stdin = sys.stdin or os.fdopen(0, closefd=False)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
+
+
+def _discard_output() -> None:
+    """Make standard output the null device, or the interpreter would fail to write the rest as it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _end(number: int, _frame: FrameType | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from contextlib import suppress
 
 from lately import __version__
@@ -55,6 +56,13 @@ exit status:
 
 class _Parser(argparse.ArgumentParser):
     """Parser that reports wrong usage in two lines: the error, and the command that describes the options."""
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Write a message. argparse ignores it if help cannot be written."""
+        if file is sys.stdout:
+            print(message, end="", flush=True)
+        else:
+            super()._print_message(message, file)
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: error: {message}\n`{self.prog} --help` describes the options\n")

@@ -53,9 +53,11 @@ class Replacement:
 
     def close(self) -> None:
         """Close the file, and remove it if it has not replaced the old one."""
-        with suppress(OSError):  # reported before
-            self.file.close()
-        self.temporary.unlink(missing_ok=True)
+        try:
+            with suppress(OSError):  # reported before
+                self.file.close()
+        finally:  # after a second signal too
+            self.temporary.unlink(missing_ok=True)
 
 
 def check_replaceable(path: Path) -> None:
@@ -105,11 +107,13 @@ class Output:
 
     def close(self) -> None:
         """Close what is open, and remove a temporary file that has not replaced the file."""
-        for stream in (self.stream, self._file):
-            with suppress(OSError, ValueError):  # reported before
-                stream.close()
-        if self.replacement:
-            self.replacement.close()
+        try:
+            for stream in (self.stream, self._file):
+                with suppress(OSError, ValueError):  # reported before
+                    stream.close()
+        finally:
+            if self.replacement:
+                self.replacement.close()
 
     def flush(self) -> None:
         """Flush a stream, because its reader may wait for the records."""

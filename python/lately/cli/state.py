@@ -124,6 +124,7 @@ class State:
         self, filter: lately.Filter, options: dict[str, Any], inputs: list[Any], outputs: list[Any]
     ) -> Iterator[tuple[Replacement, Replacement]]:
         """Write the note and the filter under temporary names, so that only the renaming is left, in this order."""
+
         def contents(made: Path) -> Any:
             run = {"inputs": inputs, "outputs": outputs, "state": _digest(made)}
             return {"options": options, "runs": [*self._runs, run][-_RUNS:]}
