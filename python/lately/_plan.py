@@ -148,15 +148,11 @@ def _reason(best: Choice, request: dict[str, Any]) -> str:
     if FAMILIES[best.name].windows == "unknown rate":
         return "its memory follows the unknown rate of keys; it begins with these bytes"
     goal = "the lowest rate of false positives in these bytes" if "nbytes" in request["limits"] else "the fewest bytes"
-    if request["prefer"] == "speed":
+    if request["prefer"] == "speed" and best.name.startswith("age-partitioned"):
         return "it is the fastest, at the price of its slack"
     if request["prefer"] == "memory":
         return f"it has {goal}, at the price of its slack"
-    if request["slack"] is not None:
-        return "it moves the fewest cache lines among those at most half as large again as the smallest with this slack"
-    if best.name.startswith("age-partitioned"):
-        return "it is the fastest, and less slack would cost more than 16 bytes a key"
-    return f"among those with the least slack, {_span(best.slack)}, it has {goal}, {best.nbytes:,}"
+    return f"the default cannot meet this request, and it has {goal} with a slack of {_span(best.slack)}"
 
 
 def _span(slack: float) -> str:

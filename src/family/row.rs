@@ -90,14 +90,11 @@ pub struct Options {
     pub(crate) speed: u8,
     /// Whether the default takes this variant for every request that it can meet.
     pub(crate) first: bool,
-    /// Whether the default may take this variant otherwise, because it keeps little slack in few bytes.
-    pub(crate) little_slack: bool,
 }
 
 impl Options {
     /// The options of a family that has only one form.
-    pub(crate) const PLAIN: Self =
-        Self { layout: None, grow: None, listed: true, note: "", speed: 0, first: false, little_slack: false };
+    pub(crate) const PLAIN: Self = Self { layout: None, grow: None, listed: true, note: "", speed: 0, first: false };
 
     pub(crate) const fn layout(layout: Layout) -> Self {
         Self { layout: Some(layout), ..Self::PLAIN }
@@ -121,10 +118,6 @@ impl Options {
 
     pub(crate) const fn for_speed(self, place: u8) -> Self {
         Self { speed: place, ..self }
-    }
-
-    pub(crate) const fn for_little_slack(self) -> Self {
-        Self { little_slack: true, ..self }
     }
 }
 
@@ -206,14 +199,13 @@ impl Family {
     }
 
     /// Plans the shape for a request by the family's own name: in the first of its layouts that meets the request.
-    /// These are the layouts for speed, or else the one for little slack, or else the first.
+    /// These are the layouts for speed, or else the last, which takes the fewest bytes.
     pub fn plan_itself(&self, request: &Request) -> Planned {
         let own = || self.variants().filter(|options| options.listed && options.grow.is_none());
         let mut layouts: Vec<&Options> = own().filter(|options| options.speed > 0).collect();
         layouts.sort_by_key(|options| options.speed);
         if layouts.is_empty() {
-            let little = own().find(|options| options.little_slack);
-            layouts.extend(little.or_else(|| own().next()));
+            layouts.extend(own().last());
         }
         let plan =
             |options: &Options| self.plan(&Request { layout: options.layout.unwrap_or(Layout::Sliced), ..*request });

@@ -2,12 +2,10 @@
 //!
 //! 1. By default the aged cuckoo filter is taken, with the slack requested, or with 1/64 of the window.
 //! 2. [`Prefer::Speed`] takes it too, but for windows of insertions at rates of 1 % and more: there lines are faster.
-//! 3. Where it cannot meet the request, the default slack is the least of 1/64, 1/32, 1/16, 1/8 and 1/4 of the window
-//!    that a variant can keep in 16 bytes a key or fewer, or at a rate of 5 % or less. Of those that can, the one of
-//!    the fewest bytes is taken. Otherwise, and by [`Prefer::Speed`], the age-partitioned filter is taken, in lines or
-//!    else in blocks. Its slack may be half the window.
-//! 4. [`Prefer::Memory`] takes the variant of the fewest bytes; for a window of time the default. Where a slack is set,
-//!    the variant is taken that moves the fewest cache lines among those at most half as large again as the smallest.
+//!    Where it cannot meet the request, the age-partitioned filter is taken, in lines or else in blocks.
+//! 3. [`Prefer::Memory`] takes the variant of the fewest bytes; for a window of time the default.
+//! 4. Where these cannot meet the request, the variant of the fewest bytes is taken, by default among those that keep a
+//!    slack of 1/64 of the window in 16 bytes a key or fewer, or at a rate of 5 % or less, if there are any.
 //!
 //! In a window of time keys may come in a burst, which slices, blocks and transposed epochs would crowd into one
 //! generation. So none of these is taken there, whatever the request; they can be made by name.
@@ -25,14 +23,11 @@ use crate::clock::Window;
 /// Greatest rate of false positives of a filter chosen for a number of bytes: that of tossing a coin.
 const MAX_RATE: f64 = 0.5;
 
-/// A filter up to this many times as large as the smallest may be taken because it is faster.
-const MAX_RATIO: f64 = 1.5;
-
 /// Least rate of false positives at which lines are faster than the default.
 const FAST_LINES: f64 = 0.01;
 
-/// Parts of a window that the default slack may be, the least first.
-const SHARES: [u64; 5] = [64, 32, 16, 8, 4];
+/// The default slack is the window divided by this.
+const SHARE: u64 = 64;
 
 /// Greatest number of bytes for each key that the default slack may cost, beside a page of 4 KiB.
 const MAX_BYTES_PER_KEY: u64 = 16;
@@ -96,13 +91,11 @@ pub struct Comparison {
 
 /// Plans every listed variant for a table.
 ///
-/// Without a slack and a preference each is planned with the least default slack if it can keep that in few bytes, and
-/// otherwise with the default slack of its family.
+/// Without a slack and a preference each is planned with the default slack if it can keep that in few bytes, and
+/// otherwise with that of its family.
 pub fn compare(request: &Request) -> Result<Comparison, Error> {
     check(request)?;
     let best = take(request)?;
-    let by_default = request.prefer.is_none() && request.slack.is_none();
-    let least = by_default.then(|| default_slacks(request.window).next()).flatten();
     let planned = |variant: &'static Variant| {
         if std::ptr::eq(variant, best.variant) {
             return Ok(best.clone());
@@ -110,8 +103,7 @@ pub fn compare(request: &Request) -> Result<Comparison, Error> {
         if let Some(reason) = variant.rejection(request) {
             return Err(Error::value(reason));
         }
-        let little = least.and_then(|slack| plan_with_little_slack(variant, request, slack).ok());
-        little.map_or_else(|| plan(variant, request), Ok)
+        plan_with_little_slack(variant, request).or_else(|_| plan(variant, request))
     };
     let rows =
         VARIANTS.iter().filter(|variant| variant.options.listed).map(|variant| (variant, planned(variant))).collect();
@@ -133,46 +125,43 @@ fn check(request: &Request) -> Result<(), Error> {
 }
 
 fn take(request: &Request) -> Result<Choice, Error> {
-    let (window, prefer) = (request.window, request.prefer);
-    let timed = matches!(window, Window::Time { .. });
+    let prefer = request.prefer;
+    let timed = matches!(request.window, Window::Time { .. });
     let suited = |variant: &&'static Variant| {
         let crowds = matches!(variant.options.layout, Some(Layout::Sliced | Layout::Transposed));
         variant.options.listed && !(timed && crowds) && variant.rejection(request).is_none()
     };
     let suited: Vec<&'static Variant> = VARIANTS.iter().filter(suited).collect();
-    let by_default = prefer.is_none() && request.slack.is_none();
     if (prefer != Some(Prefer::Memory) || timed)
         && let Some(choice) = first(&suited, request)
     {
         return Ok(choice);
     }
-    if by_default && let Some(choice) = default_slacks(window).find_map(|slack| with_slack(&suited, request, slack)) {
-        return Ok(choice);
-    }
-    if by_default || prefer == Some(Prefer::Speed) {
+    if prefer == Some(Prefer::Speed) {
         let mut fast: Vec<_> = suited.iter().copied().filter(|variant| variant.options.speed > 0).collect();
         fast.sort_by_key(|variant| variant.options.speed);
         if let Some(choice) = fast.into_iter().find_map(|variant| plan(variant, request).ok()) {
             return Ok(choice);
         }
     }
+    // The bytes of a variant that grows are only those it begins with.
+    let real = || suited.iter().filter(|variant| variant.family.is_for_use() && variant.options.grow.is_none());
+    let size = |choice: &Choice| choice.size(request);
+    let little = least(real().filter_map(|variant| plan_with_little_slack(variant, request).ok()), size);
+    if let Some(choice) = little {
+        return Ok(choice);
+    }
     let mut errors: Vec<String> = Vec::new();
     let mut choices = Vec::new();
-    // The bytes of a variant that grows are only those it begins with.
-    let real = suited.into_iter().filter(|variant| variant.family.is_for_use() && variant.options.grow.is_none());
-    for variant in real {
+    for variant in real() {
         match plan(variant, request) {
             Ok(choice) => choices.push(choice),
             Err(error) if errors.contains(&error.to_string()) => {}
             Err(error) => errors.push(error.to_string()),
         }
     }
-    let taken = match prefer {
-        Some(Prefer::Memory) => least(choices, |choice| choice.size(request)),
-        _ => fewest_lines(choices, window),
-    };
     let none = || if errors.is_empty() { "no family meets this request".to_owned() } else { errors.join("; ") };
-    taken.ok_or_else(|| Error::value(none()))
+    least(choices, size).ok_or_else(|| Error::value(none()))
 }
 
 /// Takes the default variant if it can meet the request, with the slack requested or its own.
@@ -190,16 +179,18 @@ fn first(suited: &[&'static Variant], request: &Request) -> Option<Choice> {
     (!lines && fpr <= MAX_RATE).then_some(choice)
 }
 
-/// Takes the smallest variant that keeps this slack in few bytes.
-fn with_slack(suited: &[&'static Variant], request: &Request, slack: u64) -> Option<Choice> {
-    let little = suited.iter().filter(|variant| variant.options.little_slack);
-    let choices = little.filter_map(|variant| plan_with_little_slack(variant, request, slack).ok());
-    least(choices, |choice| choice.size(request))
-}
-
-/// Plans a variant with a default slack; an error if it cannot keep that, or if it costs too much.
-fn plan_with_little_slack(variant: &'static Variant, request: &Request, slack: u64) -> Result<Choice, Error> {
+/// Plans a variant with the default slack; an error if it cannot keep that, if it costs too much, or if the request has
+/// a slack or a preference.
+fn plan_with_little_slack(variant: &'static Variant, request: &Request) -> Result<Choice, Error> {
     let window = request.window;
+    let slack = match window {
+        _ if request.slack.is_some() || request.prefer.is_some() => {
+            return Err(Error::value("the slack is not the default"));
+        }
+        Window::Count { insertions } => insertions / SHARE,
+        // None is below the lateness, which only the default variant avoids.
+        Window::Time { span, lateness, .. } => lateness + span / SHARE,
+    };
     let choice = plan(variant, &Request { slack: Some(slack), ..*request })?;
     let keys = request.distinct.unwrap_or(window.capacity());
     let costs_too_much = match request.budget {
@@ -227,15 +218,6 @@ fn plan(variant: &'static Variant, request: &Request) -> Result<Choice, Error> {
     }
 }
 
-/// Returns the slacks that the default tries, the least first. None is below the lateness, which only the
-/// default avoids.
-fn default_slacks(window: Window) -> impl Iterator<Item = u64> {
-    SHARES.into_iter().map(move |share| match window {
-        Window::Count { insertions } => insertions / share,
-        Window::Time { span, lateness, .. } => lateness + span / share,
-    })
-}
-
 impl Choice {
     /// Returns what the budget leaves open: bytes for a rate, the rate for a number of bytes.
     fn size(&self, request: &Request) -> f64 {
@@ -250,16 +232,4 @@ impl Choice {
 fn least<T>(all: impl IntoIterator<Item = T>, cost: impl Fn(&T) -> f64) -> Option<T> {
     let costed = all.into_iter().map(|one| (cost(&one), one));
     costed.reduce(|best, next| if next.0 < best.0 { next } else { best }).map(|(_, one)| one)
-}
-
-/// Returns the choice that moves the fewest cache lines for a new key, looked up and then inserted, among those at most
-/// half as large again as the smallest.
-fn fewest_lines(mut choices: Vec<Choice>, window: Window) -> Option<Choice> {
-    let bytes = |choice: &Choice| choice.shape.bytes(window) as f64;
-    let smallest = choices.iter().map(bytes).fold(f64::INFINITY, f64::min);
-    choices.retain(|choice| bytes(choice) <= MAX_RATIO * smallest);
-    least(choices, |choice| {
-        let lines = choice.shape.cache_lines(window);
-        lines.miss + lines.insert
-    })
 }

@@ -88,6 +88,18 @@ fn a_preference_is_met() {
 }
 
 #[test]
+fn the_smallest_with_as_little_slack_stands_in_for_the_default() {
+    let request = rate(MILLION, 1e-12);
+    let choice = chosen(&request);
+    assert!(Variant::named("aged-cuckoo").unwrap().plan(&request).is_err());
+    assert!(choice.shape.slack(MILLION) <= 1_000_000 / 64);
+    let rows = compare(&request).unwrap().rows.into_iter();
+    let as_good = rows.filter(|(variant, _)| variant.family.is_for_use()).flat_map(|(_, choice)| choice);
+    let as_good = as_good.filter(|choice| choice.shape.slack(MILLION) <= 1_000_000 / 64);
+    assert_eq!(Some(choice.shape.bytes(MILLION)), as_good.map(|choice| choice.shape.bytes(MILLION)).min());
+}
+
+#[test]
 fn every_choice_keeps_the_requested_slack() {
     for slack in [0, 1000, 100_000, 900_000] {
         for prefer in [None, Some(Prefer::Speed), Some(Prefer::Memory)] {

@@ -55,7 +55,7 @@ pub static GUARDED_EPOCH: Family = Family {
         lines::row::GUARDED_EPOCH,
         Row {
             layout: Layout::Transposed,
-            variants: &[Options::layout(Layout::Transposed).for_little_slack()],
+            variants: &[Options::layout(Layout::Transposed)],
             forms: &[form(5, &["r", "k", "positions"])],
             owns: is::<Transposed>,
             read: |parameters| shared(Transposed::read(parameters)),

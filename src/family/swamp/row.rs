@@ -14,7 +14,7 @@ pub static SWAMP: Family = Family {
     promises: true,
     rows: &[Row {
         layout: Layout::Sliced,
-        variants: &[Options::PLAIN.for_little_slack()],
+        variants: &[Options::PLAIN],
         forms: &[form(9, &["slots", "remainder_bits"])],
         owns: is::<SwampShape>,
         read: |parameters| shared(SwampShape::read(parameters)),

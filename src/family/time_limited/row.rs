@@ -15,7 +15,7 @@ pub static TIME_LIMITED: Family = Family {
     promises: true,
     rows: &[Row {
         layout: Layout::Sliced,
-        variants: &[Options::PLAIN.noted("bytes follow the rate").for_little_slack()],
+        variants: &[Options::PLAIN.noted("bytes follow the rate")],
         forms: &[form(8, &["k", "l", "slice_bits"])],
         owns: is::<TimeLimitedShape>,
         read: |parameters| shared(TimeLimitedShape::read(parameters)),
