@@ -118,7 +118,7 @@ CALLS = [
     (lambda: SlicedShape("h-v", 4, 2).least_sites(2, 0.5, fpr=0.1), ValueError, "kind"),
     (lambda: TWO_SITES.least_sites(2, 0.9, fpr=0.1), ValueError, "no number of sites"),
     (lambda: TWO_SITES.least_sites(2, 0.9), TypeError, "fpr or fnr"),
-    (lambda: slice_capacity(10, 2, overfull=2), ValueError, "overfull"),
+    (lambda: slice_capacity(10, 0), ValueError, "slices"),
     (lambda: Slice(GROWING), ValueError, "grows"),
     (lambda: Slice(lately.Swamp(100, 0.1)), ValueError, "only Bloom filters and timing Bloom filters"),
     (lambda: Slice(5), TypeError, "like"),

@@ -21,20 +21,16 @@ SHAPES = {
     "h-v": ({"kind": "diced", "slices": (5, 8), "dice": "h-v"}, 5),
     "v-h": ({"kind": "diced", "slices": (10, 4), "dice": "v-h"}, 4),
 }
-# With a section of the cells for each of a key's cells, the sites of a key depend on one another.
-SHAPES |= {f"{name}, in sections": SHAPES[name] for name in ("horizontal", "vertical", "v-h")}
 
 
-def bloom(name, filters):
-    size = {"slice_bits": CELLS // filters // K} if "sections" in name else {"bits": CELLS // filters}
-    return lately.BloomFilter.from_parameters(capacity=KEYS // filters, k=K, seed=7, **size)
+def bloom(filters):
+    return lately.BloomFilter.from_parameters(capacity=KEYS // filters, k=K, seed=7, bits=CELLS // filters)
 
 
 def formulas(name):
     """Return the formulas of a shape."""
-    kind, shape = name.partition(",")[0], SHAPES[name][0]
-    sites, inner = shape["slices"] if kind in ("h-v", "v-h") else (SITES, 1)
-    return SlicedShape(kind, K, sites, inner=inner, partitioned="sections" in name)
+    sites, inner = SHAPES[name][0]["slices"] if name in ("h-v", "v-h") else (SITES, 1)
+    return SlicedShape(name, K, sites, inner=inner)
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -42,7 +38,7 @@ def test_failed_sites_cost_what_the_formulas_say(name):
     shape, filters = SHAPES[name]
     rng = np.random.default_rng(12)
     held = np.arange(KEYS)
-    with SlicedFilter(**shape, filter=bloom(name, filters)) as sliced:
+    with SlicedFilter(**shape, filter=bloom(filters)) as sliced:
         sliced.insert(held)
         fill = sliced.fill
         # A key of one group has all of its cells there, where the fill is as it is.
@@ -77,7 +73,7 @@ def test_failed_sites_cost_what_the_formulas_say(name):
 def test_without_failures_the_rate_is_the_computed_one(name):
     shape, filters = SHAPES[name]
     rate = formulas(name).fpr(KEYS, CELLS)
-    with SlicedFilter(**shape, filter=bloom(name, filters)) as sliced:
+    with SlicedFilter(**shape, filter=bloom(filters)) as sliced:
         sliced.insert(np.arange(KEYS))
         queried = 200_000
         measured = sliced.query(np.arange(KEYS, KEYS + queried)).mean()

@@ -10,7 +10,7 @@ use lately::Error;
 use lately::shard::slicing::{self, Sites};
 
 /// Returns the arrangement of the sites, by its name in paper 4.
-fn arranged(kind: &str, sites: u64, inner: u64, k: u32, partitioned: bool) -> Result<Sites, Error> {
+fn arranged(kind: &str, sites: u64, inner: u64, k: u32) -> Result<Sites, Error> {
     let (groups, spread) = match kind {
         "horizontal" | "vertical" if inner != 1 => {
             return Err(Error::value(format!("inner is for kind='h-v' and 'v-h', got {inner}")));
@@ -24,10 +24,13 @@ fn arranged(kind: &str, sites: u64, inner: u64, k: u32, partitioned: bool) -> Re
             return Err(Error::value(message));
         }
     };
-    Sites::new(groups, spread, k, partitioned)
+    Sites::new(groups, spread, k)
 }
 
 /// The shape of a filter over several sites: how often it errs, and how many messages it takes.
+///
+/// The k cells of a key lie anywhere in one array. Those of a timing filter lie in k parts of it, and so on other sites
+/// than one another: with many sites that changes little.
 ///
 /// Parameters
 /// ----------
@@ -39,8 +42,6 @@ fn arranged(kind: &str, sites: u64, inner: u64, k: u32, partitioned: bool) -> Re
 ///     S: slices; of a diced filter its outer ones.
 /// inner : int, default 1
 ///     S': slices of each slice of a diced filter.
-/// partitioned : bool, default False
-///     Whether the k cells of a key lie in k slices of their own, as in a timing filter, or anywhere in one array.
 ///
 /// Raises
 /// ------
@@ -61,11 +62,11 @@ pub struct SlicedShape {
 #[pymethods]
 impl SlicedShape {
     #[new]
-    #[pyo3(signature = (kind, k, sites, *, inner=WholeNumber::new(1), partitioned=false),
-        text_signature = "(kind, k, sites, *, inner=1, partitioned=False)")]
-    fn new(kind: String, k: WholeNumber, sites: WholeNumber, inner: WholeNumber, partitioned: bool) -> PyResult<Self> {
+    #[pyo3(signature = (kind, k, sites, *, inner=WholeNumber::new(1)),
+        text_signature = "(kind, k, sites, *, inner=1)")]
+    fn new(kind: String, k: WholeNumber, sites: WholeNumber, inner: WholeNumber) -> PyResult<Self> {
         let (k, sites, inner) = (k.within("k")?, sites.within("sites")?, inner.within("inner")?);
-        let sites = arranged(&kind, sites, inner, k, partitioned).map_err(raise)?;
+        let sites = arranged(&kind, sites, inner, k).map_err(raise)?;
         Ok(Self { kind, sites })
     }
 
@@ -180,7 +181,7 @@ impl SlicedShape {
             return Err(PyValueError::new_err(format!("kind must be 'horizontal' or 'vertical', got {:?}", self.kind)));
         }
         let (failed, least) = (failed.within("failed")?, self.least(on_failure)?);
-        let sites = |sites| arranged(&self.kind, sites, 1, self.sites.k, self.sites.partitioned);
+        let sites = |sites| arranged(&self.kind, sites, 1, self.sites.k);
         detached(py, || slicing::least_sites(sites, failed, density, least, bound))?.map_err(raise)
     }
 
@@ -236,21 +237,19 @@ impl SlicedShape {
 ///     n: distinct keys of all slices together, at most 2**40.
 /// slices : int
 ///     S.
-/// overfull : float, default 0.001
-///     Greatest allowed chance that any slice gets more.
 ///
 /// Returns
 /// -------
 /// int
-///     The least c with S P(Binomial(n, 1/S) > c) <= overfull: n / S plus, for ten slices, some 4 standard deviations.
+///     The least c with S P(Binomial(n, 1/S) > c) <= 0.001, which bounds the chance that any slice gets more: n / S
+///     plus, for ten slices, some 4 standard deviations.
 ///
 /// Examples
 /// --------
 /// >>> lately._core.slice_capacity(1_000_000, 10)
 /// 101117
 #[pyfunction]
-#[pyo3(signature = (keys, slices, *, overfull=0.001))]
-pub fn slice_capacity(py: Python<'_>, keys: WholeNumber, slices: WholeNumber, overfull: f64) -> PyResult<u64> {
+pub fn slice_capacity(py: Python<'_>, keys: WholeNumber, slices: WholeNumber) -> PyResult<u64> {
     let (keys, slices) = (keys.within("keys")?, slices.within("slices")?);
-    detached(py, || slicing::capacity(keys, slices, overfull))?.map_err(raise)
+    detached(py, || slicing::capacity(keys, slices))?.map_err(raise)
 }

@@ -1,20 +1,22 @@
 //! How many keys come to one of several groups, if each key chooses a group uniformly.
 
-use super::{SITES, share};
+use super::SITES;
 use crate::Error;
 
 /// Greatest number of keys: loads are summed over each by itself, some 20 sqrt(n / G) of them.
 const KEYS: u64 = 1 << 40;
 
+/// Greatest chance that any slice gets more keys than it is planned for.
+const OVERFULL: f64 = 0.001;
+
 /// Returns the keys to plan each of `slices` horizontal slices for: the least c with S P(Binomial(n, 1/S) > c) at most
-/// `overfull`, a bound for the chance that any slice gets more than c of `keys` distinct keys.
-pub fn capacity(keys: u64, slices: u64, overfull: f64) -> Result<u64, Error> {
-    share("overfull", overfull)?;
+/// [`OVERFULL`], a bound for the chance that any slice gets more than c of `keys` distinct keys.
+pub fn capacity(keys: u64, slices: u64) -> Result<u64, Error> {
     let loads: Vec<_> = loads(keys, slices)?.collect();
     let mut more = 0.0;
     for &(load, chance) in loads.iter().rev() {
         more += slices as f64 * chance;
-        if more > overfull {
+        if more > OVERFULL {
             return Ok(load);
         }
     }

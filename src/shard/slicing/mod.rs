@@ -10,21 +10,19 @@
 //! - Of all G V sites exactly f have failed. So the failures in a group are hypergeometric, and those of diced filters
 //!   likelier to come together than by eq. 7 (with erratum OIE-3): its f/(G V) for each cell on its own is too low.
 //!   With V = 1 that is eq. 5, with G = 1 eq. 6.
-//! - Cells anywhere in one array, as in the paper, lie on sites of their own choice. A partitioned or timing filter has
-//!   a section of the row for each of the k, and its cells lie on different sites where there are k or more: with half
-//!   of many sites failed that changes little, with one of two everything.
+//! - Cells lie anywhere in one array, as in the paper. A partitioned or timing filter has a section of the row for each
+//!   of the k, and its cells lie on different sites where there are k or more: with many sites that changes little.
 
 mod loads;
 mod lost;
 
 pub use loads::capacity;
-pub use lost::hypergeometric;
 
 use crate::Error;
 use crate::family::bloom::shape::Array;
-use crate::family::fill;
 use crate::inference::MAX_SLICES;
 use loads::loads;
+use lost::{binomial, hypergeometric};
 
 /// Greatest number of sites.
 const SITES: u64 = 1 << 20;
@@ -38,13 +36,11 @@ pub struct Sites {
     pub spread: u64,
     /// k: number of cells of a key.
     pub k: u32,
-    /// Whether each of the k cells has a section of its own (a partitioned or a timing filter).
-    pub partitioned: bool,
 }
 
 impl Sites {
     /// Creates sites: at least one group, one site of each and one cell, at most 2^20 sites and 128 cells.
-    pub fn new(groups: u64, spread: u64, k: u32, partitioned: bool) -> Result<Self, Error> {
+    pub fn new(groups: u64, spread: u64, k: u32) -> Result<Self, Error> {
         let sites = groups.saturating_mul(spread);
         if !(1..=SITES).contains(&sites) {
             return Err(Error::value(format!("sites must lie in 1 .. 2**20, got {groups} * {spread}")));
@@ -52,28 +48,23 @@ impl Sites {
         if !(1..=MAX_SLICES).contains(&k) {
             return Err(Error::value(format!("k must lie in 1 .. {}, got {k}", MAX_SLICES)));
         }
-        Ok(Self { groups, spread, k, partitioned })
+        Ok(Self { groups, spread, k })
     }
 
     /// Returns the chance that a fresh key is reported while `cells` cells of all sites together hold `keys` distinct
     /// keys, no site has failed, and nothing has expired: the mean over the loads of its group (eq. 4 with erratum
     /// OIE-5; eq. 3 of one group).
     pub fn false_positive_rate(&self, keys: u64, cells: u64) -> Result<f64, Error> {
-        let (least, k) = (if self.partitioned { u64::from(self.k) } else { 1 }, self.k);
         let of_group = cells / self.groups;
-        if of_group < least || cells > 1 << 46 {
-            return Err(Error::value(format!("cells must lie in {} .. 2**46, got {cells}", least * self.groups)));
+        if of_group < 1 || cells > 1 << 46 {
+            return Err(Error::value(format!("cells must lie in {} .. 2**46, got {cells}", self.groups)));
         }
         let loads = loads(keys, self.groups)?;
-        if self.partitioned {
-            let rate = |load| fill::slice(of_group / u64::from(k), load).powi(k as i32);
-            return Ok(loads.map(|(load, chance)| chance * rate(load)).sum());
-        }
         let (mut array, mut held) = (None, 0);
         let rate = |(load, chance): (u64, f64)| {
             let array = array.get_or_insert_with(|| {
                 held = load;
-                Array::new(k, of_group, load)
+                Array::new(self.k, of_group, load)
             });
             (held..load).for_each(|_| array.insert());
             held = load;
@@ -99,7 +90,7 @@ impl Sites {
         }
         let (mut reported, mut missed) = (0.0, 0.0);
         for (of_group, chance) in hypergeometric(sites, failed, self.spread) {
-            for (lost, of_cells) in (0..).zip(self.lost(of_group)) {
+            for (lost, of_cells) in (0..).zip(binomial(self.k, of_group as f64 / self.spread as f64)) {
                 match self.k - lost {
                     answered if answered >= least => reported += chance * of_cells * density.powi(answered as i32),
                     _ => missed += chance * of_cells,
@@ -125,20 +116,6 @@ impl Sites {
     /// Returns how many sites are read in turn for a key whose cells are each set with chance `set`.
     fn sites_read(&self, set: f64) -> f64 {
         let (k, sites) = (self.k as usize, self.spread as f64);
-        if self.partitioned {
-            // Site i is read if all cells before it are set and not all others lie behind it.
-            let before = |i: u64, j: usize| (i as f64 * k as f64 / sites - j as f64).clamp(0.0, 1.0);
-            let read = |i: u64| {
-                let (mut all_set, mut passed) = (1.0, 1.0);
-                for j in 0..k {
-                    let (earlier, here) = (before(i, j), before(i + 1, j) - before(i, j));
-                    all_set *= earlier * set + 1.0 - earlier;
-                    passed *= earlier * set + 1.0 - earlier - here;
-                }
-                all_set - passed
-            };
-            return (0..self.spread).map(read).sum();
-        }
         // The next site is read after v if cell j is the first on another, all before it are set, and of those behind
         // it every one that is on these v sites.
         let mut occupied = vec![0.0; k + 1]; // by v: chance that the cells so far lie on v sites and are set
