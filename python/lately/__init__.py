@@ -118,7 +118,6 @@ _LATER = {
     "unique": "lately._unique",
 }
 _MODULES = {"baselines", "distributed", "integrations", "plot", "priors"}
-_BASELINES = {"CountingBloomFilter", "FingerprintBuffer", "GeneralizedBloomFilter", "StableBloomFilter"}
 
 
 def __getattr__(name: str) -> object:
@@ -127,8 +126,6 @@ def __getattr__(name: str) -> object:
         found = import_module(f"lately.{name}")
     elif name in _LATER:
         found = getattr(import_module(_LATER[name]), name)
-    elif name in _BASELINES:
-        raise AttributeError(f"{name} is a baseline: lately.baselines.{name}")
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = found

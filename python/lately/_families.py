@@ -5,6 +5,8 @@ The core's table describes them: `src/family/table.rs`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from lately import _core, baselines, filters
 from lately.filters import Filter
 
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any, Literal
 
 
+@dataclass(eq=False)
 class Family:
     """A class of filters in one layout, with its windows and its promise.
 
@@ -32,22 +35,12 @@ class Family:
         A warning for its users.
     """
 
-    def __init__(
-        self,
-        kind: type[Filter],
-        name: str = "",
-        *,
-        windows: Literal["any", "insertions", "time", "unknown rate"] = "any",
-        promise: bool = True,
-        baseline: bool = False,
-        note: str = "",
-    ) -> None:
-        self.kind = kind
-        self.name = name
-        self.windows = windows
-        self.promise = promise
-        self.baseline = baseline
-        self.note = note
+    kind: type[Filter]
+    name: str = ""
+    windows: Literal["any", "insertions", "time", "unknown rate"] = "any"
+    promise: bool = True
+    baseline: bool = False
+    note: str = ""
 
     def make(self, window: Any, **request: Any) -> Filter:
         """Make a filter that meets a request, by the parameters of `Filter`."""

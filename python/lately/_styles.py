@@ -28,8 +28,6 @@ _LINES: dict[str, dict[str, Any]] = {
     "512": {"ls": "--", "marker": "s"},
     "64": {"ls": ":", "marker": "s"},
     "growing": {"ls": ":", "marker": "^"},
-    "fine": {"ls": "-."},
-    "fine-growing": {"ls": "-.", "marker": "^"},
 }
 _PLAIN = {"age-partitioned", "guarded-epoch", "timing"}
 """Classes with several layouts, whose name alone is the papers' layout."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import lately
 from lately._core import read_span
-from lately._families import EVERY, FAMILIES, of_filter
+from lately._families import FAMILIES, of_filter
 from lately.cli.errors import CliError, UsageError
 
 TYPE_CHECKING = False
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable
     from typing import Any
-
-    from lately._families import Family
 
 FPR = 1e-6
 """Default rate of false positives. It is low because a dropped record is lost. A window of a million records takes four
@@ -104,7 +102,7 @@ def load(path: str, named: str = "") -> Any:
 def _compare(found: lately.Filter, options: Namespace) -> None:
     """Raise `CliError` for an option that contradicts the state."""
     family = of_filter(found)
-    if options.filter is not None and not _same_family(FAMILIES[options.filter], family):
+    if options.filter not in (None, family.name):
         raise contradiction(options.state, "filter", options.filter, found.family)
     given = {
         "window": options.window if isinstance(options.window, int) else _seconds(options.window),
@@ -127,8 +125,7 @@ def _compare(found: lately.Filter, options: Namespace) -> None:
             window = f"{window:.9f}s"
             requests = [{"lateness": f"{found.lateness or 0:.9f}s"}]
             requests.append(requests[0] | {"capacity": found.capacity})
-        named = [other.make for other in EVERY.values() if _same_family(other, family)]
-        makes: list[Callable[..., lately.Filter]] = [lately.Filter, *named]
+        makes: tuple[Callable[..., lately.Filter], ...] = (lately.Filter, family.make)
         if not any(_makes(found, make, window, options.fpr, request) for make in makes for request in requests):
             raise contradiction(options.state, "fpr", options.fpr, f"{found.fpr:.3g}")
 
@@ -139,10 +136,6 @@ def _makes(found: lately.Filter, make: Callable[..., lately.Filter], window: Any
         return _make(make, window, fpr=fpr, seed=found.seed or 0, **request).parameters == found.parameters
     except UsageError:
         return False
-
-
-def _same_family(one: Family, other: Family) -> bool:
-    return one.name == other.name.replace("-fine", "")
 
 
 def contradiction(state: str, option: str, given: object, has: object) -> CliError:
