@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use lately::clock::{Moments, Window};
 use lately::family::slices::shape::Paper;
-use lately::family::{AnyFilter, Budget, lines, slices};
+use lately::family::{AnyFilter, Budget, Shape as _, lines, slices};
 use lately::key::KeyHasher;
 use lately::memory::Words;
 use lately::memory::bits::scale;
@@ -95,7 +95,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         fill(&mut in_lines, hasher, inserted);
         fill(&mut paper, hasher, inserted);
 
-        let mut words = Words::zeroed(shape.nbytes() as usize / 8)?;
+        let mut words = Words::zeroed(shape.bytes(window) as usize / 8)?;
         words.to_mut()?.fill(1);
         let (mut present, bytes) = (vec![false; QUERIED], paper.engine().words().as_slice().len() * 8);
         for round in 0..*rounds {
@@ -124,7 +124,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 let missed = queried[1].keys.iter().zip(&present).any(|(&key, &present)| key >= 0 && !present);
                 assert!(subject == 0 || !missed, "a key of the window is missing");
             }
-            println!("{insertions}\t{}\t{bytes}\t{}", shape.nbytes(), times.map(|time| time.to_string()).join("\t"));
+            println!(
+                "{insertions}\t{}\t{bytes}\t{}",
+                shape.bytes(window),
+                times.map(|time| time.to_string()).join("\t")
+            );
         }
     }
     Ok(())

@@ -82,7 +82,7 @@ impl SharedFilter {
     /// Threads may go on meanwhile. Each page is copied as of one rotation, and aged to the step of the whole
     /// afterwards.
     pub fn to_filter(&self) -> Result<AnyFilter, Error> {
-        let mut words = Words::zeroed(self.shape.nbytes() as usize / 8)?;
+        let mut words = Words::zeroed(self.shape.bytes(self.window()) as usize / 8)?;
         let cells = words.to_mut()?;
         let rotations = self.cells.copy(cells);
         // Read after the copies, so that no page is ahead of it by more than the insertion that rotated it.

@@ -7,6 +7,7 @@ use crate::support::key;
 use lately::clock::{Moments, Window};
 use lately::concurrent::{At, SharedFilter};
 use lately::engine::Refresh;
+use lately::family::Shape as _;
 use lately::family::lines::shape::{LineShape, choose};
 use lately::family::slices::shape::Paper;
 use lately::family::{AnyFilter, Budget};

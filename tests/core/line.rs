@@ -3,6 +3,7 @@
 use crate::support::{insert, key, present};
 use lately::clock::Window;
 use lately::family::AnyFilter;
+use lately::family::Shape as _;
 use lately::family::lines::shape::LineShape;
 
 const fn count(insertions: u64) -> Window {

@@ -148,10 +148,10 @@ fn equal_timers_err_as_often_as_computed() {
         let window = count(insertions);
         let (filters, trials) = (1500, 2000);
         let (reported, missed) = measure(shape, window, filters, trials);
-        let rate = shape.false_positive_rate(window);
-        assert!(rate < plain.false_positive_rate(window));
+        let rate = shape.fpr(window);
+        assert!(rate < plain.fpr(window));
         // The slope of the rate in the fills is at most that of the plain rate, where all slices vary alike.
-        let p = plain.false_positive_rate(window).powf(1.0 / f64::from(k));
+        let p = plain.fpr(window).powf(1.0 / f64::from(k));
         let slope = f64::from(k) * p.powi(k as i32 - 1);
         let between = slope.powi(2) * p * (1.0 - p) / shape.slice_timers() as f64;
         let sigma = (rate / (filters * trials) as f64 + between / filters as f64).sqrt();
@@ -192,7 +192,7 @@ fn equal_timers_of_blocks_that_are_mostly_empty_err_as_often_as_computed() {
         // The oldest key of the window.
         missed += 1 - count_reported(&keys[keys.len() - capacity as usize..][..1]);
     }
-    let rate = shape.false_positive_rate(window);
+    let rate = shape.fpr(window);
     let measured = reported as f64 / (filters * trials) as f64;
     // Twice the slope of the rate in the number of keys, squared, times the variance of that number. Fresh keys of one
     // filter share its timers, and the 60 of a slice vary by a part in sqrt(60 * 0.5).

@@ -88,7 +88,7 @@ impl crate::family::Shape for Transposed {
     }
 
     fn npws(&self, window: Window) -> f64 {
-        crate::family::Shape::npws(&self.segments(), window)
+        self.segments().npws(window)
     }
 
     /// Returns one line for each of its cells, which all epochs share.

@@ -79,11 +79,6 @@ impl SwampShape {
         8 * (self.buffer_words(window) + self.table_words())
     }
 
-    /// Returns the bits of memory per key of a window of `window` insertions.
-    pub fn bits_per_key(&self, window: u64) -> f64 {
-        8.0 * self.nbytes(window) as f64 / window as f64
-    }
-
     /// Returns the probability that a key never inserted is reported once the window is full of different keys: that
     /// one of them has its fingerprint, 1 - (1 - 1/R)^W. It is equal at every phase, since the window always has W
     /// insertions.

@@ -21,7 +21,7 @@ use crate::Error;
 use crate::clock::Window;
 use crate::family::budget::{Budget, MAX_BYTES, reject_below, too_few_bytes, too_much_memory, within_slack};
 use crate::family::search::{self, Candidate};
-use crate::family::{CacheLines, Parameters, fill};
+use crate::family::{CacheLines, Parameters, Shape, fill};
 
 /// Greatest number of timers that a key sets. 2^-64 is the error floor of the hash, which 64 half-filled slices reach.
 pub const MAX_HASHES: u32 = 64;
@@ -96,30 +96,10 @@ impl TimingShape {
         self.words.saturating_mul(8 * u64::from(self.k))
     }
 
-    /// Returns the bits of memory per key of a window of `keys` keys.
-    pub fn bits_per_key(&self, keys: u64) -> f64 {
-        8.0 * self.nbytes() as f64 / keys as f64
-    }
-
     /// Returns the chance that a fresh key finds a live timer in a slice when the last `live` keys still count,
     /// exactly.
     pub fn fill(&self, live: u64) -> f64 {
         fill::slice(self.slice_timers(), live)
-    }
-
-    /// Returns the probability that a key never inserted is reported, just before a rotation, the worst phase.
-    ///
-    /// Each slice has timers and a hash function of its own, so they match independently, and the k-th power of the
-    /// expected fill is exact. Over one common array of m timers, as in the papers, the k timers of a key may coincide
-    /// (erratum INF-7) and the power is only an approximation, too low for small m.
-    pub fn false_positive_rate(&self, window: Window) -> f64 {
-        match self.equal_timers {
-            1 => {
-                let live = live_keys(window, self.blocks);
-                fill::or_same_hash(self.fill(live).powi(self.k as i32), live)
-            }
-            _ => self.equal_timer_rates(window).false_positive,
-        }
     }
 
     fn equal_timer_rates(&self, window: Window) -> equal_timers::Rates {
@@ -135,7 +115,7 @@ impl TimingShape {
     }
 }
 
-impl crate::family::Shape for TimingShape {
+impl Shape for TimingShape {
     fn parameters(&self) -> Vec<(&'static str, u64)> {
         vec![
             ("k", self.k.into()),
@@ -156,8 +136,19 @@ impl crate::family::Shape for TimingShape {
         self.nbytes()
     }
 
+    /// Returns the probability that a key never inserted is reported, just before a rotation, the worst phase.
+    ///
+    /// Each slice has timers and a hash function of its own, so they match independently, and the k-th power of the
+    /// expected fill is exact. Over one common array of m timers, as in the papers, the k timers of a key may coincide
+    /// (erratum INF-7) and the power is only an approximation, too low for small m.
     fn fpr(&self, window: Window) -> f64 {
-        self.false_positive_rate(window)
+        match self.equal_timers {
+            1 => {
+                let live = live_keys(window, self.blocks);
+                fill::or_same_hash(self.fill(live).powi(self.k as i32), live)
+            }
+            _ => self.equal_timer_rates(window).false_positive,
+        }
     }
 
     fn slack(&self, window: Window) -> u64 {
@@ -283,7 +274,7 @@ impl Candidate for TimingCandidate {
     }
 
     fn rate_at_most(&self, shape: &TimingShape, limit: f64) -> Option<f64> {
-        Some(shape.false_positive_rate(self.window)).filter(|&rate| rate <= limit)
+        Some(shape.fpr(self.window)).filter(|&rate| rate <= limit)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use lately::clock::Window;
 use lately::family::Budget;
+use lately::family::Shape as _;
 use lately::family::fill::any;
 use lately::family::request::Grow;
 use lately::family::timing::growing::*;
@@ -13,7 +14,7 @@ const WINDOW: Window = Window::Time { span: 600, lateness: 0, capacity: 1000 };
 fn a_full_part_has_the_rate_of_the_plan() {
     for (fpr, slack) in [(0.1, None), (0.01, None), (0.01, Some(60)), (1e-9, None)] {
         let shape = choose(WINDOW, Budget::Rate(fpr), slack).unwrap();
-        let planned = shape.false_positive_rate(WINDOW);
+        let planned = shape.fpr(WINDOW);
         let rate = |grow| Limit::planned(grow, shape, WINDOW).false_positive_rate(shape);
         assert_eq!(rate(Grow::Cardinality), planned);
         // Rounded down to a whole timer.

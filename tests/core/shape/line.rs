@@ -1,6 +1,7 @@
 //! Rates of filters in lines, against every load of every generation.
 
 use lately::clock::Window;
+use lately::family::Shape as _;
 use lately::family::lines::shape::*;
 use lately::family::slices::shape::Paper;
 

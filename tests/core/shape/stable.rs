@@ -1,5 +1,7 @@
 //! Errors of stable filters, against the chain of one cell.
 
+use lately::clock::Window;
+use lately::family::Shape as _;
 use lately::family::baselines::stable::shape::*;
 use lately::family::slice_sizes::Slices;
 
@@ -51,7 +53,7 @@ fn errors_are_those_of_the_chain_of_a_cell() {
             step(&mut of_none, &shape);
         }
         assert!((of_key[0] - shape.zeros()).abs() < 1e-11);
-        let npws = shape.npws(20);
+        let npws = shape.npws(Window::Count { insertions: 20 });
         assert!((npws - beyond / 20.0).abs() <= 1e-3 * npws + 1e-6, "{shape:?} {npws} {}", beyond / 20.0);
     }
 }

@@ -48,7 +48,7 @@ fn slack_rates_and_retained_keys_follow_from_the_formulas() {
     assert_eq!((window.slack(10, 1), live_keys(window, 10)), (9, 110));
     assert!((shape.npws(window) - 9.0 / 101.0).abs() < 1e-12);
     let fill = 1.0 - (1.0 - 1.0 / 160.0_f64).powi(110);
-    assert!((shape.false_positive_rate(window) - fill.powi(3)).abs() < 1e-12);
+    assert!((shape.fpr(window) - fill.powi(3)).abs() < 1e-12);
     assert_eq!(shape.false_negative_rates(window), vec![0.0; 11]);
     // Half a minute late on a window of a minute, at 100 keys a minute: 11 tenths of 90 s, so 165 keys.
     let time = Window::Time { span: 60_000_000_000, lateness: 30_000_000_000, capacity: 100 };

@@ -49,23 +49,6 @@ impl BufferShape {
     pub fn fingerprints(&self) -> u64 {
         u64::MAX >> (64 - self.fingerprint_bits)
     }
-
-    /// Returns the bytes of the buffer, in whole groups of [`GROUP`] fingerprints.
-    pub fn nbytes(&self, window: u64) -> u64 {
-        8 * u64::from(self.fingerprint_bits) * window.div_ceil(GROUP)
-    }
-
-    /// Returns the bits of memory per key of a window of `window` insertions.
-    pub fn bits_per_key(&self, window: u64) -> f64 {
-        8.0 * self.nbytes(window) as f64 / window as f64
-    }
-
-    /// Returns the probability that a key never inserted is reported once the window is full of different keys: that
-    /// one of them has its fingerprint, 1 - (1 - 1/R)^W; the hash collisions of paper 5, section 6.2. It is equal at
-    /// every phase.
-    pub fn false_positive_rate(&self, window: u64) -> f64 {
-        fill::slice(self.fingerprints(), window)
-    }
 }
 
 impl crate::family::Shape for BufferShape {
@@ -77,12 +60,15 @@ impl crate::family::Shape for BufferShape {
         BY_INSERTION
     }
 
+    /// Returns the bytes of the buffer, in whole groups of [`GROUP`] fingerprints.
     fn bytes(&self, window: Window) -> u64 {
-        self.nbytes(window.capacity())
+        8 * u64::from(self.fingerprint_bits) * window.capacity().div_ceil(GROUP)
     }
 
+    /// Returns the probability that one of the keys of the window has the fingerprint of a new key, 1 - (1 - 1/R)^W;
+    /// the hash collisions of paper 5, section 6.2. It is equal at every phase.
     fn fpr(&self, window: Window) -> f64 {
-        self.false_positive_rate(window.capacity())
+        fill::slice(self.fingerprints(), window.capacity())
     }
 
     /// Returns the lines of a group for an insertion, which writes the slot's bit into each word. A query reads the

@@ -68,11 +68,6 @@ impl GeneralizedShape {
         Self::new(parameters.read_u64("bits")?, parameters.read_u32("k1")?, parameters.read_u32("k0")?)
     }
 
-    /// Returns the bytes of the cells, in whole words.
-    pub fn nbytes(&self) -> u64 {
-        8 * self.bits.div_ceil(64)
-    }
-
     /// Returns ln (1 - 1/m)^hashes: the logarithm of the chance that all of these hashes miss a cell.
     pub fn log_missed(&self, hashes: u32) -> f64 {
         f64::from(hashes) * (-1.0 / self.bits as f64).ln_1p()
@@ -145,7 +140,7 @@ impl crate::family::Shape for GeneralizedShape {
     }
 
     fn bytes(&self, _: Window) -> u64 {
-        self.nbytes()
+        8 * self.bits.div_ceil(64)
     }
 
     fn fpr(&self, _: Window) -> f64 {

@@ -69,11 +69,6 @@ impl StableShape {
         Self::new(slices, parameters.read_u32("bits")?, parameters.read_u64("decrements")?)
     }
 
-    /// Returns the bytes of the cells, in whole words.
-    pub fn nbytes(&self) -> u64 {
-        8 * self.slices.words(self.bits)
-    }
-
     /// Returns Max: the value that an insertion sets a cell to.
     pub fn max(&self) -> u32 {
         (1 << self.bits) - 1
@@ -144,23 +139,6 @@ impl StableShape {
         below
     }
 
-    /// Returns the keys older than the window that are still reported because they were inserted, over the window. It
-    /// sums over all ages beyond the window what false negatives and false positives leave, in steps of 1/64 of a
-    /// cell's time between events, which is good to 1e-3.
-    pub fn npws(&self, window: u64) -> f64 {
-        let (decremented, set) = self.events();
-        let (step, window) = ((1.0 / (64.0 * (decremented + set))).floor().max(1.0), window as f64);
-        let (mut age, mut sum) = (window, 0.0);
-        loop {
-            let reported = 1.0 - self.false_negative_rate(age + (step - 1.0) / 2.0) - self.false_positive_rate();
-            sum += reported * step;
-            age += step;
-            if reported < 1e-9 {
-                return sum.max(0.0) / window;
-            }
-        }
-    }
-
     /// Returns the fewest decrements that keep these cells as empty as a rate needs; `None` if that is more than there
     /// are cells.
     fn for_rate(slices: Slices, bits: u32, fpr: f64) -> Option<Self> {
@@ -202,7 +180,7 @@ impl crate::family::Shape for StableShape {
     }
 
     fn bytes(&self, _: Window) -> u64 {
-        self.nbytes()
+        8 * self.slices.words(self.bits)
     }
 
     fn fpr(&self, _: Window) -> f64 {
@@ -214,8 +192,21 @@ impl crate::family::Shape for StableShape {
         u64::MAX
     }
 
+    /// Returns the keys older than the window that are still reported because they were inserted, over the window. It
+    /// sums over all ages beyond the window what false negatives and false positives leave, in steps of 1/64 of a
+    /// cell's time between events, which is good to 1e-3.
     fn npws(&self, window: Window) -> f64 {
-        self.npws(window.capacity())
+        let (decremented, set) = self.events();
+        let (step, window) = ((1.0 / (64.0 * (decremented + set))).floor().max(1.0), window.capacity() as f64);
+        let (mut age, mut sum) = (window, 0.0);
+        loop {
+            let reported = 1.0 - self.false_negative_rate(age + (step - 1.0) / 2.0) - self.false_positive_rate();
+            sum += reported * step;
+            age += step;
+            if reported < 1e-9 {
+                return sum.max(0.0) / window;
+            }
+        }
     }
 
     /// Returns one line in each slice, and for an insertion the lines of the cells that decay, which lie together.
@@ -240,7 +231,7 @@ pub fn choose(window: Window, budget: Budget) -> Result<StableShape, Error> {
         Budget::Rate(fpr) => {
             check_rate(fpr)?;
             let each = kinds.filter_map(|(k, bits)| StableShape::smallest(k, bits, window, fpr)).collect();
-            near_the_least(each, StableShape::nbytes, |least| least + least / 4)
+            near_the_least(each, |shape| shape.slices.words(shape.bits), |least| least + least / 4)
                 .min_by_key(touched)
                 .ok_or_else(|| too_much_memory(fpr, "2**56 cells"))
         }

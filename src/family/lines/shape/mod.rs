@@ -117,11 +117,6 @@ impl LineShape {
         self.lanes - self.k
     }
 
-    /// Returns the bytes of all pages.
-    pub fn nbytes(&self) -> u64 {
-        self.pages * PAGE_BYTES
-    }
-
     /// Returns the number of retained generations of the clock: the steps in which every page rotates l times.
     pub fn retained(&self) -> u32 {
         self.l() * self.pages as u32
@@ -135,15 +130,6 @@ impl LineShape {
     /// Returns the number of full generations beside the open one that count at the worst phase.
     fn full(&self, window: Window) -> u32 {
         if let Window::Time { .. } = window { self.l() - self.timed() } else { self.l() }
-    }
-
-    /// Returns how long after leaving the window a key may still be remembered: insertions, or nanoseconds.
-    pub fn slack(&self, window: Window) -> u64 {
-        let pages = self.pages as u32;
-        match window {
-            Window::Count { .. } => window.slack(self.retained(), self.k * pages),
-            Window::Time { .. } => window.slack(self.timed() * pages, self.k * pages + Plan::group(self.retained())),
-        }
     }
 
     /// Returns the greatest number of keys between two rotations of a page, within the capacity.
@@ -313,7 +299,7 @@ impl crate::family::Shape for LineShape {
     }
 
     fn bytes(&self, _: Window) -> u64 {
-        self.nbytes()
+        self.pages * PAGE_BYTES
     }
 
     fn fpr(&self, window: Window) -> f64 {
@@ -321,7 +307,11 @@ impl crate::family::Shape for LineShape {
     }
 
     fn slack(&self, window: Window) -> u64 {
-        self.slack(window)
+        let pages = self.pages as u32;
+        match window {
+            Window::Count { .. } => window.slack(self.retained(), self.k * pages),
+            Window::Time { .. } => window.slack(self.timed() * pages, self.k * pages + Plan::group(self.retained())),
+        }
     }
 
     fn npws(&self, window: Window) -> f64 {

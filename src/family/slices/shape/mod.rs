@@ -133,11 +133,6 @@ impl RingShape {
         self.segment.words().saturating_mul(8 * u64::from(self.k + self.l))
     }
 
-    /// Returns the bits of memory per key of a window of `keys` keys.
-    pub fn bits_per_key(&self, keys: u64) -> f64 {
-        8.0 * self.nbytes() as f64 / keys as f64
-    }
-
     /// Returns the chance that a fresh key matches each segment, the newest first, once k + l generations have passed.
     ///
     /// Segment i < k holds i full generations and the current one, the others k full generations (paper 1, section
@@ -165,12 +160,6 @@ impl RingShape {
     /// Returns the most keys that have left some trace.
     fn keys_remembered(&self, keys_per_generation: u64) -> u64 {
         keys_per_generation.saturating_mul(u64::from(self.k + self.l))
-    }
-
-    /// Returns the keys beyond the window that are still reported, as a share of l generations, just before a rotation:
-    /// [`runs::npws`].
-    pub fn npws(&self, keys_per_generation: u64) -> f64 {
-        runs::npws(self.k, self.l, &self.worst_fills(keys_per_generation))
     }
 
     fn worst_fills(&self, keys_per_generation: u64) -> Vec<f64> {
@@ -226,7 +215,8 @@ impl crate::family::Shape for RingShape {
     }
 
     fn npws(&self, window: Window) -> f64 {
-        window.npws(self.l, f64::from(self.l) * self.npws(window.keys_per_generation(self.l)))
+        let fills = self.worst_fills(window.keys_per_generation(self.l));
+        window.npws(self.l, f64::from(self.l) * runs::npws(self.k, self.l, &fills))
     }
 
     /// Returns the accesses of Algorithm 1; the engine reads all slices at once instead, see
