@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::row::{Family, Form};
 use super::variants::{layout_in_name, named};
-use super::{Accesses, Parameters, Shape, fill};
+use super::{Parameters, Shape, fill};
 use crate::Error;
 use crate::clock::{Clock, Window};
 use crate::engine::Engine;
@@ -170,21 +170,6 @@ impl AnyFilter {
     /// Returns how long a key may be reported after leaving the window, in insertions or nanoseconds: [`Shape::slack`].
     pub fn slack(&self) -> u64 {
         self.shape.slack(self.window())
-    }
-
-    /// Returns the keys reported in the slack, over the window: [`Shape::npws`].
-    pub fn npws(&self) -> f64 {
-        self.shape.npws(self.window())
-    }
-
-    /// Returns the expected slices that a query of paper 1 reads: [`Shape::accesses`].
-    pub fn accesses(&self) -> Option<Accesses> {
-        self.shape.accesses(self.window())
-    }
-
-    /// Returns the chances that keys are missed: [`Shape::false_negative_rates`].
-    pub fn false_negative_rates(&self) -> Vec<f64> {
-        self.shape.false_negative_rates(self.window())
     }
 
     /// Estimates how many different keys were inserted within a window, that of the filter or a shorter one in the same

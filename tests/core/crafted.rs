@@ -31,7 +31,7 @@ fn a_crafted_filter_that_opens_keeps_the_keys_that_come() {
             }
             seal(&mut changed);
             let Ok(mut filter) = format::from_bytes(Box::new(changed)) else { continue };
-            if filter.false_negative_rates().into_iter().any(|rate| rate > 0.0) {
+            if filter.shape().false_negative_rates(filter.window()).into_iter().any(|rate| rate > 0.0) {
                 // Equal timers, which promise less.
                 continue;
             }

@@ -95,10 +95,11 @@ fn no_window_is_promised_and_nine_tenths_of_the_oldest_keys_are_reported() {
     check_window(&mut made(), 2000, 100, 8000).unwrap_err();
     let mut filter = made();
     insert(&mut filter, &(0..8000).map(|i| key(0, i)).collect::<Vec<_>>());
-    let rates = filter.false_negative_rates();
+    let rates = filter.shape().false_negative_rates(filter.window());
     assert!(rates.len() == 2 && rates[0] == 0.0 && rates[1] > 0.09 && rates[1] <= 0.1, "{rates:?}");
     let beyond = filter.shape_as::<GeneralizedShape>().unwrap().memory().remembered_from(2000.0);
-    assert!((filter.npws() - beyond / 2000.0).abs() < 1e-12, "{}", filter.npws());
+    let npws = filter.shape().npws(filter.window());
+    assert!((npws - beyond / 2000.0).abs() < 1e-12, "{npws}");
     let kept = present(&filter, &(6000..8000).map(|i| key(0, i)).collect::<Vec<_>>());
     assert!((1700..2000).contains(&kept), "{kept}");
 }

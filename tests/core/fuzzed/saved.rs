@@ -152,8 +152,8 @@ pub fn use_all(mut filter: AnyFilter, bytes: &[u8], turn: Option<usize>) {
     assert!(copy.engine().match_rates().into_iter().all(share), "{:?}", copy.engine().match_rates());
     assert!(copy.engine().fill().into_iter().all(share), "{:?}", copy.engine().fill());
     assert!(share(copy.false_positive_rate()) && share(copy.fpr()), "{} {}", copy.false_positive_rate(), copy.fpr());
-    assert!(copy.npws() >= 0.0 && copy.shape().cache_lines(copy.window()).hit >= 0.5);
-    assert!(copy.false_negative_rates().into_iter().all(share));
+    assert!(copy.shape().npws(copy.window()) >= 0.0 && copy.shape().cache_lines(copy.window()).hit >= 0.5);
+    assert!(copy.shape().false_negative_rates(copy.window()).into_iter().all(share));
     let _ = (copy.slack(), copy.seed(), copy.family(), copy.parameters());
     if inserted < 1 << 61 {
         assert_eq!(bytes_of(&reread(&bytes_of(&copy))), bytes_of(&copy));

@@ -61,7 +61,7 @@ impl PyFilter {
     /// definition 2).
     #[getter]
     fn npws(&self, py: Python<'_>) -> PyResult<f64> {
-        detached(py, || self.read().npws())
+        detached(py, || self.read().shape().npws(self.window))
     }
 
     /// dict of str to float, or None: expected number of slices that Algorithm 1 of paper 1 reads, which stops early:
@@ -69,7 +69,7 @@ impl PyFilter {
     /// (``absent``). None for filters without such slices.
     #[getter]
     fn accesses<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        figures::accesses(py, detached(py, || self.read().accesses())?)
+        figures::accesses(py, detached(py, || self.read().shape().accesses(self.window))?)
     }
 
     /// int: bytes of the cells, the only memory that grows with the window.

@@ -64,7 +64,7 @@ pub fn missed<'py>(filter: &Bound<'py, PyFilter>, ages: Vec<WholeNumber>) -> PyR
 #[pyfunction]
 pub fn missed_by_block<'py>(filter: &Bound<'py, PyFilter>) -> PyResult<Bound<'py, PyArray1<f64>>> {
     let (py, filter) = (filter.py(), filter.get());
-    array_of(py, detached(py, || filter.with(AnyFilter::false_negative_rates))?)
+    array_of(py, detached(py, || filter.with(|filter| filter.shape().false_negative_rates(filter.window())))?)
 }
 
 /// Returns the number of parts of a `TimingBloomFilter`: one, unless the filter grows.
