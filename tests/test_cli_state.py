@@ -87,9 +87,10 @@ def test_bad_states_are_errors(tmp_path, dedupe):
     assert ended.status == 1
     assert f"the folder {tmp_path}/no does not exist" in ended.err
     assert ended.out == b""
-    ended = dedupe(tmp_path / "a.txt", "--window", 9, "--state", tmp_path / "x", "-o", tmp_path / "x")
-    assert ended.status == 2
-    assert "the same file" in ended.err
+    for name in ("x", "x.json", "x.lock"):
+        options = ("--format", "jsonl", "--window", 9, "--state", tmp_path / "x", "-o", tmp_path / name)
+        ended = dedupe(tmp_path / "a.txt", *options)
+        assert (ended.status, f"{name} is a file of --state" in ended.err) == (2, True)
 
 
 def test_a_run_that_the_state_holds_leaves_its_output(tmp_path, dedupe):

@@ -252,8 +252,11 @@ def _check_targets(options: Namespace, reader: LineReader | ParquetReader) -> li
         if target in targets:
             raise UsageError(f"--output and --dropped are the same file, {name}")
         targets.append(target)
-        if options.state and target == Path(options.state).resolve():
-            raise UsageError(f"--state and --{option} are the same file, {name}")
+        if options.state:
+            from lately.cli.state import files_of
+
+            if target in files_of(Path(options.state).resolve()):
+                raise UsageError(f"--{option} {name} is a file of --state {options.state}: choose another name")
         if options.state and any(given != "-" and Path(given).resolve() == target for given in options.files):
             raise UsageError(
                 f"--{option} {name} is an input too: with --state it must be another file, so that the run can be "

@@ -39,7 +39,7 @@ def open_state(name: str) -> Iterator[State]:
         raise CliError(f"--state {name}: not a regular file")
     if not path.parent.is_dir():
         raise CliError(f"--state {name}: the folder {path.parent} does not exist")
-    lock = path.with_name(f"{path.name}.lock")
+    _, _, lock = files_of(path)
     try:
         check_replaceable(path)
         check_replaceable(note_of(path))
@@ -154,6 +154,11 @@ def replacements(
 def note_of(path: Path) -> Path:
     """Return the path of a filter's note."""
     return path.with_name(f"{path.name}.json")
+
+
+def files_of(path: Path) -> tuple[Path, Path, Path]:
+    """Return the files of a state: the filter, its note, and the lock of a run."""
+    return path, note_of(path), path.with_name(f"{path.name}.lock")
 
 
 def recorded(note: Any) -> dict[str, Any]:
