@@ -2,6 +2,7 @@
 
 import atexit
 import gc
+import importlib
 import os
 import shlex
 import shutil
@@ -47,6 +48,19 @@ if not os.access(Path.home(), os.W_OK):
 # Each run draws other examples; `LATELY_CAMPAIGN=1 uv run pytest` draws more.
 settings.register_profile("lately", deadline=None, max_examples=2000 if "LATELY_CAMPAIGN" in os.environ else 50)
 settings.load_profile("lately")
+
+
+# What the tests import, which takes seconds to compile where it was just installed.
+LIBRARIES = ["pandas", "ray", "matplotlib.pyplot", "scrapy", "polars"]
+
+
+def pytest_configure(config):
+    """In a run of all tests let each process begin with another library: else each would compile all of them."""
+    worker = getattr(config, "workerinput", None)
+    if worker is not None and len(worker["mainargv"]) == 1:
+        first = int(worker["workerid"].removeprefix("gw")) % len(LIBRARIES)
+        for name in LIBRARIES[first:] + LIBRARIES[:first]:
+            importlib.import_module(name)
 
 
 @pytest.fixture
