@@ -84,7 +84,7 @@ def test_a_line_with_too_few_words_is_malformed(dedupe, tmp_path):
     assert dedupe(tmp_path / "a.log", "--window", 100, "--key", "1").out == b"\xef\xbb\xbfa b\nc b\n"
 
 
-@pytest.mark.parametrize("key", ["ip", "0", "-1", "1.5", "²"])
+@pytest.mark.parametrize("key", ["ip", "0", "-1", "1.5", "²", f"1-{2**64}"])
 def test_a_name_is_no_key_of_text(dedupe, tmp_path, key):
     (tmp_path / "a.log").write_bytes(LOG)
     ended = dedupe(tmp_path / "a.log", "--window", 100, f"--key={key}")

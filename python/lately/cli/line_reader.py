@@ -318,7 +318,7 @@ class _Lines:
 def _span_of(field: str) -> tuple[int, int | None]:
     """Read numbers in ``--key``: of one field, such as 3, from one to another, such as 2-4, or to the end, as 3-."""
     first, dash, last = field.partition("-")
-    if all(part.isascii() and part.isdecimal() and int(part) for part in (first, *[last] * bool(last))):
+    if all(part.isascii() and part.isdecimal() and len(part) < 19 and int(part) for part in (first, last or first)):
         end = int(last) if last else None if dash else int(first)
         if end is None or int(first) <= end:
             return int(first), end
