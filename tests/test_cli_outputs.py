@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lately.cli.outputs import Output
+from lately.cli.outputs import Replacement
 from support.command import finish, some_lines, start, temporaries
 from support.parquet import parquet
 
@@ -106,6 +106,12 @@ def test_text_that_cannot_be_written_is_an_error_of_one_line(arguments, target, 
     assert (ended.returncode, reason in ended.stderr, ended.stderr.count("\n")) == (1, True, 1)
 
 
+def test_a_report_that_cannot_be_written_leaves_the_status(tmp_path):
+    (tmp_path / "a.txt").write_text("a\n")
+    ended = shell('"$0" "$@" 2>/dev/full', "dedupe", tmp_path / "a.txt", "--window", 9)
+    assert (ended.returncode, ended.stdout) == (0, "a\n")
+
+
 def test_no_file_of_a_run_gets_the_descriptor_of_a_closed_stream(tmp_path):
     (tmp_path / "a.txt").write_text("a\n")
     options = ("--window", 9, "--state", tmp_path / "s")
@@ -193,12 +199,17 @@ def test_interrupted(tmp_path, target, number):
     assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
 
 
-def test_a_second_signal_leaves_no_temporary_file(tmp_path, monkeypatch):
-    output = Output(str(tmp_path / "o.gz"))
-    monkeypatch.setattr(gzip.GzipFile, "close", lambda _: signal.raise_signal(signal.SIGINT))
-    with pytest.raises(KeyboardInterrupt):
-        output.close()
-    assert not temporaries(tmp_path)
+def test_a_second_signal_leaves_no_temporary_file(tmp_path, dedupe, monkeypatch):
+    (tmp_path / "a.txt").write_bytes(b"a\n")
+
+    def close(self):
+        self.file.close()
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(Replacement, "finish", lambda _: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(Replacement, "close", close)
+    assert dedupe(tmp_path / "a.txt", "--window", 9, "-o", tmp_path / "o").status == 143
+    assert list(tmp_path.iterdir()) == [tmp_path / "a.txt"]
 
 
 @pytest.mark.parametrize("count", [1, 200_000])

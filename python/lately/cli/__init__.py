@@ -41,10 +41,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ImportError, OSError) as error:
         # Standard output is full or closed, or the disk failed while modules were imported. What is imported to write
         # messages may be missing too.
-        if argv is None:
-            _discard_output()
         os.write(2, f"lately: error: {' '.join(str(error).split())}\n".encode(errors="backslashreplace"))
         return 1
+    finally:
+        if argv is None:
+            _discard_unwritten()
 
 
 def _main(argv: Sequence[str] | None) -> int:
@@ -69,12 +70,13 @@ def _main(argv: Sequence[str] | None) -> int:
         print_error(f"`lately {options.run} --help` describes the options")
         return 2
     except KeyboardInterrupt as interrupt:
+        from lately.cli.outputs import remove_temporaries
+
+        remove_temporaries()
         print_error("lately: interrupted")
         return 128 + next(iter(interrupt.args), signal.SIGINT)  # as a shell reports the signal
     except BrokenPipeError:
         # The output did not arrive, so no state was saved, and no message is written.
-        if argv is None:
-            _discard_output()
         return 128 + 13  # as a shell reports SIGPIPE
     return 0
 
@@ -93,9 +95,14 @@ def _open_standard_streams() -> None:
     sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
 
 
-def _discard_output() -> None:
-    """Make standard output the null device, or the interpreter would fail to write the rest as it ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+def _discard_unwritten() -> None:
+    """Discard what cannot be written, or the interpreter would try again as it ends, and end with another status."""
+    for descriptor, stream in ((1, sys.stdout), (2, sys.stderr)):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
 
 
 def _end(number: int, _frame: FrameType | None) -> None:

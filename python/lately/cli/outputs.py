@@ -16,6 +16,16 @@ if TYPE_CHECKING:
     from typing import Any, BinaryIO
 
 
+_temporaries: set[Path] = set()
+
+
+def remove_temporaries() -> None:
+    """Remove temporary files that are left because a second signal came while the first one ended the run."""
+    for temporary in _temporaries:
+        temporary.unlink(missing_ok=True)
+    _temporaries.clear()
+
+
 class Replacement:
     """File that replaces another one whole or not at all. Until then it has a temporary name beside the old file.
 
@@ -31,6 +41,7 @@ class Replacement:
         check_replaceable(path)
         self.path = path
         self.temporary = path.with_name(f".lately-{os.urandom(8).hex()}.tmp")
+        _temporaries.add(self.temporary)
         self.file = os.fdopen(os.open(self.temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb")
         if path.exists():
             self.temporary.chmod(stat.S_IMODE(path.stat().st_mode))
@@ -53,11 +64,10 @@ class Replacement:
 
     def close(self) -> None:
         """Close the file, and remove it if it has not replaced the old one."""
-        try:
-            with suppress(OSError):  # reported before
-                self.file.close()
-        finally:  # after a second signal too
-            self.temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # reported before
+            self.file.close()
+        self.temporary.unlink(missing_ok=True)
+        _temporaries.discard(self.temporary)
 
 
 def check_replaceable(path: Path) -> None:
@@ -107,13 +117,11 @@ class Output:
 
     def close(self) -> None:
         """Close what is open, and remove a temporary file that has not replaced the file."""
-        try:
-            for stream in (self.stream, self._file):
-                with suppress(OSError, ValueError):  # reported before
-                    stream.close()
-        finally:
-            if self.replacement:
-                self.replacement.close()
+        for stream in (self.stream, self._file):
+            with suppress(OSError, ValueError):  # reported before
+                stream.close()
+        if self.replacement:
+            self.replacement.close()
 
     def flush(self) -> None:
         """Flush a stream, because its reader may wait for the records."""

@@ -62,12 +62,10 @@ class Sink:
 
     def close(self) -> None:
         """Close what is open, and remove a temporary file that has not replaced the file."""
-        try:
-            if not self._finished:
-                with suppress(OSError):
-                    self._writer.close()
-        finally:
-            self.output.close()
+        if not self._finished:
+            with suppress(OSError):
+                self._writer.close()
+        self.output.close()
 
     @contextmanager
     def _named_errors(self) -> Iterator[None]:
