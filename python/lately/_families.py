@@ -5,7 +5,7 @@ The core's table describes them: `src/family/table.rs`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from lately import _core, baselines, filters
 from lately.filters import Filter
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from typing import Any, Literal
 
 
-@dataclass(eq=False)
-class Family:
+class Family(NamedTuple):
     """A class of filters in one layout, with its windows and its promise.
 
     Attributes
