@@ -7,6 +7,7 @@ import pytest
 
 import lately
 from lately.cli import main
+from lately.cli.state import open_state
 from support.parquet import parquet
 
 
@@ -172,7 +173,15 @@ def test_merge(command, tmp_path):
     status, _, err = command("merge", tmp_path / "d", tmp_path / "e", "-o", tmp_path / "no")
     assert (status, "make both with --capacity" in err) == (1, True)
     status, _, err = command("merge", tmp_path / "a", "-o", tmp_path / "no" / "no")
-    assert (status, f"cannot write {tmp_path}/no/no: No such file" in err) == (1, True)
+    assert (status, f"--output {tmp_path}/no/no: the folder {tmp_path}/no does not exist" in err) == (1, True)
+
+
+def test_a_merge_replaces_no_state_that_a_run_is_using(command, tmp_path):
+    lately.Filter(9, 0.01).save(tmp_path / "a")
+    with open_state(str(tmp_path / "s")):
+        status, _, err = command("merge", tmp_path / "a", "-o", tmp_path / "s")
+    assert (status, f"--output {tmp_path}/s is in use by another run" in err) == (1, True)
+    assert not (tmp_path / "s").exists()
 
 
 @pytest.mark.parametrize("name", ["dedupe", "plan", "info", "query", "merge"])

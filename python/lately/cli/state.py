@@ -34,22 +34,29 @@ _OPTIONS = {"key": list, "format": str, "time": str, "ignore_case": bool, "types
 @contextmanager
 def open_state(name: str) -> Iterator[State]:
     """Open the state of this name. No other run may use it until this context ends."""
+    with locked(name, "state") as path:
+        yield State(name, path)
+
+
+@contextmanager
+def locked(name: str, option: str) -> Iterator[Path]:
+    """Lock the state of this name, which an option gives, until this context ends. Yield its file."""
     path = Path(name).resolve()  # so that a link remains a link
     if path.exists() and not path.is_file():
-        raise CliError(f"--state {name}: not a regular file")
+        raise CliError(f"--{option} {name}: not a regular file")
     if not path.parent.is_dir():
-        raise CliError(f"--state {name}: the folder {path.parent} does not exist")
+        raise CliError(f"--{option} {name}: the folder {path.parent} does not exist")
     _, _, lock = files_of(path)
     try:
         check_replaceable(path)
         check_replaceable(note_of(path))
         descriptor = _locked(lock)
     except BlockingIOError:
-        raise CliError(f"--state {name} is in use by another run") from None
+        raise CliError(f"--{option} {name} is in use by another run") from None
     except OSError as error:
-        raise CliError(f"cannot write --state {name}: {error.strerror or error}") from None
+        raise CliError(f"cannot write --{option} {name}: {error.strerror or error}") from None
     try:
-        yield State(name, path)
+        yield path
     finally:
         lock.unlink(missing_ok=True)
         os.close(descriptor)

@@ -13,7 +13,7 @@ from pathlib import Path
 import lately
 from lately.cli.errors import CliError, UsageError
 from lately.cli.filters import FPR, load
-from lately.cli.state import note_of, recorded, replacements
+from lately.cli.state import locked, note_of, recorded, replacements
 from lately.cli.times import Times
 
 TYPE_CHECKING = False
@@ -99,26 +99,32 @@ def query(options: Namespace) -> None:
 
 def merge(options: Namespace) -> None:
     """Run ``lately merge``."""
-    merged = load(options.files[0])
+    with locked(options.output, "output") as target:
+        merged, run = _merged(options.files)
+        try:
+            with replacements(target, merged, lambda _: {"options": run, "runs": []}) as (note, filter):
+                note.replace()
+                filter.replace()
+        except OSError as error:
+            raise CliError(f"cannot write {options.output}: {error.strerror or error}") from None
+
+
+def _merged(files: list[str]) -> tuple[lately.Filter, dict[str, Any]]:
+    """Return the union of states, and the options of their runs."""
+    merged = load(files[0])
     run: dict[str, Any] = {}
-    for path in options.files:
+    for path in files:
         for name, has in (other := _recorded(path)).items():
             if name != "types" and (run or other).get(name) != has:
                 raise CliError(f"{path}: its {name} is {has}, and that of the states before it {run.get(name)}")
         run = run or other
-    for path in options.files[1:]:
+    for path in files[1:]:
         try:
             merged = merged.union(load(path))
         except ValueError as error:
             instead = "; make both with --capacity" if merged.family == "time-limited" else ""
             raise CliError(f"{path}: {error}{instead}") from None
-    target = Path(options.output).resolve()
-    try:
-        with replacements(target, merged, lambda _: {"options": run, "runs": []}) as (note, filter):
-            note.replace()
-            filter.replace()
-    except OSError as error:
-        raise CliError(f"cannot write {options.output}: {error.strerror or error}") from None
+    return merged, run
 
 
 def _values(text: str) -> list[Any]:

@@ -10,7 +10,7 @@ const KEYS: u64 = 1 << 40;
 const OVERFULL: f64 = 0.001;
 
 /// Returns the keys to plan each of `slices` horizontal slices for: the least c with S P(Binomial(n, 1/S) > c) at most
-/// [`OVERFULL`], a bound for the chance that any slice gets more than c of `keys` distinct keys.
+/// .001, a bound for the chance that any slice gets more than c of `keys` distinct keys.
 pub fn capacity(keys: u64, slices: u64) -> Result<u64, Error> {
     let loads: Vec<_> = loads(keys, slices)?.collect();
     let mut more = 0.0;
