@@ -152,7 +152,7 @@ pub trait Layout: Clone + Send + Sync + 'static {
         let _ = (words, generation);
     }
 
-    /// Returns the most words that [`open`](Self::open) writes, of this number; by default all.
+    /// Returns how many words [`open`](Self::open) writes at most, of this number; by default all.
     fn most_opened(&self, words: usize) -> usize {
         words
     }

@@ -334,8 +334,9 @@ impl Layout for AgedCuckoo {
         self.sweep(words, generation, self.rotation(generation, 0));
     }
 
+    /// Returns a bound without a division, since it is computed for each single key from Python.
     fn most_opened(&self, words: usize) -> usize {
-        words.div_ceil(shape::sweeps(self.retained) as usize)
+        (words >> shape::sweeps(self.retained).ilog2()) + 1
     }
 
     fn abilities(&self) -> Abilities<'_, Self> {

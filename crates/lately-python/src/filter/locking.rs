@@ -158,7 +158,5 @@ impl PyFilter {
 }
 
 fn is_small(filter: &AnyFilter) -> bool {
-    // All bytes first: the most that are written takes two divisions for each key.
-    let engine = filter.engine();
-    engine.nbytes() <= SMALL || engine.most_written() <= SMALL
+    filter.engine().most_written() <= SMALL
 }
