@@ -222,8 +222,8 @@ def tune(
     measured penalties is biased low: treat filters within a few percent as equal.
 
     Keys are decided in chunks of 1/64 window, at most 4096 keys. A bar appears if standard error is a terminal and tqdm
-    is installed. Filters that search all of their memory, or forget at
-    random, are listed for comparison and never taken.
+    is installed. Filters that search all of their memory, or forget at random, are listed for comparison and never
+    taken.
 
     Examples
     --------

@@ -33,8 +33,7 @@ use crate::key::{Key, KeyHasher};
 /// missed.
 ///
 /// A [`snapshot`](Self::snapshot) is merged and saved as a [`Filter`]; `try_into` turns one into a filter for all
-/// threads again.
-/// If you need `Filter`'s answers, put a [`Filter`] into a `Mutex`.
+/// threads again. If you need `Filter`'s answers, put a [`Filter`] into a `Mutex`.
 ///
 /// ```
 /// use lately::{ConcurrentFilter, Window};

@@ -238,7 +238,7 @@ impl<L: Layout> Engine for Aged<L> {
         &self.words
     }
 
-    /// Returns those of all cells in a window of time, where a gap may end many generations.
+    /// Returns the bytes of all cells in a window of time, where a gap may end many generations.
     fn most_written(&self) -> usize {
         let words = self.words.as_slice().len();
         8 * if self.clock.counts() { self.layout.most_opened(words) } else { words }

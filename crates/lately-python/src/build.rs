@@ -193,13 +193,13 @@ impl<'py> Given<'py> {
             return window::insertions(&window);
         }
         let (capacity, lateness) = (self.optional("capacity")?, self.optional::<Bound<'py, PyAny>>("lateness")?);
-        let window = match windows {
-            Windows::Time => window::of_time(&window, capacity, lateness.as_ref(), true),
-            Windows::Stored => window::read(&window, capacity, lateness.as_ref(), true),
-            Windows::Any => window::read(&window, capacity, lateness.as_ref(), !self.has("nbytes")?),
-            _ => window::read(&window, capacity, lateness.as_ref(), family.is_none()),
+        let guesses = match windows {
+            Windows::Time | Windows::Stored => true,
+            Windows::Any => !self.has("nbytes")?,
+            _ => family.is_none(),
         };
-        window?.check().map_err(raise)
+        let read = if windows == Windows::Time { window::of_time } else { window::read };
+        read(&window, capacity, lateness.as_ref(), guesses)?.check().map_err(raise)
     }
 
     /// Reads the request for a filter of this family, or of one that is to be chosen.

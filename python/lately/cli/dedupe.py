@@ -257,11 +257,11 @@ def _check_targets(options: Namespace, reader: LineReader | ParquetReader) -> li
 
             if target in files_of(Path(options.state).resolve()):
                 raise UsageError(f"--{option} {name} is a file of --state {options.state}: choose another name")
-        if options.state and any(given != "-" and Path(given).resolve() == target for given in options.files):
-            raise UsageError(
-                f"--{option} {name} is an input too: with --state it must be another file, so that the run can be "
-                "repeated after it was killed"
-            )
+            if any(given != "-" and Path(given).resolve() == target for given in options.files):
+                raise UsageError(
+                    f"--{option} {name} is an input too: with --state it must be another file, so that the run can be "
+                    "repeated after it was killed"
+                )
     return [] if direct else targets
 
 

@@ -321,7 +321,7 @@ impl<G: Growth> Engine for Chain<G> {
         8 * (1 + G::HEAD + G::ROW * self.tables.len()) + cells.sum::<usize>()
     }
 
-    /// Returns those of the newest table, which alone takes keys, or of the part of it that is swept with a call.
+    /// Returns the bytes of the newest table, which alone takes keys, or of the part of it that is swept with a call.
     fn most_written(&self) -> usize {
         let newest = self.newest();
         let words = newest.words.as_slice().len();
@@ -349,7 +349,7 @@ impl<G: Growth> Engine for Chain<G> {
         G::match_rates(&self.tables, self.rotation())
     }
 
-    /// Returns those of all tables. A key that came again in a newer table counts in both.
+    /// Returns the entries of all tables. A key that came again in a newer table counts in both.
     fn entries(&self) -> Option<Vec<f64>> {
         let now = self.rotation();
         let entries = |table: &TableOf<G>| table.layout.entries(table.words.as_slice(), G::rotation_of(table, now));
