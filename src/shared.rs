@@ -36,10 +36,10 @@
 //! An [aged cuckoo filter](crate::family::aged_cuckoo) writes an entry where no live one lies, or makes the tag of one
 //! younger: as good as setting a bit. When lines are full, an entry moves to another line. The copy is written before
 //! its old slot is used, so a kill leaves the entry in one of the two lines, or in both. But a reader may have read the
-//! one before the move and the other after it. So a writer that needs a move [announces](crate::memory::mapped::Live)
-//! it, and raises the number of the clock before and after. A reader that has not found a key looks again, unless the
-//! number stayed the same and nothing moved. A reader also looks again because of the clock: a tag that is younger than
-//! the open epoch of an older clock is not live by that.
+//! one before the move and the other after it. So a writer that needs a move
+//! [announces](crate::memory::mapped::LiveClock) it, and raises the number of the clock before and after. A reader that
+//! has not found a key looks again, unless the number stayed the same and nothing moved. A reader also looks again
+//! because of the clock: a tag that is younger than the open epoch of an older clock is not live by that.
 //!
 //! # Readers
 //!

@@ -259,7 +259,7 @@ def verdicts(cells, last, generations, *, earlier, newest, kept, least, equal, a
 
     for i, own in enumerate(generations):
         newest = max(newest, own)
-        as_of = max(first, own) if earlier == "apart" else newest
+        as_of = max(first, own) if earlier == "nothing" else newest
         now = [max(t, batch.get(c, NEVER)) for c, t in zip(cells[i], last[i], strict=True)]
         there = [t for t, a, m in zip(now, alive[i], missed[i], strict=True) if a and (counts(t) or not counts(m))]
         open = all(map(counts, there))
@@ -302,7 +302,7 @@ def test_a_batch_is_decided_as_if_key_by_key(seed):
         "equal": int(rng.integers(0, k + 1)),
     }
     known = rng.choice(np.array([-1, 0, 1], np.int8), n, p=[0.8, 0.1, 0.1])
-    for earlier in ("apart", "answered", "new", "all"):
+    for earlier in ("nothing", "answered", "new", "all"):
         model = (names, last.tolist(), generations.tolist())
         expected = verdicts(
             *model, earlier=earlier, **given, alive=alive.tolist(), missed=missed.tolist(), known=known.tolist()

@@ -301,7 +301,7 @@ class Scattered:
         self,
         answers: Sequence[tuple[NDArray[np.integer[Any]], int, int] | None],
         generations: NDArray[np.int64],
-        earlier: Literal["apart", "answered", "new", "all"],
+        earlier: Literal["nothing", "answered", "new", "all"],
         *,
         newest: int,
         kept: int,

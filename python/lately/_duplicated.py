@@ -227,13 +227,14 @@ def hashed(keys: Any, seed: Any, missing: Literal["same", "distinct"]) -> tuple[
 def _planned_for(
     moments: NDArray[np.int64], make: Callable[..., Filter], span: np.timedelta64, **request: Any
 ) -> Filter:
-    """Plan a filter for known times in order, with a capacity for their highest rate."""
+    """Plan a filter for known times in order: with the least capacity at which no generation is overfull."""
     capacity = 1
     while True:
         made = make(span, capacity=capacity, **request)
-        full = generations(made)
-        # The filter plans for capacity / full keys in each generation, rounded up.
-        needed = full * _fullest(moments, -(-int(span.astype(int)) // full), aligned="pages" not in made.parameters)
+        count = generations(made)
+        length = -(-int(span.astype(int)) // count)
+        # A filter is planned for capacity / count keys in each generation, rounded up, and each capacity has its count.
+        needed = count * _fullest(moments, length, aligned="pages" not in made.parameters)
         if needed <= capacity:
             return made
         capacity = needed

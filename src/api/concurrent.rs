@@ -18,22 +18,20 @@ use crate::key::{Key, KeyHasher};
 /// - A key never inserted, or gone for longer than window + [`slack`](Self::slack), is reported with probability at
 ///   most `fpr`.
 ///
-/// A key that is reported by chance is not inserted: no promise holds for it until it passes.
-///
-/// A repeat does not restart a key's window, and does not count as an insertion: a key passes again one window after it
-/// last passed. So repeats only read, and hot keys stay in the caches of all processors. [`insert`](Self::insert)
-/// restarts a window.
+/// `seen` does not insert a key that it reports. So a repeat only reads, and hot keys stay in the caches of all
+/// processors: it neither restarts its key's window nor counts as an insertion. [`insert`](Self::insert) does both. For
+/// a key that is reported by chance no promise holds until `seen` returns `false` for it.
 ///
 /// A call takes effect at one moment between its beginning and its end. Of a window of W insertions a key is reported
 /// as long as at most W - 1 other insertions overlap or follow its own. A thread waits for another only while that
-/// clears 64 cache lines of a page, once per page and generation, or turns the clock of a window of time, as often.
+/// clears 4 KiB of expired keys, or advances the clock of a window of time.
 ///
 /// Memory is allocated once. A window of time keeps the rate for any arrival of at most its capacity of keys; more keys
 /// make false positives more frequent, as [`false_positive_rate`](Self::false_positive_rate) computes, and none is
 /// missed.
 ///
-/// A [`snapshot`](Self::snapshot) is merged and saved as a [`Filter`]; `try_into` turns one into a filter for all
-/// threads again. If you need `Filter`'s answers, put a [`Filter`] into a `Mutex`.
+/// A [`snapshot`](Self::snapshot) is a [`Filter`], which can be merged and saved; `try_into` turns a `Filter` into a
+/// filter for all threads again. If you need `Filter`'s answers, put one into a `Mutex`.
 ///
 /// ```
 /// use lately::{ConcurrentFilter, Window};

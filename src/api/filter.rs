@@ -209,10 +209,10 @@ impl Filter {
 
     /// Adds all keys of another filter, which was built by the same request. An error names what differs.
     ///
-    /// The window of merged filters of insertions has the last `window` insertions of each, whatever their numbers: of
-    /// threads that filled a filter each, for example. A key stays for as many more insertions as it had left in its
-    /// own filter. The bytes and the rates of both add up until the other's keys have left the window. Filters of a
-    /// family by another [preference](crate::Prefer) are merged only in the same generation.
+    /// Of windows of insertions, the merged one has the last `window` insertions of each filter, of two threads for
+    /// example. A key stays for as many more insertions as it had left in its own filter. The bytes and the rates of
+    /// both add up until the other's keys have left the window. Such filters with a [preference](crate::Prefer) can be
+    /// merged only in the same generation, after nearly as many insertions.
     ///
     /// ```
     /// use std::time::Duration;

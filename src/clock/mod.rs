@@ -57,7 +57,7 @@ pub struct Clock {
     by_system: bool,
     /// Time clock: how far the time of keys without one of their own is ahead of [`system::now`], in nanoseconds.
     offset: i64,
-    /// Time clock: when generations end by count too, if they do.
+    /// Time clock: when generations end that also end by count, with a share of the capacity; `None` if none does.
     shares: Option<Box<Shares>>,
 }
 
@@ -445,6 +445,7 @@ impl Clock {
     /// Returns how long ago, as of the latest moment, the generation `back` before the open one began, in insertions or
     /// seconds. Nothing began before the first insertion.
     pub(crate) fn began(&self, back: u64) -> f64 {
+        // Generations that also end by count, each with its share of the capacity, are not equally long.
         if let (Some(shares), Some(latest)) = (&self.shares, self.latest)
             && let Some(began) = self.began_by_share(shares, latest, back)
         {

@@ -149,24 +149,28 @@ impl Clock {
         }
     }
 
+    /// Returns the oldest group that is live at a moment, if any, and the moments at which it is the oldest.
+    fn oldest_at(&self, shares: &Shares, latest: i64, moment: i64) -> (Option<i64>, Range<i64>) {
+        let open = self.generation.div_euclid(shares.plan.group);
+        shares.plan.oldest(shares.oldest, open, moment, |group| shares.end(group, open, latest))
+    }
+
     /// Returns how many generations a query at a moment does not count, and the moments of which that is true.
     fn expired_at(&self, shares: &Shares, latest: i64, moment: i64) -> (u64, Range<i64>) {
-        let open = self.generation.div_euclid(shares.plan.group);
-        let end = |group| shares.end(group, open, latest);
-        let (oldest, moments) = shares.plan.oldest(shares.oldest, open, moment, end);
+        let (oldest, moments) = self.oldest_at(shares, latest, moment);
         let expired = oldest.map_or(u64::MAX, |oldest| {
             u64::try_from(shares.plan.horizon(oldest).saturating_sub(self.generation)).unwrap_or(0)
         });
         (expired, moments)
     }
 
-    /// Returns the horizon of a query at the latest moment, and the first moment at which there will be another.
+    /// Returns the horizon of a query at the latest moment: the generation up to which a clock would have to go for the
+    /// cells to forget what the query does not count. Also returns the first moment at which there will be another.
     pub(crate) fn horizon(&self) -> (i64, i64) {
         let (Some(shares), Some(latest)) = (&self.shares, self.latest) else { return (i64::MIN, i64::MIN) };
-        let open = self.generation.div_euclid(shares.plan.group);
-        let (oldest, moments) =
-            shares.plan.oldest(shares.oldest, open, latest, |group| shares.end(group, open, latest));
-        (shares.plan.horizon(oldest.unwrap_or(open)), moments.end)
+        let (oldest, moments) = self.oldest_at(shares, latest, latest);
+        let oldest = oldest.unwrap_or_else(|| self.generation.div_euclid(shares.plan.group));
+        (shares.plan.horizon(oldest), moments.end)
     }
 
     /// Answers [`pending`](Self::pending) for generations that end by count.

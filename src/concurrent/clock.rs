@@ -56,7 +56,7 @@ pub(super) fn most_ahead(reserve: u64) -> u64 {
     STRIPES as u64 * (reserve - 1)
 }
 
-/// The clock of a filter, for all of its threads.
+/// The clock of a filter, for all of its threads. Its pages rotate in turn, one with each step.
 pub(super) struct SharedClock {
     /// The window that steps are planned for.
     window: Window,
@@ -65,10 +65,12 @@ pub(super) struct SharedClock {
     /// Insertions of a step. Calls in a window of time have the number of the step itself, so there it is 1.
     length: i64,
     pages: i64,
+    /// Time clock: how far ahead of the system's clock a key may lie, in nanoseconds.
     max_ahead: Option<u64>,
+    /// How many insertions a thread takes at a time.
     reserve: u64,
     /// The insertions for which the window is planned longer, or the capacity larger, than requested.
-    ahead: u64,
+    margin: u64,
     /// Insertions that threads have taken.
     taken: CachePadded<AtomicU64>,
     /// Insertions taken and not used yet, by threads.
@@ -83,7 +85,7 @@ pub(super) struct SharedClock {
 
 impl SharedClock {
     /// Makes the shared form of a filter's clock, which retains `retained` steps of `pages` pages.
-    pub fn new(clock: &Clock, shape: &LineShape, reserve: u64, ahead: u64) -> Result<Self, Error> {
+    pub fn new(clock: &Clock, shape: &LineShape, reserve: u64, margin: u64) -> Result<Self, Error> {
         let (window, retained, pages) = (clock.window(), shape.retained(), shape.pages);
         // The state of a page has room for 2^62 rotations.
         if pages == 1 && matches!(window, Window::Time { span, .. } if span < 64) {
@@ -98,7 +100,7 @@ impl SharedClock {
             pages: pages as i64,
             max_ahead: clock.max_ahead(),
             reserve,
-            ahead,
+            margin,
             taken: CachePadded(AtomicU64::new(clock.inserted())),
             stripes: Box::new([const { CachePadded(AtomicU64::new(0)) }; STRIPES]),
             timed,
@@ -115,9 +117,9 @@ impl SharedClock {
     /// Returns the window that the caller requested.
     pub fn requested(&self) -> Window {
         match self.window {
-            Window::Count { insertions } => Window::Count { insertions: insertions - self.ahead },
+            Window::Count { insertions } => Window::Count { insertions: insertions - self.margin },
             Window::Time { span, lateness, capacity } => {
-                Window::Time { span, lateness, capacity: capacity - self.ahead }
+                Window::Time { span, lateness, capacity: capacity - self.margin }
             }
         }
     }
@@ -131,7 +133,7 @@ impl SharedClock {
     pub fn cleared(&self, shape: &LineShape) -> Result<Self, Error> {
         let mut clock = shape.clock(self.window);
         clock.set_max_ahead(self.max_ahead);
-        Self::new(&clock, shape, self.reserve, self.ahead)
+        Self::new(&clock, shape, self.reserve, self.margin)
     }
 
     /// Time clock: locks the time, as a thread does that changes it.
@@ -223,15 +225,6 @@ impl SharedClock {
         self.to_core(|_| false).check_new(moments).map(|_| ())
     }
 
-    /// Returns the error of a call that passes a time to a window of insertions.
-    #[cold]
-    pub fn no_times(&self) -> Error {
-        match self.to_core(|_| false).check(Moments::At(0), false) {
-            Err(error) => error,
-            Ok(()) => Error::value("at is for windows of time"),
-        }
-    }
-
     /// Returns the moment of an insertion without a time of its own.
     #[inline(always)]
     pub fn now_to_write(&self) -> i64 {
@@ -276,9 +269,9 @@ impl SharedClock {
         Some(timed.horizon_at(moment, timed.latest()?))
     }
 
-    /// Returns the error of a time that lies further back than the lateness.
+    /// Returns the error of a caller's time that is rejected: it is too late, or the window counts insertions.
     #[cold]
-    pub fn too_late(&self, _: TooLate, moment: i64) -> Error {
+    pub fn rejection(&self, moment: i64) -> Error {
         match self.to_core(|_| false).check(Moments::At(moment), false) {
             Err(error) => error,
             Ok(()) => Error::value("at lies before the latest time seen by more than the lateness"),

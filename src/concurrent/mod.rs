@@ -39,15 +39,15 @@ impl SharedFilter {
         seed: Seed,
     ) -> Result<Self, Error> {
         let reserve = clock::reserve(window.check()?.capacity());
-        let ahead = clock::most_ahead(reserve);
+        let margin = clock::most_ahead(reserve);
         let planned = match window {
-            Window::Count { insertions } => Window::Count { insertions: insertions + ahead },
-            Window::Time { span, lateness, capacity } => Window::Time { span, lateness, capacity: capacity + ahead },
+            Window::Count { insertions } => Window::Count { insertions: insertions + margin },
+            Window::Time { span, lateness, capacity } => Window::Time { span, lateness, capacity: capacity + margin },
         };
         let shape = lines::shape::choose_for_threads(planned, budget, slack)?;
         let mut clock = shape.clock(planned);
         clock.set_max_ahead(max_ahead);
-        let clock = SharedClock::new(&clock, &shape, reserve, ahead)?;
+        let clock = SharedClock::new(&clock, &shape, reserve, margin)?;
         Ok(Self { shape, seed, clock, cells: cells_of(&shape, None)? })
     }
 
@@ -101,21 +101,21 @@ impl SharedFilter {
     #[inline]
     pub fn insert(&self, hash: u64, at: At) -> Result<(), Error> {
         let moment = self.moment_to_write(at)?;
-        self.cells.insert(&self.clock, hash, moment).map_err(|late| self.clock.too_late(late, moment.given))
+        self.cells.insert(&self.clock, hash, moment).map_err(|_| self.clock.rejection(moment.given))
     }
 
     /// Returns whether a key is there.
     #[inline]
     pub fn contains(&self, hash: u64, at: At) -> Result<bool, Error> {
         let Some(moment) = self.moment_to_read(at)? else { return Ok(false) };
-        self.cells.contains(&self.clock, hash, moment).map_err(|late| self.clock.too_late(late, moment.given))
+        self.cells.contains(&self.clock, hash, moment).map_err(|_| self.clock.rejection(moment.given))
     }
 
     /// Returns whether a key was there, and inserts it if not.
     #[inline]
     pub fn seen(&self, hash: u64, at: At) -> Result<bool, Error> {
         let moment = self.moment_to_write(at)?;
-        self.cells.seen(&self.clock, hash, moment).map_err(|late| self.clock.too_late(late, moment.given))
+        self.cells.seen(&self.clock, hash, moment).map_err(|_| self.clock.rejection(moment.given))
     }
 
     /// Writes which keys were there, in order, and inserts those that were not.
@@ -127,7 +127,7 @@ impl SharedFilter {
         let now = self.clock.now_to_write();
         self.each(hashes, seen, |_, hash| {
             let moment = self.moment_at(now, NEVER_LATE)?;
-            self.cells.seen(&self.clock, hash, moment).map_err(|late| self.clock.too_late(late, moment.given))
+            self.cells.seen(&self.clock, hash, moment).map_err(|_| self.clock.rejection(moment.given))
         })
     }
 
@@ -140,7 +140,7 @@ impl SharedFilter {
             return Err(Error::value(format!("at must have a time for each of the {keys} keys, got {times}")));
         }
         match self.clock.window() {
-            Window::Count { .. } => return Err(self.clock.no_times()),
+            Window::Count { .. } => return Err(self.clock.rejection(0)),
             Window::Time { .. } => self.clock.check(Moments::of(moments))?,
         }
         self.each(hashes, seen, |i, hash| self.seen(hash, At::Moment(moments[i])))
@@ -168,7 +168,7 @@ impl SharedFilter {
     fn moment_to_write(&self, at: At) -> Result<Moment, Error> {
         match (self.clock.window(), at) {
             (Window::Count { .. }, At::Now) => Ok(UNTIMED),
-            (Window::Count { .. }, At::Moment(_)) => Err(self.clock.no_times()),
+            (Window::Count { .. }, At::Moment(_)) => Err(self.clock.rejection(0)),
             (Window::Time { .. }, At::Now) => self.moment_at(self.clock.now_to_write(), NEVER_LATE),
             (Window::Time { .. }, At::Moment(given)) => self.moment_at(given, given),
         }
@@ -186,7 +186,7 @@ impl SharedFilter {
     fn moment_to_read(&self, at: At) -> Result<Option<Moment>, Error> {
         let (moment, given) = match (self.clock.window(), at) {
             (Window::Count { .. }, At::Now) => return Ok(Some(UNTIMED)),
-            (Window::Count { .. }, At::Moment(_)) => return Err(self.clock.no_times()),
+            (Window::Count { .. }, At::Moment(_)) => return Err(self.clock.rejection(0)),
             (Window::Time { .. }, At::Now) => (self.clock.now_to_read(), NEVER_LATE),
             (Window::Time { .. }, At::Moment(given)) => (given, given),
         };

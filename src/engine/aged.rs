@@ -11,7 +11,7 @@ use crate::family::Layout;
 use crate::family::abilities::Partition;
 use crate::inference::{Code, Evidence, EvidenceSource, Likelihood, Question};
 use crate::memory::Words;
-use crate::memory::mapped::{Live, RECORD, TABLE};
+use crate::memory::mapped::{LiveClock, RECORD, TABLE};
 
 /// Cells that age by generations: a layout, its words, and the clock that opens the generations.
 #[derive(Clone)]
@@ -65,7 +65,7 @@ impl<L: Layout> Aged<L> {
 
     /// Returns the clock beside the cells, if their entries may move while they are read.
     #[inline(always)]
-    fn unsettled(&self) -> Option<Live<'_>> {
+    fn unsettled(&self) -> Option<LiveClock<'_>> {
         self.words.live().filter(|_| self.layout.abilities().still.is_some())
     }
 

@@ -7,7 +7,7 @@ use super::{Insertion, Query, Refresh, no_ages};
 use crate::Error;
 use crate::clock::{Clock, Moments};
 use crate::family::Layout;
-use crate::memory::mapped::{Live, RECORD};
+use crate::memory::mapped::{LiveClock, RECORD};
 use crate::memory::prefetch::{AHEAD, Address, in_flight};
 
 /// Number of keys of a block: late keys are gathered to as many.
@@ -19,7 +19,7 @@ pub(crate) struct AgedMut<'a, L> {
     pub words: &'a mut [u64],
     pub clock: &'a mut Clock,
     /// The record of the clock beside the cells, if other processes use them too.
-    pub live: Option<Live<'a>>,
+    pub live: Option<LiveClock<'a>>,
 }
 
 impl<L: Layout> AgedMut<'_, L> {
@@ -309,7 +309,7 @@ pub(super) fn for_query_runs<L: Layout>(
 /// Writes the clock to the record that other processes read, if there is one, with the number of generations by which
 /// the cells have yet to age.
 #[inline(always)]
-pub(super) fn publish(live: Option<Live<'_>>, clock: &Clock, pending_rotations: u64) {
+pub(super) fn publish(live: Option<LiveClock<'_>>, clock: &Clock, pending_rotations: u64) {
     if let Some(live) = live {
         if let Some(table) = clock.to_table() {
             live.write_table(&table);

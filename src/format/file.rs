@@ -135,17 +135,17 @@ pub fn open_within(
     Ok(preamble.filter(words, Some((record, table)))?)
 }
 
-/// The number of a clock, whether something moves, the record and the table.
+/// The clock in a file: the number of its last write, whether a writer moves entries, its record and its table.
 type ClockInFile = (u64, bool, [u64; RECORD], [u64; TABLE]);
 
-/// Reads the clock in a file that processes share.
+/// Reads the clock in a file that processes share, again until none has written it meanwhile.
 fn clock_in(mut file: &File, preamble: &Preamble) -> Result<ClockInFile, SaveError> {
     let mut read = |at: usize, words: &mut [u64]| {
         file.seek(SeekFrom::Start(at as u64))?;
         fill(&mut file, bytemuck::cast_slice_mut(words))
     };
     let mut end = [0];
-    // Before the number at the front, which is written before this one.
+    // A writer writes the number at the front first, so that at the end is read first.
     read(preamble.len + LIVE * 8 + preamble.cells, &mut end)?;
     loop {
         let (mut before, mut live) = ([0], [0; LIVE]);

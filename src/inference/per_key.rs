@@ -77,11 +77,11 @@ struct OutOfRange<'a> {
     most: f64,
 }
 
-impl<M> Work<M> for OutOfRange<'_> {
+impl<Machine> Work<Machine> for OutOfRange<'_> {
     type Output = u64;
 
     #[inline(always)]
-    fn run(self, _: M) -> u64 {
+    fn run(self, _: Machine) -> u64 {
         let right = |number: &f64| u64::from((0.0..=self.most).contains(number));
         self.all.len() as u64 - self.all.iter().map(right).sum::<u64>()
     }

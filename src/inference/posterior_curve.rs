@@ -93,11 +93,11 @@ impl Posteriors<'_> {
     }
 }
 
-impl<M> Work<M> for Posteriors<'_> {
+impl<Machine> Work<Machine> for Posteriors<'_> {
     type Output = u64;
 
     #[inline(always)]
-    fn run(self, _: M) -> u64 {
+    fn run(self, _: Machine) -> u64 {
         let Self { curves, numbers, priors, by_insertion, posteriors } = self;
         let mut hazards = [0.0; KEYS];
         match priors.first_chunk() {

@@ -62,7 +62,7 @@ pub struct Generation {
     pub exposure: f64,
 }
 
-/// The likelihood of a ring of slices in one state; by default one without slices, for keys that are not in question.
+/// The likelihood of a ring of slices at one moment; by default one without slices, for keys that are not in question.
 #[derive(Debug, Clone, Default)]
 pub struct RingLikelihood {
     k: usize,
@@ -172,17 +172,17 @@ impl RingLikelihood {
 impl Likelihood for RingLikelihood {
     fn last_inserted(&self, evidence: Evidence, hazard: Hazard, spans: &mut Vec<Span>) {
         let possible = evidence.possible();
-        let gone = if possible == 0 {
-            1.0
-        } else if possible.is_power_of_two() {
-            let j = possible.trailing_zeros() as usize;
-            let (held, not_held) = chances(self.prior_odds(j, hazard) * self.explains(j)[self.k - 1]);
-            spans.push(self.span(j, held));
-            not_held
-        } else {
-            self.of_many(possible, hazard, spans)
+        let none_holds_it = match possible.count_ones() {
+            0 => 1.0,
+            1 => {
+                let only = possible.trailing_zeros() as usize;
+                let (held, not_held) = chances(self.prior_odds(only, hazard) * self.explains(only)[self.k - 1]);
+                spans.push(self.span(only, held));
+                not_held
+            }
+            _ => self.of_many(possible, hazard, spans),
         };
-        spans.push(Span { from: self.gone(), to: f64::INFINITY, probability: gone });
+        spans.push(Span { from: self.gone(), to: f64::INFINITY, probability: none_holds_it });
     }
 
     fn posterior_curve(&self, evidence: Evidence, age: f64) -> Option<PosteriorCurve> {

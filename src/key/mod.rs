@@ -95,7 +95,7 @@ pub struct KeyHasher {
     seed: Seed,
     function: Function,
     /// The hash of a missing key, if a row with a missing field is itself missing.
-    spreads: Option<u64>,
+    missing_row: Option<u64>,
 }
 
 /// Number of kinds of keys.
@@ -133,18 +133,18 @@ impl KeyHasher {
             Seed::Public(mut state) => Function::Seeded(std::array::from_fn(|_| splitmix64(&mut state))),
             Seed::Secret(key) => Function::Keyed(std::array::from_fn(|kind| SipKey::of_kind(key, kind as u8 + 1))),
         };
-        Self { seed, function, spreads: None }
+        Self { seed, function, missing_row: None }
     }
 
     /// Returns a hasher by which a row with a missing field is itself missing: it equals no other row where a missing
     /// field equals no other field. Such hashes are for one call, and differ from those of the scheme.
     pub fn with_missing_rows(self) -> Self {
-        Self { spreads: Some(self.missing()), ..self }
+        Self { missing_row: Some(self.missing()), ..self }
     }
 
     /// Returns whether a row with a missing field is itself missing.
     pub fn has_missing_rows(&self) -> bool {
-        self.spreads.is_some()
+        self.missing_row.is_some()
     }
 
     /// Returns the seed.
@@ -273,7 +273,7 @@ impl KeyHasher {
 
     #[inline(always)]
     fn next(&self, kind: KeyKind, chain: u64, element: u64) -> u64 {
-        match self.spreads {
+        match self.missing_row {
             Some(missing) if chain == missing || element == missing => missing,
             _ => self.hash(kind, &pair(chain, element)),
         }

@@ -5,7 +5,7 @@
 //! leaves a whole record. A reader needs no lock: it reads again if the number has changed.
 //!
 //! A writer that moves what a reader may look for marks the move beside the number, and raises the number before the
-//! move and after it: [`Live::moving`].
+//! move and after it: [`LiveClock::moving`].
 //!
 //! Behind the records lies the table of a clock whose generations [end by count](crate::clock), once. It is written
 //! before the record that needs it. A reader that meets it with an older record finds groups that ended later than they
@@ -98,7 +98,7 @@ impl Mapped {
     }
 
     /// Returns the cells, to write under the lock of the file, and the clock.
-    pub fn words_mut(&mut self) -> (&mut [u64], Live<'_>) {
+    pub fn words_mut(&mut self) -> (&mut [u64], LiveClock<'_>) {
         let (cells, len) = self.cells();
         // SAFETY: as in `words`; clock and tail lie outside the cells.
         (unsafe { std::slice::from_raw_parts_mut(cells, len) }, self.live())
@@ -106,11 +106,11 @@ impl Mapped {
 
     /// Returns the clock.
     #[inline]
-    pub fn live(&self) -> Live<'_> {
+    pub fn live(&self) -> LiveClock<'_> {
         let words = self.map.as_mut_ptr().wrapping_add(self.live).cast::<[AtomicU64; LIVE]>();
         let tail = self.map.as_mut_ptr().wrapping_add(self.map.len() - TAIL * 8).cast::<AtomicU64>();
         // SAFETY: all lie in the mapping, on boundaries of 8 bytes, and are only ever used as these atomic words.
-        unsafe { Live { words: &*words, end: &*tail } }
+        unsafe { LiveClock { words: &*words, end: &*tail } }
     }
 }
 
@@ -133,12 +133,12 @@ impl MappedClaims {
 
 /// The clock of a shared filter, in its file.
 #[derive(Clone, Copy)]
-pub struct Live<'a> {
+pub struct LiveClock<'a> {
     words: &'a [AtomicU64; LIVE],
     end: &'a AtomicU64,
 }
 
-impl Live<'_> {
+impl LiveClock<'_> {
     /// Returns the record that was written last. Neither a lock nor a killed process delays it.
     pub fn read(self) -> [u64; RECORD] {
         loop {

@@ -11,7 +11,7 @@ use bytemuck::{Pod, Zeroable};
 use memmap2::MmapMut;
 
 use super::huge;
-use super::mapped::{Live, Mapped};
+use super::mapped::{LiveClock, Mapped};
 use crate::Error;
 
 /// The least number of bytes that are mapped from the system, as zeros that become pages when they are first written
@@ -135,7 +135,7 @@ impl Words {
 
     /// Returns the clock beside the cells, if they lie in a file that several processes write to.
     #[inline]
-    pub fn live(&self) -> Option<Live<'_>> {
+    pub fn live(&self) -> Option<LiveClock<'_>> {
         match &*self.region {
             Region::File(file) => Some(file.live()),
             _ => None,
@@ -188,36 +188,37 @@ impl Words {
         true
     }
 
-    /// Returns the words, to write. They are copied first if they are shared or lent.
+    /// Returns the words, to write. They are copied first if a clone shares them, or they are lent.
     pub fn to_mut(&mut self) -> Result<&mut [u64], Error> {
         self.to_mut_live().map(|(words, _)| words)
     }
 
     /// Returns the words, to write, and the clock beside them if they lie in a file that several processes write to.
+    /// They are copied first if a clone shares them, or they are lent.
     // Inlined, because its result then stays in registers. Through memory, an insertion of a single key took 5 ns more.
     #[inline(always)]
-    pub fn to_mut_live(&mut self) -> Result<(&mut [u64], Option<Live<'_>>), Error> {
-        if self.is_shared() || matches!(*self.region, Region::Lent { .. }) {
+    pub fn to_mut_live(&mut self) -> Result<(&mut [u64], Option<LiveClock<'_>>), Error> {
+        if self.has_clones() || matches!(*self.region, Region::Lent { .. }) {
             self.copy()?;
         }
-        Ok(self.unshared().expect("shared and lent words are copied above"))
+        Ok(self.in_place().expect("lent words are copied above"))
     }
 
     /// Returns the words, to write, if they lie in memory of this process and no clone shares them.
     #[inline(always)]
     pub fn private_mut(&mut self) -> Option<&mut [u64]> {
-        if self.is_shared() {
+        if self.has_clones() {
             return None;
         }
-        let (words, live) = self.unshared()?;
+        let (words, live) = self.in_place()?;
         if live.is_some() { None } else { Some(words) }
     }
 
-    /// Returns words that no clone shares, to write, and the clock beside them if they lie in a file; `None` if they
-    /// are lent.
+    /// Returns words that no clone shares, to write where they lie, and the clock beside them if they lie in a file;
+    /// `None` if they are lent.
     #[inline(always)]
     #[allow(unsafe_code, reason = "`Arc::get_mut` locks a counter of pointers that do not exist, for each single key")]
-    fn unshared(&mut self) -> Option<(&mut [u64], Option<Live<'_>>)> {
+    fn in_place(&mut self) -> Option<(&mut [u64], Option<LiveClock<'_>>)> {
         // SAFETY: no other strong pointer to the region exists: both callers have checked that. No weak one is ever
         // made. Only `self`, which is borrowed, can make one.
         let region = unsafe { &mut *Arc::as_ptr(&self.region).cast_mut() };
@@ -235,7 +236,7 @@ impl Words {
 
     /// Returns whether a clone shares the words.
     #[inline(always)]
-    fn is_shared(&self) -> bool {
+    fn has_clones(&self) -> bool {
         // No other thread can share them meanwhile: only this value can be cloned.
         let shared = Arc::strong_count(&self.region) > 1;
         // A thread that has dropped its clone has read the words before.

@@ -26,7 +26,7 @@ pub struct Answer {
 #[derive(Clone, Copy, PartialEq)]
 pub enum Earlier {
     /// No cells: each key is decided by itself.
-    Apart,
+    Nothing,
     /// No other cells, because sites set the cells of each key before they read those of the next.
     Answered,
     /// The cells of new keys.

@@ -174,7 +174,7 @@ impl Scattered {
                     None => row.put(j, SILENT, earlier, NEVER),
                 }
             }
-            let as_of = if rule.earlier == Earlier::Apart { rule.newest.max(generation) } else { newest };
+            let as_of = if rule.earlier == Earlier::Nothing { rule.newest.max(generation) } else { newest };
             let (mut oldest, unsure) = row.oldest(as_of, rule);
             match known.map_or(-1, |known| known[i]) {
                 0 => oldest = NEVER,

@@ -20,7 +20,7 @@ use lately::family::AnyFilter;
 use lately::family::exact::shape::ExactShape;
 use lately::key::{KeyHasher, Keys};
 
-/// Computes `lately.duplicated` with an exact window, for times in order. Its greatest size is that of these keys.
+/// Computes `lately.duplicated` without `fpr`, by an exact window. The times `at` are in order.
 #[pyfunction]
 #[pyo3(signature = (keys, window, *, at, refresh, missing, seed, threads))]
 pub fn duplicated_exactly<'py>(
@@ -51,17 +51,13 @@ pub fn duplicated_exactly<'py>(
     if hashes.is_some() {
         read = scatter_hashes(read)?;
     }
-    let (window, moments) = match span {
-        // No more keys than these need to be stored.
-        None if window.gt(read.len())? => {
-            (Window::Count { insertions: read.len().max(1) as u64 }, OwnedMoments::Untimed)
-        }
-        None => (window::read(window, None, None, false)?, OwnedMoments::Untimed),
-        Some(span) => {
-            let timed = Window::Time { span, lateness: 0, capacity: 1 };
-            (timed, OwnedMoments::read(at, timed, read.len())?)
-        }
+    let window = match span {
+        Some(span) => Window::Time { span, lateness: 0, capacity: 1 },
+        // A longer window answers as one of all these keys does, which needs less memory.
+        None if window.gt(read.len())? => Window::Count { insertions: read.len().max(1) as u64 },
+        None => window::read(window, None, None, false)?,
     };
+    let moments = OwnedMoments::read(at, window, read.len())?;
     import_numpy(py)?;
     let exact = AnyFilter::new(shape, window, seed).map_err(raise)?.with_max_ahead(None);
     let seen = PyFilter::of(exact, None).duplicated_batch(py, &Batch { keys: read, moments }, refresh, threads)?;

@@ -113,8 +113,8 @@ impl Scattered {
     /// set, and one more for one without an answer. A cell is live if it is set and at most `kept` generations older
     /// than the latest one up to its key, or than `newest`, the latest one before the batch.
     ///
-    /// `earlier` is what earlier keys of the batch have set: nothing that matters ("apart"), what the answers contain
-    /// already ("answered"), the cells of new keys ("new"), or of all ("all"). A late key sets its cells in its own
+    /// `earlier` is what earlier keys of the batch have set: "nothing" that matters, what the answers contain already
+    /// ("answered"), the cells of new keys ("new"), or of all ("all"). A late key sets its cells in its own
     /// generation, and lowers no younger one (erratum OIE-8). `least` cells of a duplicate must have an answer (erratum
     /// OIE-2), and `equal` must be set in one generation (k'). `known` has the verdict that each key was given before,
     /// 0 or 1, and is given again; -1 if there is none.
@@ -142,7 +142,7 @@ impl Scattered {
         let generations = Values::read("generations", generations)?.shaped("generations", &[n])?;
         let known = known.map(|known| Values::read("known", known)?.shaped("known", &[n])).transpose()?;
         let earlier = match earlier {
-            "apart" => Earlier::Apart,
+            "nothing" => Earlier::Nothing,
             "answered" => Earlier::Answered,
             "new" => Earlier::New,
             "all" => Earlier::All,

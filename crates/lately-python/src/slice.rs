@@ -59,25 +59,20 @@ fn to_python((ages, base): (Ages, i64), py: Python<'_>) -> PyResult<(Bound<'_, P
     }
 }
 
-fn row(filter: &Bound<'_, PyFilter>) -> PyResult<Row> {
-    let base = filter.get();
-    detached(filter.py(), || base.with(Row::of))?.map_err(raise)
-}
-
 /// Returns the numbering of the cells of a filter, or of a `FilterSpec`.
 pub fn row_like(like: &Bound<'_, PyAny>) -> PyResult<Row> {
-    match like.cast::<FilterSpec>() {
-        Ok(outline) => outline.get().row(),
-        Err(_) => row(like.cast().map_err(|_| {
-            PyTypeError::new_err(format!("like must be a filter or a FilterSpec, not {}", like.get_type()))
-        })?),
+    if let Ok(spec) = like.cast::<FilterSpec>() {
+        return spec.get().row();
     }
+    let not_a_filter = || format!("like must be a filter or a FilterSpec, not {}", like.get_type());
+    let filter = like.cast::<PyFilter>().map_err(|_| PyTypeError::new_err(not_a_filter()))?.get();
+    detached(like.py(), || filter.with(Row::of))?.map_err(raise)
 }
 
 /// Returns the cells of keys, of shape (n, k), for tests of slices.
 #[pyfunction]
 pub fn cells<'py>(filter: &Bound<'py, PyFilter>, keys: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyArray2<u64>>> {
-    let (py, row) = (filter.py(), row(filter)?);
+    let (py, row) = (filter.py(), row_like(filter)?);
     let batch = filter.get().keys(keys)?;
     let write = |(): &mut (), hashes: &[u64], _, _: Moments<'_>, cells: &mut [u64]| {
         row.cells(hashes, cells);

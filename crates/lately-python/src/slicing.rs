@@ -82,8 +82,8 @@ impl SlicedShape {
     /// Returns
     /// -------
     /// float
-    ///     Exact in expectation: eq. 4 averaged over the keys that a slice gets, Binomial(n, 1/S), or 1/S' for v-h
-    ///     (erratum OIE-5); for vertical filters the rate of the whole filter (eq. 3).
+    ///     Exact in expectation. For vertical filters it is the rate of the whole filter (paper 4, eq. 3), for others
+    ///     eq. 4 averaged over the keys of a slice: Binomial(keys, 1/sites), for "v-h" Binomial(keys, 1/inner) (OIE-5).
     ///
     /// Examples
     /// --------
@@ -236,7 +236,7 @@ impl SlicedShape {
 /// keys : int
 ///     n: distinct keys of all slices together, at most 2**40.
 /// slices : int
-///     S.
+///     S: how many there are.
 ///
 /// Returns
 /// -------

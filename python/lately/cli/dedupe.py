@@ -11,7 +11,7 @@ from lately._progress import progress
 from lately.cli.errors import CliError, DamagedError, UsageError
 from lately.cli.filters import contradiction, open_filter
 from lately.cli.inputs import BLOCK, Input, identity, identity_of, size
-from lately.cli.line_reader import CsvReader, JsonReader, LineReader
+from lately.cli.line_reader import CsvReader, JsonReader, LineReader, span_of_words
 from lately.cli.outputs import compression, descriptor_of
 from lately.cli.records import Malformed, ReaderOptions, without
 from lately.cli.report import Counts, print_error, summary, warnings
@@ -306,7 +306,7 @@ def _reader(options: Namespace, malformed: Malformed) -> LineReader | ParquetRea
         raise UsageError(
             "text has no field for --time: for other formats add --format csv, tsv, zeek, jsonl or parquet"
         )
-    return LineReader(reading)
+    return LineReader(reading, words=[span_of_words(field) for field in reading.key])
 
 
 def _format(options: Namespace) -> str:

@@ -44,13 +44,14 @@ class LineReader:
     header: Sequence[str] = ()
     _json = False
 
-    def __init__(self, options: ReaderOptions) -> None:
+    def __init__(self, options: ReaderOptions, *, words: Sequence[tuple[int, int | None]] = ()) -> None:
+        """Create a reader. In text these `words` of a line, by the numbers of the first and the last, are the key."""
         self._options = options
+        self._words = words
         self._strict = options.strict or self._json
-        self.absent: set[str] = set()
+        self.absent = set(options.key) if self._json else set()
         self.inputs: list[Any] = []
         self.blank = 0
-        self._words = self._key()
         times, encoding = options.time, options.encoding
         utf8 = codecs.lookup(encoding).name == "utf-8"
         self._common = {
@@ -88,12 +89,12 @@ class LineReader:
         mark = _BOM * lines.block.startswith(_BOM)
         lines.start = len(mark)
         head = self._begin(lines, name)
-        core = None if head is None else self._core(filter)
+        reader = None if head is None else self._record_reader(filter)
         head = head if head is None or self.inputs else mark + head
         if head:
             yield Batch(name, RecordHashes(filter, []), self._moments([]), [], head=head)
-        while core is not None:
-            (records, keys, moments, texts), counts, (lines.start, next_line) = core.read(*lines.rest())
+        while reader is not None:
+            (records, keys, moments, texts), counts, (lines.start, next_line) = reader.read(*lines.rest())
             present, blank, malformed, fault = counts
             self.blank += blank
             self.absent.difference_update(compress(self._options.key, present))
@@ -131,11 +132,7 @@ class LineReader:
         """Read the header, if files have one. Return the bytes before the records, or None for an empty file."""
         return b"" if lines.start < len(lines.block) else None
 
-    def _key(self) -> list[tuple[int, int | None]]:
-        """Return the words of the key, by the numbers of the first and the last."""
-        return [_span_of(field) for field in self._options.key]
-
-    def _core(self, filter: Filter) -> RecordReader:
+    def _record_reader(self, filter: Filter) -> RecordReader:
         return RecordReader.lines(filter, self._common, self._words)
 
 
@@ -144,11 +141,7 @@ class JsonReader(LineReader):
 
     _json = True  # JSON is text
 
-    def _key(self) -> list[tuple[int, int | None]]:
-        self.absent = set(self._options.key)
-        return []
-
-    def _core(self, filter: Filter) -> RecordReader:
+    def _record_reader(self, filter: Filter) -> RecordReader:
         time = None if self._options.time is None else self._options.time.field
         return RecordReader.json(filter, self._common, key=self._options.key, time=time)
 
@@ -168,10 +161,7 @@ class CsvReader(LineReader):
         self.header = ()
         self._comments: bytes | None = None
 
-    def _key(self) -> list[tuple[int, int | None]]:
-        return []
-
-    def _core(self, filter: Filter) -> RecordReader:
+    def _record_reader(self, filter: Filter) -> RecordReader:
         times = self._options.time
         fields = [number for field in self._options.key for number in self._find(field)]
         return RecordReader.csv(
@@ -264,7 +254,7 @@ class CsvReader(LineReader):
             if name in names:
                 return [names.index(name)] if names.count(name) == 1 else []
         try:
-            first, last = _span_of(field.strip())
+            first, last = span_of_words(field.strip())
         except UsageError:
             return []
         return list(range(first - 1, last or len(self.header))) if (last or first) <= len(self.header) else []
@@ -315,7 +305,7 @@ class _Lines:
         return self.block, self.start, self.number, self.ended
 
 
-def _span_of(field: str) -> tuple[int, int | None]:
+def span_of_words(field: str) -> tuple[int, int | None]:
     """Read numbers in ``--key``: of one field, such as 3, from one to another, such as 2-4, or to the end, as 3-."""
     first, dash, last = field.partition("-")
     if all(part.isascii() and part.isdecimal() and len(part) < 19 and int(part) for part in (first, last or first)):

@@ -148,14 +148,15 @@ class State:
 def replacements(
     path: Path, filter: lately.Filter, contents: Callable[[Path], Any]
 ) -> Iterator[tuple[Replacement, Replacement]]:
-    """Write a note and a filter under temporary names. `contents` returns those of the note."""
-    with closing(Replacement(path, 0o600 if filter.seed is None else 0o666)) as made:
-        filter.save(made.file)
-        made.finish()
+    """Write a filter and its note under temporary names. `contents` returns what the note of the filter's file has."""
+    # The file of a filter with a secret seed, which is shown as None, can be read by its owner alone.
+    with closing(Replacement(path, 0o600 if filter.seed is None else 0o666)) as saved:
+        filter.save(saved.file)
+        saved.finish()
         with closing(Replacement(note_of(path))) as note:
-            note.file.write(json.dumps(contents(made.temporary)).encode())
+            note.file.write(json.dumps(contents(saved.temporary)).encode())
             note.finish()
-            yield note, made
+            yield note, saved
 
 
 def note_of(path: Path) -> Path:

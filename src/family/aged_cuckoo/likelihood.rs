@@ -28,12 +28,11 @@ struct Epoch {
 /// Share of lines with a rejection from which older rejections are taken to be as frequent as younger ones.
 const MOST_MARKED: f64 = 0.9;
 
-/// The likelihood of entries in one state.
+/// The likelihood of an aged cuckoo filter at one moment: of a key's age, by its entry or the rejections of its lines.
 pub struct EntryLikelihood {
     /// The live epochs, the open one first.
     epochs: Vec<Epoch>,
-    /// The odds that a key without an entry was rejected, if its lines have rejected keys, and if the key was as likely
-    /// inserted as not.
+    /// The odds that a key whose lines have rejected keys is one of these, if it was as likely inserted as not.
     rejected: f64,
 }
 

@@ -63,7 +63,7 @@ use table::Table;
 /// Number of lines whose tags are counted, at most.
 const SAMPLE: usize = 1 << 16;
 
-/// Pages of lines of entries.
+/// The layout of an aged cuckoo filter: entries in lines, which lie in pages.
 #[derive(Clone, Copy, Debug)]
 pub struct AgedCuckoo {
     pages: Pages,

@@ -37,7 +37,7 @@ pub(crate) trait Fading: Send + Sync {
     fn log_likelihood(&self, evidence: Evidence, place: usize) -> f64;
 }
 
-/// The likelihood of fading cells in one state, by spans of ages.
+/// The likelihood of fading cells at one moment, by spans of ages.
 pub(crate) struct Spans<F> {
     edges: Vec<f64>,
     fading: F,

@@ -8,7 +8,7 @@ use crate::inference::ring::RingLikelihood;
 use crate::inference::{Likelihood, Question};
 use crate::memory::prefetch::Address;
 
-/// One set of [`BitsInParts`]; the slices of a partitioned filter are the parts.
+/// The layout of a Bloom filter: one set of [`BitsInParts`]; the slices of a partitioned filter are the parts.
 #[derive(Clone, Copy)]
 pub struct Bits(pub(crate) BitsInParts);
 

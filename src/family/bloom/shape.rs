@@ -149,23 +149,23 @@ pub fn check_capacity(capacity: u64) -> Result<(), Error> {
     }
 }
 
-/// Returns the shape that holds `capacity` keys within a budget. k is that of [`Slices::for_rate`] and
-/// [`Slices::for_cells`]. Each bit of a key costs a line of memory, so they trade up to a quarter more memory than the
-/// least for fewer bits: 10.5 bits per key with k = 4 at 1 %, where k = 7 would take 9.6. One array then has the fewest
-/// bits that keep the rate, or all bits there are.
+/// Returns the shape that holds `capacity` keys within a budget. [`Slices::for_rate`] and [`Slices::for_cells`] choose
+/// k: each bit of a key costs a line of memory, so up to a quarter more memory than the least is taken for a smaller k
+/// (10.5 bits per key with k = 4 at 1 %, where k = 7 would take 9.6). One array then has the fewest bits that keep the
+/// rate, or all bits there are.
 pub fn choose(capacity: u64, budget: Budget, partitioned: bool) -> Result<BloomShape, Error> {
     check_capacity(capacity)?;
     budget.check()?;
     match budget {
         Budget::Rate(fpr) => {
             // The rate that equal hashes leave, less the last digits that rounding may take.
-            let cells = (fpr - fill::same_hash(capacity)) * (1.0 - 4.0 * f64::EPSILON);
-            if cells <= 0.0 {
+            let rate = (fpr - fill::same_hash(capacity)) * (1.0 - 4.0 * f64::EPSILON);
+            if rate <= 0.0 {
                 return Err(Error::value(format!(
                     "fpr={fpr} is below the chance that one of {capacity} keys has the hash of another"
                 )));
             }
-            let slices = Slices::for_rate(capacity, cells)?;
+            let slices = Slices::for_rate(capacity, rate)?;
             if partitioned { Ok(BloomShape::Partitioned(slices)) } else { smallest_array(slices.k, capacity, fpr) }
         }
         Budget::Bytes(bytes) if bytes < 8 => Err(too_few_bytes(8, "", bytes)),

@@ -119,7 +119,7 @@ impl<L: StampLine> Exact<L> {
         &mut self,
         hashes: &[u64],
         run: Range<usize>,
-        renewed: bool,
+        refresh: bool,
         now: impl Fn(u64, usize) -> u64,
         counts: impl Fn(bool) -> bool,
         seen: &mut [bool],
@@ -130,8 +130,9 @@ impl<L: StampLine> Exact<L> {
         let see = |i, hash| {
             let stamp = now(latest, i);
             let later = latest.max(stamp);
-            let [stamp, lately, alive] = [stamp, lately(span, stamp), alive(window, later)].map(L::Stamp::of);
-            let was_seen = unlike != Some(hash) && table.seen(Key { hash, stamp, lately, alive, renewed });
+            let [stamp, window_start, alive] =
+                [stamp, window_start(span, stamp), alive(window, later)].map(L::Stamp::of);
+            let was_seen = unlike != Some(hash) && table.seen(Key { hash, stamp, window_start, alive, refresh });
             latest = if counts(was_seen) { later } else { latest };
             if let Some(seen) = seen.get_mut(i) {
                 *seen = was_seen;
@@ -146,7 +147,7 @@ impl<L: StampLine> Exact<L> {
     #[inline(always)]
     fn least_seen_at(&self, at: Moments<'_>, i: usize, span: u64) -> L::Stamp {
         let now = if self.clock.counts() { self.latest + 1 } else { stamp(at.moment(i)) };
-        L::Stamp::of(lately(span, now))
+        L::Stamp::of(window_start(span, now))
     }
 
     /// Makes room for at least one new key, and stamps for new keys. Returns for how many keys there is room.
@@ -205,8 +206,8 @@ impl<L: StampLine> Engine for Exact<L> {
     }
 
     fn keys(&self, at: Moments<'_>) -> Option<usize> {
-        let lately = self.least_seen_at(self.query_moments(at), 0, self.window().length());
-        Some(self.table.entries().filter(|&(_, stamp)| stamp >= lately).count())
+        let window_start = self.least_seen_at(self.query_moments(at), 0, self.window().length());
+        Some(self.table.entries().filter(|&(_, stamp)| stamp >= window_start).count())
     }
 
     fn merge(&mut self, _: &dyn Engine) -> Result<(), Error> {
@@ -286,7 +287,7 @@ fn moment(stamp: u64) -> i64 {
 
 /// Returns the least stamp at most `span` before this stamp.
 #[inline(always)]
-fn lately(span: u64, stamp: u64) -> u64 {
+fn window_start(span: u64, stamp: u64) -> u64 {
     stamp.saturating_sub(span).max(1)
 }
 
@@ -294,8 +295,8 @@ fn lately(span: u64, stamp: u64) -> u64 {
 #[inline(always)]
 fn alive(window: Window, latest: u64) -> u64 {
     match window {
-        Window::Count { insertions } => lately(insertions, latest),
-        Window::Time { span, lateness, .. } => lately(span, latest).saturating_sub(lateness).max(1),
+        Window::Count { insertions } => window_start(insertions, latest),
+        Window::Time { span, lateness, .. } => window_start(span, latest).saturating_sub(lateness).max(1),
     }
 }
 

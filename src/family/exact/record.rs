@@ -1,7 +1,7 @@
 //! The saved form of a window: its keys, however the table lies in memory. Equal calls leave equal forms.
 
 use super::table::Key;
-use super::{Exact, Stamp, StampLine, alive, lately, moment, stamp};
+use super::{Exact, Stamp, StampLine, alive, moment, stamp, window_start};
 use crate::Error;
 use crate::clock::Window;
 use crate::memory::fallible;
@@ -24,7 +24,7 @@ impl<L: StampLine> Exact<L> {
     /// hashes.
     pub(super) fn entries_in_order(&self) -> Result<Vec<Entry>, Error> {
         let least = match self.window() {
-            Window::Count { insertions } => lately(insertions, self.latest + 1),
+            Window::Count { insertions } => window_start(insertions, self.latest + 1),
             Window::Time { .. } => alive(self.window(), self.latest),
         };
         let alive = || self.table.entries().filter(|&(_, stamp)| stamp >= L::Stamp::of(least));
@@ -62,7 +62,8 @@ impl<L: StampLine> Exact<L> {
                 };
                 let stamp = L::Stamp::of(key[0]);
                 let of_window = key > before && (alive..=self.latest).contains(&key[0]);
-                let lasting = Key { hash, stamp, lately: L::Stamp::of(1), alive: L::Stamp::of(alive), renewed: true };
+                let lasting =
+                    Key { hash, stamp, window_start: L::Stamp::of(1), alive: L::Stamp::of(alive), refresh: true };
                 if !of_window || table.seen(lasting) {
                     return Err(Error::format(
                         "the keys are damaged: one lies outside the window, not in order, or twice",

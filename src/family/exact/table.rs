@@ -35,11 +35,11 @@ pub struct Key<S> {
     pub hash: u64,
     pub stamp: S,
     /// The least stamp within the window.
-    pub lately: S,
+    pub window_start: S,
     /// The least stamp that may be within the window for this key or a later one: keys with an earlier stamp are dead.
     pub alive: S,
     /// Whether a key that was seen within the window gets a new stamp.
-    pub renewed: bool,
+    pub refresh: bool,
 }
 
 /// A hash table from hashes to stamps.
@@ -277,48 +277,48 @@ impl<L: StampLine> Open<'_, L> {
     }
 
     /// Returns whether a key was seen within the window, and stamps it. A later stamp stays, and so does that of a key
-    /// that was seen and is not `renewed`. There must be [room](StampTable::room).
+    /// that was seen and gets no new one. There must be [room](StampTable::room).
     #[inline(always)]
     pub fn seen(&mut self, key: Key<L::Stamp>) -> bool {
         if self.old.is_some() {
-            self.fetch(key);
+            self.fetch(key.hash, key.alive);
         }
         self.put(key)
     }
 
-    /// Moves a key from the old table.
+    /// Moves the key of a hash to the new table, if it lies in the old one and its stamp is not before `alive`.
     #[cold]
     #[inline(never)]
-    fn fetch(&mut self, key: Key<L::Stamp>) {
-        let Some((old, _)) = &mut self.old else { return };
-        let Some((line, place)) = find(old, key.hash, key.alive) else { return };
-        let stamp = old[line].stamps()[place];
-        old[line].write(place, key.hash, L::Stamp::of(0));
-        if stamp >= key.alive {
-            self.put(Key { stamp, lately: L::Stamp::of(1), renewed: true, ..key });
+    fn fetch(&mut self, hash: u64, alive: L::Stamp) {
+        let old = self.old.as_ref().and_then(|(old, _)| find(old, hash, alive));
+        if let Some((line, place)) = old {
+            self.move_key(line, place, alive);
         }
+    }
+
+    /// Moves the key at a place of the old table to the new one, with its stamp. Returns false if it is dead, and drops
+    /// it.
+    #[inline(always)]
+    fn move_key(&mut self, line: usize, place: usize, alive: L::Stamp) -> bool {
+        let Some((old, _)) = &mut self.old else { return false };
+        let (hash, stamp) = (old[line].hashes()[place], old[line].stamps()[place]);
+        // The hash stays, so that the search for a key of hash 0 is not misled.
+        old[line].write(place, hash, L::Stamp::of(0));
+        if stamp >= alive {
+            self.put(Key { hash, stamp, window_start: stamp, alive, refresh: true });
+        }
+        stamp >= alive
     }
 
     /// Moves the keys of the next line of the old table, and returns how many; `None` if there is no more line.
     fn move_line(&mut self, alive: L::Stamp) -> Option<usize> {
-        let mut moved = 0;
         let (old, next) = self.old.as_mut()?;
         let line = **next;
         if line == old.len() {
             return None;
         }
         **next += 1;
-        for place in 0..L::KEYS {
-            let (old, _) = self.old.as_mut()?;
-            let (hash, stamp) = (old[line].hashes()[place], old[line].stamps()[place]);
-            // The hash stays, so that the search for a key of hash 0 is not misled.
-            old[line].write(place, hash, L::Stamp::of(0));
-            if stamp >= alive {
-                moved += 1;
-                self.put(Key { hash, stamp, lately: L::Stamp::of(1), alive, renewed: true });
-            }
-        }
-        Some(moved)
+        Some((0..L::KEYS).filter(|&place| self.move_key(line, place, alive)).count())
     }
 
     /// Looks up and stamps a key in the new table.
@@ -368,8 +368,8 @@ impl<L: StampLine> Open<'_, L> {
         let line = &mut self.lines[line];
         let place = (places.trailing_zeros() as usize).min(L::KEYS - 1);
         let before = if own { line.stamps()[place] } else { L::Stamp::of(0) };
-        let seen = before >= key.lately;
-        line.write(place, key.hash, if seen && !key.renewed { before } else { before.max(key.stamp) });
+        let seen = before >= key.window_start;
+        line.write(place, key.hash, if seen && !key.refresh { before } else { before.max(key.stamp) });
         if let Some(taken) = &mut self.taken {
             **taken += usize::from(before < key.alive);
         }

@@ -8,7 +8,7 @@
 use crate::inference::ring::RingLikelihood;
 use crate::inference::{Evidence, Hazard, Likelihood, PosteriorCurve, Span};
 
-/// The likelihood of lines in one state: one [`RingLikelihood`] for each page range.
+/// The likelihood of lines at one moment: one [`RingLikelihood`] for each page range.
 pub struct RingLikelihoods(
     /// The rings, beginning with the page range that rotated last.
     pub Vec<RingLikelihood>,

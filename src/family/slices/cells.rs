@@ -10,7 +10,7 @@ use crate::memory::bits::{BitVector, has_run, ones};
 use crate::memory::prefetch::Address;
 use std::ops::Range;
 
-/// A ring of slices.
+/// The layout of a ring of slices: an insertion writes the k newest.
 #[derive(Clone, Copy)]
 pub struct SliceRing<C> {
     cells: C,

@@ -15,7 +15,7 @@ use crate::memory::bits::ones;
 use crate::memory::prefetch::Address;
 use std::ops::Range;
 
-/// Cells of `EPOCHS` bits, one for every position; as many to a 64-bit word as fit.
+/// The layout of cells of `EPOCHS` bits, one for every position; as many to a 64-bit word as fit.
 #[derive(Clone, Copy)]
 pub struct Planes<const EPOCHS: usize> {
     k: u32,

@@ -18,7 +18,7 @@ use crate::inference::{Evidence, Hazard, Likelihood, PosteriorCurve, Span, chanc
 /// several, which are treated as alike.
 const RANGES: u64 = 256;
 
-/// The likelihood of timers in slices, in one state.
+/// The likelihood of timers in slices at one moment.
 pub struct TimerLikelihood {
     clock: Clock,
     /// Number of retained blocks, the open one included.

@@ -244,7 +244,7 @@ fn cut(filter: &AnyFilter) {
             let (ages, base) = shard.ages(own).unwrap();
             answers.push(Some(Answer { ages, base, missed: NEVER }));
         }
-        for earlier in [Earlier::Apart, Earlier::Answered, Earlier::New, Earlier::All] {
+        for earlier in [Earlier::Nothing, Earlier::Answered, Earlier::New, Earlier::All] {
             let rule = Rule { newest: NEVER, retained: row.retained(), earlier, least: 0, equal: 1 };
             had(scattered.decide(&answers, &generations, None, rule, |_, _, unsure| assert!(!unsure)));
         }

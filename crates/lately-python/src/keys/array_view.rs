@@ -184,24 +184,25 @@ impl ArrayView {
     }
 }
 
-/// The work of [`ArrayView::is_sorted`].
+/// The work of [`ArrayView::is_sorted`], for any vector instructions.
 struct IsSorted<'a, T> {
     view: &'a ArrayView,
     of: PhantomData<T>,
 }
 
-impl<M, T: bytemuck::Pod + PartialOrd> Work<M> for IsSorted<'_, T> {
+impl<Machine, T: bytemuck::Pod + PartialOrd> Work<Machine> for IsSorted<'_, T> {
     type Output = bool;
 
     #[inline(always)]
-    fn run(self, _: M) -> bool {
+    fn run(self, _: Machine) -> bool {
         let (view, contiguous) = (self.view, size_of::<T>() as isize);
         let sorted = |stride| {
-            let (before, after) =
-                (view.elements_by::<T>(stride, 0..view.len - 1), view.elements_by::<T>(stride, 1..view.len));
+            let elements = |range| view.elements_by::<T>(stride, range);
+            let pairs = elements(0..view.len.saturating_sub(1)).zip(elements(1..view.len));
             // A number as wide as the elements, so that compilers vectorise the loop.
-            before.zip(after).fold(1, |sorted, (before, after)| sorted & u64::from(before <= after)) == 1
+            pairs.fold(1, |sorted, (before, after)| sorted & u64::from(before <= after)) == 1
         };
+        // Contiguous elements have a separate loop, which compilers vectorise.
         if view.stride == contiguous { sorted(contiguous) } else { sorted(view.stride) }
     }
 }

@@ -16,7 +16,7 @@ use lately::key::KeyHasher;
 pub struct JsonReader {
     /// The fields of the key, then the field of the time if there is one.
     fields: Vec<Field>,
-    key: usize,
+    key_fields: usize,
     /// The names that are looked up in each object.
     names: Vec<String>,
     options: RecordOptions,
@@ -26,9 +26,9 @@ pub struct JsonReader {
 #[derive(Clone, Debug)]
 struct Field {
     name: String,
-    /// The index of its name, and of the first part of its path.
-    named: usize,
-    head: usize,
+    /// Among the names of the reader, the index of its name, and of the first part of its path.
+    name_index: usize,
+    head_index: usize,
 }
 
 /// The most digits of a whole number in a key, as in Python.
@@ -46,13 +46,14 @@ impl JsonReader {
         };
         let fields = key.iter().map(String::as_str).chain(time).map(|name| Field {
             name: name.to_owned(),
-            named: index(name),
-            head: index(name.split('.').next().unwrap_or_default()),
+            name_index: index(name),
+            head_index: index(name.split('.').next().unwrap_or_default()),
         });
-        Self { fields: fields.collect(), key: key.len(), names, options }
+        Self { fields: fields.collect(), key_fields: key.len(), names, options }
     }
 
-    /// Reads the record of a line: the hash of its key, and the text of its time.
+    /// Reads the record of a line: the hash of its key, and the text of its time. Sets which fields of the key are
+    /// `present`. An error describes what is wrong.
     fn record<'a>(
         &self,
         line: &'a str,
@@ -62,32 +63,32 @@ impl JsonReader {
     ) -> Result<(u64, Option<Cow<'a, str>>), String> {
         let mut values = vec![None; self.names.len()];
         members(line, &self.names, &mut values).map_err(|error| not_an_object(line, &error))?;
-        let value = |field: &Field| match values[field.named] {
-            None if field.head != field.named => {
+        let value = |field: &Field| match values[field.name_index] {
+            None if field.head_index != field.name_index => {
                 let path = field.name.split('.').skip(1);
-                path.fold(values[field.head], |value, name| member(value?.get(), name))
+                path.fold(values[field.head_index], |value, name| member(value?.get(), name))
             }
             value => value,
         };
-        let key = &self.fields[..self.key];
-        let mut is_absent = true;
+        let key = &self.fields[..self.key_fields];
+        let mut has_no_key = true;
         let fields = key.iter().zip(present).map(|(field, present)| {
             let value = value(field);
             *present |= value.is_some();
-            is_absent &= value.is_none();
+            has_no_key &= value.is_none();
             value
                 .map_or(Ok(hasher.missing()), |value| self.hash(value.get(), hasher))
                 .map_err(|problem| format!("the key field {} {problem}", field.name))
         });
-        let hash = match self.key {
+        let hash = match self.key_fields {
             0 => hasher.text(&*self.folded(line.trim_ascii())),
             _ => row.hash(hasher, fields)?,
         };
-        if self.key > 0 && is_absent {
+        if self.key_fields > 0 && has_no_key {
             let names: Vec<_> = key.iter().map(|field| &*field.name).collect();
             return Err(format!("it has none of the key fields {}", names.join(", ")));
         }
-        let time = self.fields.get(self.key).map(|field| match value(field).map(RawValue::get) {
+        let time = self.fields.get(self.key_fields).map(|field| match value(field).map(RawValue::get) {
             None | Some("null") => Err(format!("the time {} is missing", field.name)),
             Some(value) => match value.as_bytes()[0] {
                 b'"' => text_of(value).ok_or_else(|| format!("the time {} is not text", field.name)),
@@ -130,8 +131,8 @@ impl JsonReader {
 impl Reader for JsonReader {
     fn read(&self, block: &[u8], start: usize, _last: bool, hasher: &KeyHasher) -> RecordBatch {
         let options = &self.options;
-        let row = RowHasher::new(hasher, self.key);
-        let fields_present = vec![false; self.key];
+        let row = RowHasher::new(hasher, self.key_fields);
+        let fields_present = vec![false; self.key_fields];
         let mut records = RecordBatch { stop: block.len(), fields_present, ..RecordBatch::default() };
         for (line, end) in lines(block, start) {
             let content = without_end(&block[line..end]);

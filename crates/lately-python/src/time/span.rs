@@ -98,8 +98,8 @@ fn of_timedelta64(value: &Bound<'_, PyAny>, name: &str) -> PyResult<i128> {
 }
 
 fn of_text(text: &Bound<'_, PyString>, name: &str) -> PyResult<i128> {
-    let expected = match text.to_str().ok().and_then(sum) {
-        Some((whole, 0)) => return Ok(whole),
+    let expected = match text.to_str().ok().and_then(parse_sum) {
+        Some((nanoseconds, 0)) => return Ok(nanoseconds),
         Some(_) => "whole nanoseconds",
         None => "a span of time such as '10min', '1 hour', '500ms' or '2d'",
     };
@@ -115,7 +115,7 @@ const PARTS: i128 = 10_i128.pow(DIGITS as u32);
 const DIGITS: usize = 18;
 
 /// Parses a sum of decimals with units, into whole nanoseconds and parts of one; `None` for other text.
-fn sum(text: &str) -> Option<(i128, i128)> {
+fn parse_sum(text: &str) -> Option<(i128, i128)> {
     let (mut rest, mut whole, mut parts) = (text.trim(), 0_i128, 0_i128);
     if rest.is_empty() {
         return None;

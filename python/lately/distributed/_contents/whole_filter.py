@@ -34,7 +34,7 @@ class WholeFilter(Contents):
     def earliest(self, *_: NDArray[np.uint64]) -> int:
         """Return the earliest moment that is in time, in nanoseconds since 1970; `NEVER` if every one is.
 
-        Hashes are passed for their known answers.
+        The keys of a request come along, because the site adds the answers that they got before (`Site.call`).
         """
         latest = self._filter.latest
         if latest is None:

@@ -120,7 +120,10 @@ class SitesOrderer:
         self._writer = make(self._exchange)
 
     def do(self, strict: bool, *request: Any) -> tuple[Any, Report, Exception | None]:
-        """Write a batch; return its answer, a report of the messages, and the error if there is one."""
+        """Write a batch; return its answer, a report of the messages, and the error if there is one.
+
+        If it is `strict`, a site that does not answer is an error. An orderer that was replaced raises its error.
+        """
         exchange = self._exchange
         try:
             exchange.begin(strict, self._writer.complete)

@@ -103,7 +103,7 @@ class Orderer(Protocol):
 
 
 class Sites(Protocol):
-    """Sites, by number: in this process (`LocalSites`) or as actors (`RaySites`).
+    """The sites of a distributed filter, by number: objects of this process (`LocalSites`) or actors (`RaySites`).
 
     `connected` means that they were started elsewhere: a filter that is closed then leaves them running. `incarnations`
     has the latest `Site.incarnation` of each site. A new one means that the site was made again, and lacks its latest
@@ -124,10 +124,10 @@ class Sites(Protocol):
         """
 
     def put_in_order(self, make: Callable[[Sites], Orderer]) -> None:
-        """Start the orderer that `make` makes, unless there is one: an actor more, or an object of this process."""
+        """Start the orderer that `make` makes, unless it runs: another actor, or an object of this process."""
 
     def order(self, *request: Any) -> Any:
-        """Call `Orderer.do`, when it has done with the requests before."""
+        """Return what `Orderer.do` returns for a request, which waits for those before it."""
 
     def status(self) -> list[dict[str, Any] | Failed]:
         """Return the state of each site (`Site.status`)."""

@@ -41,15 +41,15 @@ class _Writing:
 
     @classmethod
     def of(cls, batch: Batch, moments: _Moments, generations: NDArray[np.int64], **more: Any) -> "_Writing":
-        """Return what is to be written of a batch."""
+        """Return the writing of a batch, by the moments of its keys, if there is a window, and their generations."""
         now = int(generations.max())
-        late = now - generations
+        ago = now - generations
         # In the narrowest type that fits.
-        narrow = late.astype(np.uint8 if late.max() <= np.iinfo(np.uint8).max else np.uint32) if late.any() else None
+        behind = ago.astype(np.uint8 if ago.max() <= np.iinfo(np.uint8).max else np.uint32) if ago.any() else None
         first = None if batch.moments is None else int(batch.moments.min())
         last = NEVER if moments is None else int(moments.max())
-        own = batch.producer, batch.number, batch.lasting, batch.offsets
-        return cls(*own, batch.hashes, now, narrow, first, last, **more)
+        request = batch.producer, batch.number, batch.lasting, batch.offsets
+        return cls(*request, batch.hashes, now, behind, first, last, **more)
 
     @property
     def record(self) -> Record:
@@ -159,6 +159,7 @@ class _Reader:
         self._missed = np.full(len(exchange.sites), NEVER)
 
     def _rule(self, least: int) -> dict[str, Any]:
+        """Return the arguments of `Lookup.decide` that are the filter's."""
         return {"kept": self._like.retained, "least": least, "equal": self._equal}
 
     def _read_all(self, found: Lookup, request: RequestId | None) -> None:
@@ -204,7 +205,7 @@ class Cells(_Reader):
         self._order, self._least, self._pipelined = exchange.order, least, pipelined
 
     def query(self, batch: Batch) -> Verdicts:
-        """Return which keys were inserted within the window. Nothing is set, so the orderer has no part in it."""
+        """Return which keys were inserted within the window. Nothing is set, so no orderer is needed."""
         generations = self._like.generations(batch.moments, len(batch))
         found = self._lookup(batch.hashes)
         if self._pipelined:
@@ -213,20 +214,22 @@ class Cells(_Reader):
             self._read_all(found, None)
         self._reject_late(batch, found.latest.max())
         newest = max(self._generation(batch.latest), int(found.newest.max()))
-        oldest, unanswered = found.decide(generations, "apart", newest=newest, **self._rule(self._least))
+        oldest, unanswered = found.decide(generations, "nothing", newest=newest, **self._rule(self._least))
         return oldest != NEVER, unanswered
 
     def _read_in_rounds(self, found: Lookup, oldest: NDArray[np.int64]) -> None:
-        """Read one site of each key after the other, while no cell of the key is unset or older than `oldest`."""
-        rounds, open = found.rounds(), np.ones(len(oldest), dtype=np.bool_)
+        """Read one site of each key after the other, until a cell of it is unset, or was set before `oldest`."""
+        rounds, maybe_seen = found.rounds(), np.ones(len(oldest), dtype=np.bool_)
         for number in range(self._k):
-            rows = [np.flatnonzero((own == number) & open[keys]) for own, keys in zip(rounds, found.keys, strict=True)]
+            of_keys = zip(rounds, found.keys, strict=True)
+            rows = [np.flatnonzero((its_round == number) & maybe_seen[keys]) for its_round, keys in of_keys]
             if not any(map(len, rows)):
                 break
             self._read_some(found, None, rows)
             for i, (keys, last) in enumerate(zip(found.keys, found.last, strict=True)):
+                # A site that missed writes since `oldest` may lack the key's, and one that is silent may have it.
                 unset = (np.maximum(last, found.missed[i]) < oldest[keys]) & (last != SILENT)
-                open[keys[rows[i]][unset[rows[i]]]] = False
+                maybe_seen[keys[rows[i]][unset[rows[i]]]] = False
 
     def insert(self, batch: Batch) -> Verdicts:
         """Insert keys; the verdicts have no meaning."""

@@ -22,11 +22,12 @@ _Rows = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class TreeSpec:
-    """The parameters of a tree, which all its producers share. Its nodes are filters like `empty`.
+    """The parameters of a tree of filters like `empty`, one a node, which all its producers share (paper 4, section 6).
 
-    With `test_and_set` a node that misses a key sets it at once (algorithm 1), not after the verdict (algorithm 2).
-    `threshold` is the level d: a match above it must be confirmed from below; 0 for none. `unanswered` is the verdict
-    about a key whose decisive node has failed; if the tree is `strict`, there is an error in its place.
+    With `test_and_set` a node that misses a key sets it at once (algorithm 1), not after the verdict (algorithm 2). A
+    match at a node above the level `threshold` must be confirmed at that level, from below; 0 demands nothing. If the
+    node that decides about a key has failed, a `strict` tree raises `FailedSitesError`, and another has the verdict
+    `unanswered`.
     """
 
     topology: Topology
@@ -38,7 +39,7 @@ class TreeSpec:
     strict: bool
 
     def writer(self, exchange: OrderedExchange) -> "TreeWriter":
-        """Return what decides, for the orderer, about keys that no node up to the threshold has seen."""
+        """Return the orderer's part: it decides about keys that no node up to the threshold has seen."""
         return TreeWriter(self, exchange)
 
 
@@ -167,7 +168,7 @@ class TreeRouter:
         return (self._test_and_set if self._spec.test_and_set else self._first_test_then_set)(batch)
 
     def _test_and_set(self, batch: Batch) -> NDArray[np.bool_]:
-        """Algorithm 1, level by level."""
+        """Test a batch from leaf to root, and set at once what a node lacks (algorithm 1); return the verdicts."""
         found = _Found(batch, self._like)
         first = (self._recall(found) if batch.again else None) or 0
         for step, node in enumerate(self._path[first:], first):
@@ -182,7 +183,7 @@ class TreeRouter:
         return found.answer
 
     def _first_test_then_set(self, batch: Batch) -> NDArray[np.bool_]:
-        """Algorithm 2: test upwards, decide, set downwards."""
+        """Test a batch upwards, decide, and set new keys downwards (algorithm 2); return the verdicts."""
         found, decider = _Found(batch, self._like), None
         if batch.again:
             decider = self._recall(found)

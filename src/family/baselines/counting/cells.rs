@@ -14,7 +14,7 @@ use crate::memory::prefetch::{Address, in_flight};
 /// Deletions whose counters are prefetched: the queue contains them long before they are due.
 const AHEAD: u64 = 16;
 
-/// The words of a counting Bloom filter: counters, followed by the queue.
+/// The layout of a counting Bloom filter: counters, followed by the queue.
 #[derive(Clone, Copy)]
 pub struct Counters {
     counters: CounterSlices,

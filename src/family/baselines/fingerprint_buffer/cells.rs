@@ -9,7 +9,7 @@ use crate::inference::{Evidence, Likelihood, Question};
 use crate::memory::bits::scale;
 use crate::memory::prefetch::Address;
 
-/// A ring of `window` places, each for one fingerprint.
+/// The layout of a fingerprint buffer: a ring of `window` places, each for one fingerprint.
 #[derive(Clone, Copy)]
 pub struct FingerprintBuffer {
     pub(crate) window: u64,

@@ -11,7 +11,7 @@
 
 use crate::inference::{Evidence, Hazard, Likelihood, PosteriorCurve, Span, chances};
 
-/// The likelihood of a buffer of fingerprints in one state.
+/// The likelihood of a buffer of fingerprints at one moment.
 pub struct BufferLikelihood {
     /// Number of possible fingerprints.
     kinds: f64,

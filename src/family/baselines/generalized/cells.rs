@@ -14,7 +14,7 @@ use std::ops::Range;
 /// Number of keys whose bits are prefetched ahead.
 const AHEAD: usize = 16;
 
-/// Bits that keys set and reset.
+/// The layout of a generalized filter: bits that keys set and reset.
 #[derive(Clone, Copy)]
 pub struct FadingBits(pub(crate) GeneralizedShape);
 

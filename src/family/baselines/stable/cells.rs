@@ -11,7 +11,7 @@ use crate::inference::{Evidence, Likelihood, Question};
 use crate::memory::prefetch::Address;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Counters that decay at random.
+/// The layout of a stable filter: counters that decay at random.
 #[derive(Clone, Copy)]
 pub struct Decaying {
     pub(crate) cells: CounterSlices,

@@ -141,11 +141,11 @@ struct Begin<'a, 'b, const LINES: usize> {
     run: &'a Range<usize>,
 }
 
-impl<M, const LINES: usize> Work<M> for Begin<'_, '_, LINES> {
+impl<Machine, const LINES: usize> Work<Machine> for Begin<'_, '_, LINES> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self, _: M) {
+    fn run(self, _: Machine) {
         let Self { ring, run } = self;
         ring.first = run.start;
         // The keys of a later run have been prefetched.

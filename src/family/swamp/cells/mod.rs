@@ -21,7 +21,7 @@ const AHEAD: usize = 16;
 /// Number of blocks in which fingerprints are counted, if there are more: right to 1 % where half the slots are in use.
 const SAMPLE: usize = 1 << 8;
 
-/// The words of a SWAMP: the cyclic buffer of fingerprints, followed by the table.
+/// The layout of a SWAMP: the cyclic buffer of fingerprints, followed by the table.
 #[derive(Clone, Copy)]
 pub struct Buffered {
     /// W: the number of places in the buffer.

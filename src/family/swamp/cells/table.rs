@@ -93,7 +93,7 @@ impl CountingTable {
             step += 1;
             entry = self.entry(words, run, step);
         }
-        slots.push(words, quotient, run, step, Entry::new(remainder, 1).0)
+        slots.insert(words, quotient, run, step, Entry::new(remainder, 1).0)
     }
 
     /// Removes an occurrence of a fingerprint; does nothing if there is none.
@@ -108,7 +108,7 @@ impl CountingTable {
             step += 1;
             entry = self.entry(words, run, step);
             if step == run.length || entry.remainder() != remainder {
-                return slots.pull(words, quotient, run, step - 1);
+                return slots.remove(words, quotient, run, step - 1);
             }
             // 1 becomes 2, with a borrow from the next digit.
             slots.set_entry(words, run, step - 1, Entry::new(remainder, 2).0);

@@ -17,7 +17,7 @@ static PLACE: [u64; MAX_HASHES as usize] = odd_constants(0);
 /// = 7 the share of each of 16 blocks is right to 1 %, in 0.3 ms.
 const SAMPLE: u64 = 1 << 14;
 
-/// k slices of timers.
+/// The layout of a timing filter: k slices of timers.
 #[derive(Clone, Copy)]
 pub struct TimersInSlices {
     pub(crate) timers: TimerWords,

@@ -24,7 +24,7 @@ use crate::inference::{Evidence, Hazard, Likelihood, Question, Span};
 use powers::Powers;
 
 /// The logarithm that represents a chance of zero.
-const NONE: f64 = -700.0;
+const LOG_ZERO: f64 = -700.0;
 /// The logarithm of the share of bits still as the key wrote them, below which the key counts as gone: beyond the last
 /// digit.
 const LOG_FORGOTTEN: f64 = -40.0;
@@ -133,27 +133,28 @@ impl Likelihood for ClosedForm {
     }
 }
 
-/// Returns the likelihood of a key's matching bits after `inserted` insertions, when `ones` of all bits are one.
+/// Returns the likelihood of a key's bits by the age of the key, after `inserted` insertions, when `ones` bits are one:
+/// by sums over ages where the prior of the question computes how many keys are distinct, else in closed form.
 pub fn likelihood(shape: GeneralizedShape, inserted: u64, ones: f64, question: &Question<'_>) -> Box<dyn Likelihood> {
     let (inserted, log_untouched) = (inserted as f64, shape.memory().log_untouched);
-    let curve = |ages: &[f64]| question.distinct.and_then(|distinct| distinct(ages));
-    let known = curve(&[inserted]);
+    let distinct_keys = |ages: &[f64]| question.distinct.and_then(|distinct| distinct(ages));
+    let distinct = distinct_keys(&[inserted]);
     // If all keys are different, none is remembered after this many insertions.
-    let end = if known.is_some() { inserted } else { inserted.min((LOG_FORGOTTEN / log_untouched).ceil()) };
+    let end = if distinct.is_some() { inserted } else { inserted.min((LOG_FORGOTTEN / log_untouched).ceil()) };
     let edges = edges(end, question.ages);
-    let keys = known.as_ref().map_or(inserted, |known| known[0]);
+    let keys = distinct.as_ref().map_or(inserted, |distinct| distinct[0]);
     let ones = Ones::new(shape, ones, (keys * log_untouched).exp());
     let bits = |ages: &[f64]| {
-        let distinct = curve(ages).unwrap_or_else(|| ages.to_vec());
+        let keys = distinct_keys(ages).unwrap_or_else(|| ages.to_vec());
         let logs = |keys: &f64| {
             let log_kept = keys * log_untouched;
             let chances = ones.chances(log_kept.exp(), -log_kept.exp_m1());
-            std::array::from_fn(|kind| (chances[kind] / ones.gone()[kind]).ln().max(NONE))
+            std::array::from_fn(|kind| (chances[kind] / ones.gone()[kind]).ln().max(LOG_ZERO))
         };
-        Bits(distinct.iter().map(logs).collect())
+        Bits(keys.iter().map(logs).collect())
     };
     let logarithms = Spans::new(edges.clone(), bits);
-    if known.is_some() {
+    if distinct.is_some() {
         return Box::new(logarithms);
     }
     Box::new(ClosedForm { powers: Powers::new(shape.k0 + shape.k1, log_untouched), edges, ones, logarithms })

@@ -16,20 +16,20 @@ use crate::inference::Hazard;
 
 /// Binomial coefficients and ln q, from which the sums are computed.
 pub(super) struct Powers {
-    choose: Vec<Vec<f64>>,
+    binomials: Vec<Vec<f64>>,
     log_untouched: f64,
 }
 
 impl Powers {
     /// Creates the coefficients for keys of at most `bits` bits.
     pub(super) fn new(bits: u32, log_untouched: f64) -> Self {
-        let mut choose = vec![vec![1.0]];
+        let mut binomials = vec![vec![1.0]];
         for row in 0..bits as usize {
-            let above = &choose[row];
+            let above = &binomials[row];
             let inner = above.windows(2).map(|pair| pair[0] + pair[1]);
-            choose.push([1.0].into_iter().chain(inner).chain([1.0]).collect());
+            binomials.push([1.0].into_iter().chain(inner).chain([1.0]).collect());
         }
-        Self { choose, log_untouched }
+        Self { binomials, log_untouched }
     }
 
     /// Returns the sums for a key whose bits match, or do not, in these `counts`, for ages below `end`.
@@ -68,7 +68,7 @@ impl Powers {
             let (ages, sums) = ((s as f64).exp2(), &all[s]);
             let shift = Shift::new(ages * self.log_untouched, misses);
             let moved = (ages * log_x).exp();
-            let next = (0..=misses).map(|e| sums[e] + moved * shift.mean(&self.choose[e], sums)).collect();
+            let next = (0..=misses).map(|e| sums[e] + moved * shift.mean(&self.binomials[e], sums)).collect();
             all.push(next);
         }
         all
@@ -95,9 +95,9 @@ impl Shift {
     }
 
     /// Returns the mean of sums over the binomial weights of one row of coefficients.
-    fn mean(&self, choose: &[f64], sums: &[f64]) -> f64 {
-        let e = choose.len() - 1;
-        (0..=e).map(|l| choose[l] * self.lost[e - l] * self.kept[l] * sums[l]).sum()
+    fn mean(&self, binomials: &[f64], sums: &[f64]) -> f64 {
+        let e = binomials.len() - 1;
+        (0..=e).map(|l| binomials[l] * self.lost[e - l] * self.kept[l] * sums[l]).sum()
     }
 }
 
@@ -108,7 +108,7 @@ struct PowerSums {
     doubled: Vec<Vec<f64>>,
 }
 
-/// The sums of the likelihood over ages, for one key.
+/// The sums over ages of the likelihood of one key, of whose bits `misses` do not match.
 pub(super) struct Sums<'a> {
     powers: &'a Powers,
     misses: usize,
@@ -116,23 +116,24 @@ pub(super) struct Sums<'a> {
 }
 
 impl Sums<'_> {
-    /// Returns the sum over whole ages from `from` to below `to`, relative to the weight of a key that is gone.
+    /// Returns the sum of the likelihood over whole ages from `from` to below `to`, relative to that of a key that is
+    /// gone.
     pub(super) fn between(&self, from: f64, to: f64) -> f64 {
         let (mut from, mut sum) = (from, 0.0);
         while from < to {
             let doublings = (to - from).log2().floor();
-            sum += self.of_doubled(from, doublings as usize);
+            sum += self.of_doublings(from, doublings as usize);
             from += doublings.exp2();
         }
         sum
     }
 
-    /// Returns the sum over 2^doublings ages.
-    fn of_doubled(&self, from: f64, doublings: usize) -> f64 {
+    /// Returns the sum of the likelihood over the 2^doublings ages from `from` on.
+    fn of_doublings(&self, from: f64, doublings: usize) -> f64 {
         let shift = Shift::new(from * self.powers.log_untouched, self.misses);
-        let choose = &self.powers.choose[self.misses];
+        let binomials = &self.powers.binomials[self.misses];
         let of_power =
-            |of: &PowerSums| of.coefficient * (from * of.log_x).exp() * shift.mean(choose, &of.doubled[doublings]);
+            |of: &PowerSums| of.coefficient * (from * of.log_x).exp() * shift.mean(binomials, &of.doubled[doublings]);
         self.of_power.iter().map(of_power).sum()
     }
 }

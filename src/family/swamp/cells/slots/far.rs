@@ -6,7 +6,7 @@ use crate::memory::packed;
 impl Slots {
     /// Returns the run of a quotient, wherever it lies.
     #[cold]
-    pub(super) fn far_run(&self, words: &[u64], quotient: usize) -> Option<SlotRun> {
+    pub(super) fn run_across_blocks(&self, words: &[u64], quotient: usize) -> Option<SlotRun> {
         let mut group = quotient / 8;
         let occupied = self.occupied(words, group);
         let mut before = (occupied & !(!0 << (quotient % 8))).count_ones() as usize;
@@ -41,9 +41,16 @@ impl Slots {
         None
     }
 
-    /// Inserts an entry as [`push`](Slots::push) does, across any blocks.
+    /// Inserts an entry as [`insert`](Slots::insert) does, across any blocks.
     #[cold]
-    pub(super) fn push_far(&self, words: &mut [u64], quotient: usize, run: SlotRun, step: usize, entry: u64) -> bool {
+    pub(super) fn insert_across_blocks(
+        &self,
+        words: &mut [u64],
+        quotient: usize,
+        run: SlotRun,
+        step: usize,
+        entry: u64,
+    ) -> bool {
         let (home, slot, end) = (quotient / 64, self.ahead(run.start, step), step == run.length);
         if run.length == 0 {
             words[self.block(home) + OCCUPIED] |= 1 << (quotient % 64);
@@ -72,9 +79,9 @@ impl Slots {
         }
     }
 
-    /// Removes an entry as [`pull`](Slots::pull) does, across any blocks.
+    /// Removes an entry as [`remove`](Slots::remove) does, across any blocks.
     #[cold]
-    pub(super) fn pull_far(&self, words: &mut [u64], quotient: usize, run: SlotRun, step: usize) {
+    pub(super) fn remove_across_blocks(&self, words: &mut [u64], quotient: usize, run: SlotRun, step: usize) {
         let (home, slot) = (quotient / 64, self.ahead(run.start, step));
         if run.length == 1 {
             words[self.block(home) + OCCUPIED] &= !(1 << (quotient % 64));
@@ -127,7 +134,7 @@ impl Slots {
     /// Computes the begins again that were [`FAR`] in some blocks, and may now be near enough.
     #[cold]
     fn find_begins(&self, words: &mut [u64], first: usize, last: usize) -> Option<()> {
-        let (mut block, mut begin) = (first, self.far_run(words, first * 64)?.start);
+        let (mut block, mut begin) = (first, self.run_across_blocks(words, first * 64)?.start);
         loop {
             for group in block * 8..block * 8 + 8 {
                 if self.begin(words, group) < FAR {

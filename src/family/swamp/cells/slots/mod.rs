@@ -52,7 +52,7 @@ pub struct Slots {
     pub entry_bits: u32,
 }
 
-/// The slots of a run.
+/// The slots of a run. A *step* of it is the number of one of them, from 0.
 #[derive(Clone, Copy)]
 pub struct SlotRun {
     start: usize,
@@ -118,7 +118,7 @@ impl Slots {
         let own = (0..7).fold(ends, |ends, i| ends & ends.wrapping_sub(before >> i & 1));
         if begin >= 64 || own == 0 {
             // The run extends into other blocks, or is empty behind the last entry.
-            return self.far_run(words, quotient);
+            return self.run_across_blocks(words, quotient);
         }
         let first = 64 - (ends ^ own).leading_zeros() as usize;
         let behind = own.trailing_zeros() as usize + 1;
@@ -126,13 +126,13 @@ impl Slots {
         Some(SlotRun { start: quotient / 64 * 64 + begin + first, entries: start + HEADER, length })
     }
 
-    /// Inserts an entry into the run of a quotient, at a step of it, and moves later entries forward. Returns false if
-    /// there is no room, which happens only in damaged cells.
+    /// Inserts an entry into the run of a quotient, as the slot at a step of it, and moves later entries forward.
+    /// Returns false if there is no room, which happens only in damaged cells.
     #[inline(always)]
-    pub fn push(&self, words: &mut [u64], quotient: usize, run: SlotRun, step: usize, entry: u64) -> bool {
+    pub fn insert(&self, words: &mut [u64], quotient: usize, run: SlotRun, step: usize, entry: u64) -> bool {
         let slot = run.start % 64 + step;
-        if !self.is_near(words, quotient, run, slot) || self.ends(words, quotient / 64) >> 63 != 0 {
-            return self.push_far(words, quotient, run, step, entry);
+        if !self.is_in_one_block(words, quotient, run, slot) || self.ends(words, quotient / 64) >> 63 != 0 {
+            return self.insert_across_blocks(words, quotient, run, step, entry);
         }
         let (header, entries) = self.split(words, quotient / 64);
         header[OCCUPIED] |= 1 << (quotient % 64);
@@ -146,12 +146,12 @@ impl Slots {
         true
     }
 
-    /// Removes an entry from the run of a quotient, at a step of it, and moves later entries back.
+    /// Removes the entry at a step of the run of a quotient, and moves later entries back by a slot.
     #[inline(always)]
-    pub fn pull(&self, words: &mut [u64], quotient: usize, run: SlotRun, step: usize) {
+    pub fn remove(&self, words: &mut [u64], quotient: usize, run: SlotRun, step: usize) {
         let slot = run.start % 64 + step;
-        if !self.is_near(words, quotient, run, slot) {
-            return self.pull_far(words, quotient, run, step);
+        if !self.is_in_one_block(words, quotient, run, slot) {
+            return self.remove_across_blocks(words, quotient, run, step);
         }
         let (header, entries) = self.split(words, quotient / 64);
         header[OCCUPIED] &= !(u64::from(run.length == 1) << (quotient % 64));
@@ -166,7 +166,7 @@ impl Slots {
     /// Returns whether a run up to a slot, and all used slots after it, lie in the block of its quotient, and all
     /// begins of the block fit seven bits.
     #[inline(always)]
-    fn is_near(&self, words: &[u64], quotient: usize, run: SlotRun, slot: usize) -> bool {
+    fn is_in_one_block(&self, words: &[u64], quotient: usize, run: SlotRun, slot: usize) -> bool {
         let start = self.block(quotient / 64);
         let next = self.begin(words, self.next_block(quotient / 64) * 8);
         run.entries == start + HEADER && slot < 64 && next == 0 && words[start + BEGINS] & HIGH == 0
