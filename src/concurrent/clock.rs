@@ -31,6 +31,7 @@ use crate::Error;
 use crate::clock::{Clock, Moments, Window, system};
 use crate::family::Shape as _;
 use crate::family::lines::shape::LineShape;
+use crate::memory::CachePadded;
 
 /// Number of threads that count insertions by themselves. Further threads take one at a time.
 const STRIPES: usize = u32::BITS as usize;
@@ -40,10 +41,6 @@ const MAX_RESERVE: u64 = 64;
 const AHEAD_SHARE: u64 = 256;
 /// The caller's time of a call that is never too late.
 pub(super) const NEVER_LATE: i64 = i64::MAX;
-
-/// Keeps a value on a cache line of its own.
-#[repr(align(64))]
-pub(super) struct CachePadded<T>(pub T);
 
 /// Returns how many insertions a thread takes at a time, for a window of this length.
 pub(super) fn reserve(insertions: u64) -> u64 {

@@ -19,8 +19,8 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicI64, AtomicU64};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-use super::clock::CachePadded;
 use crate::clock::{Clock, Plan};
+use crate::memory::CachePadded;
 
 /// Grains of the time for which keys are kept, as a binary logarithm.
 const GRAINS: u32 = 14;

@@ -10,3 +10,7 @@ pub mod prefetch;
 mod words;
 
 pub use words::{Lender, Words};
+
+/// Keeps a value on a cache line of its own.
+#[repr(align(64))]
+pub(crate) struct CachePadded<T>(pub T);

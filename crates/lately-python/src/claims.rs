@@ -4,7 +4,6 @@
 //! Every call is one attempt: it returns `None` where another process has the lock of the file. So no call waits, and a
 //! signal handler or a coroutine that claims keys finds no claim half taken.
 
-use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::PyValueError;
@@ -20,21 +19,6 @@ use crate::errors::raise;
 use lately::claims::Claim;
 use lately::clock::{Clock, Moments, Window};
 use lately::memory::mapped::Place;
-
-/// The claimed keys of a private filter, by their hashes, and the process that claimed them.
-#[derive(Default)]
-pub struct Claims(Mutex<(u32, HashSet<u64>)>);
-
-impl Claims {
-    /// Returns the keys that this process has claimed: a child of a fork begins without any.
-    fn own(&self) -> MutexGuard<'_, (u32, HashSet<u64>)> {
-        let (mut claims, process) = (self.0.lock().unwrap_or_else(PoisonError::into_inner), std::process::id());
-        if claims.0 != process {
-            *claims = (process, HashSet::new());
-        }
-        claims
-    }
-}
 
 /// What a block holds.
 #[derive(Clone, Copy)]

@@ -11,7 +11,6 @@ use super::arrays::{Values, array_of};
 use super::build::Given;
 use super::calls::detached;
 use super::figures::{self, ReprFields};
-use super::slice::Slice;
 use super::time::moments::OwnedMoments;
 use super::whole::WholeNumber;
 use crate::errors::raise;
@@ -49,6 +48,13 @@ impl FilterSpec {
     /// Returns the numbering of cells. An error if filters of this family cannot be sliced.
     pub fn row(&self) -> PyResult<Row> {
         Row::of_shape(&*self.shape, self.clock.clone()).map_err(raise)
+    }
+
+    /// Returns a warning if `cells` of the filter's cells with this share of ones make it err more often than planned,
+    /// beyond chance.
+    pub fn overfull(&self, fill: f64, cells: u64) -> PyResult<Option<String>> {
+        let all = self.row()?.count();
+        Ok(overfull::of_part(&*self.shape, self.clock.window(), fill, cells, all))
     }
 }
 
@@ -127,15 +133,6 @@ impl FilterSpec {
     #[getter]
     fn nbytes(&self) -> u64 {
         self.shape.bytes(self.clock.window())
-    }
-
-    /// Return a warning if the cells of a slice make the filter err more often than planned, beyond chance.
-    fn overfull(&self, py: Python<'_>, slice: &Bound<'_, Slice>) -> PyResult<Option<String>> {
-        let (row, slice) = (self.row()?, slice.get());
-        detached(py, || {
-            let (fill, cells) = slice.load();
-            overfull::of_part(&*self.shape, self.clock.window(), fill, cells, row.count())
-        })
     }
 
     /// int: full generations that a cell retains, beside the one in which it was set.

@@ -43,11 +43,6 @@ impl Slice {
         let cells = inner.cells();
         Self { inner: Lock::new(inner), cells }
     }
-
-    /// Returns the share of the cells that are set and live, and the number of cells.
-    pub fn load(&self) -> (f64, u64) {
-        (self.inner.read().fill(), self.cells.end - self.cells.start)
-    }
 }
 
 /// Converts ages, and the generation that they count back from, for NumPy.
@@ -223,6 +218,12 @@ impl Slice {
     #[getter]
     fn fill(&self, py: Python<'_>) -> PyResult<f64> {
         detached(py, || self.inner.read().fill())
+    }
+
+    /// Return a warning if the cells make the filter of `like` err more often than planned, beyond chance.
+    fn overfull(&self, py: Python<'_>, like: &Bound<'_, FilterSpec>) -> PyResult<Option<String>> {
+        let like = like.get();
+        detached(py, || like.overfull(self.inner.read().fill(), self.cells.end - self.cells.start))?
     }
 
     /// int: the newest generation that was opened here; the least int64 before the first, and 0 for a Bloom filter.

@@ -2,6 +2,7 @@
 
 mod attributes;
 mod batches;
+mod claimed;
 mod locking;
 mod merge;
 pub mod object;
@@ -20,12 +21,12 @@ use pyo3::prelude::*;
 
 use super::batch::Batch;
 use super::calls::{Lock, LockGuard, detached};
-use super::claims::Claims;
 use super::keys::read_keys;
 use super::shared::{Shared, WriteGuard};
 use super::time::moments::OwnedMoments;
 use super::time::window;
 use crate::errors::raise;
+use claimed::Claims;
 use lately::clock::{Clock, Window};
 use lately::family::AnyFilter;
 use lately::key::{KeyHasher, Keys};

@@ -110,7 +110,7 @@ class Part(CellStore):
         self._since += cells
         if self._warning is None and self._since >= self._step:
             self._since = 0
-            self._warning = self._like.overfull(self._slice)
+            self._warning = self._slice.overfull(self._like)
         if self._missed == ALL:
             # What was lost came before this, except for the lateness by which producers may differ.
             self._missed = self._slice.newest + self._late
