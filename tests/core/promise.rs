@@ -54,6 +54,36 @@ fn no_key_of_the_window_is_missed() {
     });
 }
 
+/// One filter has just opened a generation that the other is about to end.
+#[test]
+fn merged_filters_keep_the_last_keys_of_each() {
+    for_all(|name, shape, window, _| {
+        if window.length() > 1000 {
+            return;
+        }
+        let generation = window.generation(shape.retained());
+        let opened = (2 * window.length()).div_ceil(generation) * generation + 1;
+        let of = |stream, keys| {
+            let mut filter = AnyFilter::of(Arc::clone(shape), window, 0).unwrap();
+            insert(&mut filter, &(0..keys).map(|i| key(stream, i)).collect::<Vec<_>>());
+            filter
+        };
+        let (first, last) = (of(1, opened), of(2, opened + generation - 1));
+        for (mut merged, other) in [(first.clone(), &last), (last.clone(), &first)] {
+            if let Err(error) = merged.merge(other) {
+                assert!(error.to_string().contains("cannot be combined"), "{name} {window}: {error}");
+                return;
+            }
+            for later in 0..window.length() {
+                let oldest =
+                    [(1, opened), (2, opened + generation - 1)].map(|(s, n)| key(s, n + later - window.length()));
+                assert_eq!(present(&merged, &oldest), 2, "{name} {shape:?} after {later} keys");
+                insert(&mut merged, &[key(3, later)]);
+            }
+        }
+    });
+}
+
 #[test]
 fn fresh_keys_are_reported_as_often_as_stated_and_no_more_often_than_planned() {
     for_all(|name, shape, window, rate| {
