@@ -208,7 +208,7 @@ impl Builder<Filter> {
     ///
     /// let build = |prefer| Filter::builder(Window::last(1_000_000)).fpr(0.01).prefer(prefer).build();
     /// let (fast, small) = (build(Prefer::Speed)?, build(Prefer::Memory)?);
-    /// assert_eq!(fast.family(), "age-partitioned");
+    /// assert_eq!(fast.family(), "age-partitioned-line");
     /// assert!(small.nbytes() < fast.nbytes());
     ///
     /// let mut exact = Filter::builder(Window::last(2)).prefer(Prefer::Exact).build()?;

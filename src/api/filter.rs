@@ -350,16 +350,16 @@ impl Filter {
         self.core.engine().clock().inserted()
     }
 
-    /// Returns the name of the family, as in Python.
+    /// Returns the name of the family and layout, as in Python.
     ///
     /// ```
     /// # use lately::{Filter, Prefer, Window};
     /// let filter = Filter::builder(Window::last(1_000_000)).fpr(0.01).prefer(Prefer::Speed).build()?;
-    /// assert_eq!(filter.family(), "age-partitioned");
+    /// assert_eq!(filter.family(), "age-partitioned-line");
     /// # Ok::<(), lately::Error>(())
     /// ```
-    pub fn family(&self) -> &'static str {
-        self.core.family().name
+    pub fn family(&self) -> String {
+        self.core.name()
     }
 
     /// Returns the hasher of the keys, which hashes a key once for several filters of one seed.
