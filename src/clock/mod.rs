@@ -310,9 +310,9 @@ impl Clock {
         if let Window::Time { lateness, .. } = self.window { lateness } else { 0 }
     }
 
-    /// Time clock: advances to the moment of key `i`, as [`run`](Self::run) does, where a late key counts as of its own
-    /// time. Returns how many generations begin by that, how many generations before the open one the key's and the
-    /// beginning of its window are, and how many keys from `i` on, up to `len`, have these numbers.
+    /// Time clock: advances to the moment of key `i`, as [`run`](Self::run) does, but leaves a late key its own time.
+    /// Returns how many generations that opens; how many generations before the open one the key and the beginning of
+    /// its window lie; and how many keys from `i` on, up to `len`, have these numbers.
     pub(crate) fn run_of_late(&mut self, moments: Moments<'_>, i: usize, len: usize) -> (u64, [u64; 2], usize) {
         let window = self.window.length();
         // A key of now may have waited for a thread that inserted later keys.

@@ -17,7 +17,7 @@ use xxhash_rust::xxh3::xxh3_64;
 /// Nanoseconds of a second.
 const SECOND: i64 = 1_000_000_000;
 
-/// How this process computes time.
+/// What this process computes its time from, read once.
 struct Start {
     /// Identifies this start of the machine. Where the system has no name for it, identifies this process.
     boot: u64,

@@ -158,8 +158,8 @@ impl Window {
         self.keys_in(retained, 1)
     }
 
-    /// Returns the number of keys that this many `generations` together are planned for; only the `retained` ones
-    /// count.
+    /// Returns the number of keys that `generations` generations together are planned for, where `retained` full ones
+    /// keep the window.
     pub fn keys_in(self, retained: u32, generations: u32) -> u64 {
         let length = u128::from(self.generation(retained)) * u128::from(generations);
         let keys = match self {

@@ -56,7 +56,7 @@ pub struct Chunk<'a> {
     buffers: Vec<Buffers>,
 }
 
-/// The buffers of a thread.
+/// The buffers in which a thread scatters keys.
 struct Buffers {
     /// The hashes of a block of a piece.
     hashes: Vec<u64>,

@@ -6,7 +6,7 @@ use crate::family::Layout;
 use crate::inference::{Evidence, Likelihood};
 use crate::memory::Words;
 
-/// A table of a chain.
+/// A table of a chain: cells that take keys until they are full.
 #[derive(Clone)]
 pub struct Table<L> {
     pub(crate) layout: L,

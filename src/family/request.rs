@@ -150,7 +150,7 @@ impl Layout {
     }
 }
 
-/// The rule by which a part is full.
+/// How a filter that grows part by part finds that its newest part is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grow {
     /// A part is full by keys: it is closed for good when as many have come as are planned to be live at once.

@@ -11,7 +11,7 @@ use crate::engine::Engine;
 use crate::key::Seed;
 use crate::memory::Words;
 
-/// The windows of a family.
+/// The kinds of windows that the filters of a family can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Windows {
     /// Windows of insertions and windows of time, with or without a capacity.
@@ -31,7 +31,7 @@ pub enum Windows {
 pub type Planned = Result<Arc<dyn Shape>, Error>;
 pub type Built = Result<Box<dyn Engine>, Error>;
 
-/// A family of filters.
+/// A family of filters: a row of the family table.
 #[derive(Debug)]
 pub struct Family {
     /// The name that the planner and the command use.

@@ -4,7 +4,7 @@
 //! Segments, slices and lines cost time: every call reads a few. Memory falls with their number, ever more slowly. So a
 //! little of the budget is traded for fewer of them; each family defines how much.
 
-/// A shape without its size.
+/// A candidate of the planner: a shape whose size follows from the budget.
 pub(crate) trait Candidate {
     /// The shape of the candidate with its size.
     type Shape;

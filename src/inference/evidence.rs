@@ -118,7 +118,7 @@ impl Evidence {
         self.page_range().0
     }
 
-    /// Creates evidence of one number.
+    /// Creates evidence that consists of one number.
     #[inline(always)]
     pub fn number(number: u64) -> Self {
         Self([number, 0])

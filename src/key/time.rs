@@ -29,7 +29,7 @@ pub enum Duration {
     Months(i128),
 }
 
-/// The length of one tick.
+/// A unit of time: the length of one tick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// A number of calendar months.

@@ -11,7 +11,7 @@ use crate::memory::Words;
 use crate::memory::bits::scale;
 use crate::memory::prefetch::Address;
 
-/// The answer of a site.
+/// The answer of a site about its cells of a batch.
 pub struct Answer {
     /// For each of the cells, how many generations before `base` it was last set.
     pub ages: Ages,

@@ -23,7 +23,7 @@ pub struct Row {
     k: u32,
 }
 
-/// The kind of the cells.
+/// The cells of a filter that is cut into slices.
 #[derive(Clone, Copy)]
 pub(super) enum Cells {
     Bits(BitsInParts),

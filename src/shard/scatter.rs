@@ -124,8 +124,8 @@ impl Scattered {
         self.bounds.windows(2).all(|ends| ends[1] - ends[0] <= 1 << 32)
     }
 
-    /// Calls `of` with the place of each cell, its number i * k + j, and with its number at the site. Returns the
-    /// results by site.
+    /// Calls `of` for each cell, with its place in the batch, i * k + j for cell j of key i, and its number among the
+    /// cells of its site. Returns the results by site. A cell that a key has twice counts once.
     pub fn scattered<T>(&self, of: impl Fn(usize, u64) -> T) -> Result<Vec<Vec<T>>, Error> {
         let mut scattered = Vec::with_capacity(self.sites);
         for &count in &self.counts {

@@ -20,7 +20,7 @@ use lately::claims::Claim;
 use lately::clock::{Clock, Moments, Window};
 use lately::memory::mapped::Place;
 
-/// What a block holds.
+/// The claim that a block of `once` holds.
 #[derive(Clone, Copy)]
 enum Held {
     Nothing,

@@ -1,4 +1,4 @@
-//! WholeNumber numbers of any size and sign, as users pass them, before a parameter's range is checked.
+//! Whole numbers of any size and sign, as users pass them, before a parameter's range is checked.
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -16,7 +16,7 @@ enum Given {
 }
 
 impl WholeNumber {
-    /// Returns a default.
+    /// Returns the default value of a parameter.
     pub fn new(value: i128) -> Self {
         Self(Given::Number(value))
     }

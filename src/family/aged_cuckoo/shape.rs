@@ -234,7 +234,7 @@ impl Shape for AgedCuckooShape {
         self.grows
     }
 
-    /// Generations share their cells.
+    /// Returns how keys fill the cells, which all generations share.
     fn crowding(&self) -> Crowding {
         Crowding { distinct: self.distinct, by_generation: false, is_sampled: true }
     }

@@ -252,7 +252,7 @@ pub fn choose(window: Window, budget: Budget, slack: Option<u64>) -> Result<Timi
     }
 }
 
-/// A shape without its words.
+/// A timing filter as a candidate: its size follows from the budget.
 struct TimingCandidate {
     shape: TimingShape,
     window: Window,

@@ -7,10 +7,10 @@ use crate::instructions::Neon;
 use crate::instructions::{Avx2, Avx512};
 use crate::instructions::{Portable, Work};
 
-/// Messages to hash.
+/// Work that hashes messages.
 pub trait Messages {
     /// Hashes `N` messages at a time, and the remaining ones in sequence.
-    fn many<const N: usize>(self, machine: impl Vectors<N>);
+    fn n_at_a_time<const N: usize>(self, machine: impl Vectors<N>);
 
     /// Hashes the messages in sequence.
     fn one_by_one(self);
@@ -34,7 +34,7 @@ impl<T: Messages> Work<Avx2> for SideBySide<T> {
 
     #[inline(always)]
     fn run(self, machine: Avx2) {
-        self.0.many::<4>(machine);
+        self.0.n_at_a_time::<4>(machine);
     }
 }
 
@@ -44,7 +44,7 @@ impl<T: Messages> Work<Avx512> for SideBySide<T> {
 
     #[inline(always)]
     fn run(self, machine: Avx512) {
-        self.0.many::<8>(machine);
+        self.0.n_at_a_time::<8>(machine);
     }
 }
 

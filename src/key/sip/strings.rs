@@ -47,7 +47,7 @@ pub(super) struct HashStrings<'a> {
 
 impl Messages for HashStrings<'_> {
     #[inline(always)]
-    fn many<const N: usize>(self, machine: impl Vectors<N>) {
+    fn n_at_a_time<const N: usize>(self, machine: impl Vectors<N>) {
         let (groups, strings) = self.strings.as_chunks::<N>();
         let (hashes, hashes_of_rest) = self.hashes.as_chunks_mut::<N>();
         for (strings, hashes) in groups.iter().zip(hashes) {

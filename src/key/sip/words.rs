@@ -12,7 +12,7 @@ pub(super) struct HashWords<'a> {
 
 impl Messages for HashWords<'_> {
     #[inline(always)]
-    fn many<const N: usize>(self, machine: impl Vectors<N>) {
+    fn n_at_a_time<const N: usize>(self, machine: impl Vectors<N>) {
         // After the word comes the last one: the length, above no bytes.
         let end = machine.words([8 << 56; N]);
         let (groups, words) = self.words.as_chunks_mut::<N>();

@@ -23,11 +23,12 @@ create_exception!(
      Choose a larger `capacity`, or a filter whose memory grows with the keys: an `AgedCuckooFilter` with `fpr`."
 );
 
-/// The monitor of a Python object, and what becomes of its message.
+/// The monitor of the load of a Python filter, which warns, or stores the warning.
 pub struct LoadMonitor {
     monitor: overfull::LoadMonitor,
-    /// Whether the message is stored instead of raised as a warning.
+    /// Whether a message is stored instead of raised as a warning.
     deferred: AtomicBool,
+    /// The first message that was stored.
     message: OnceLock<String>,
 }
 
@@ -52,7 +53,7 @@ impl LoadMonitor {
         self.message.get().cloned()
     }
 
-    /// Warns, or stores the message.
+    /// Warns with this message, or stores it if warnings are [deferred](Self::defer).
     pub fn report(&self, py: Python<'_>, message: String) -> PyResult<()> {
         if !self.deferred.load(Relaxed) {
             return warn(py, message);

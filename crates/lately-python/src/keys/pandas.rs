@@ -45,7 +45,7 @@ fn read_levels(index: &Bound<'_, PyAny>, reader: KeyReader<'_>) -> PyResult<Keys
     Keys::rows(index.len()?, columns.collect::<PyResult<_>>()?, *reader.hasher).map_err(raise)
 }
 
-/// Reads a column.
+/// Reads the keys of a pandas column.
 fn read_array(array: &Bound<'_, PyAny>, reader: KeyReader<'_>) -> PyResult<Keys> {
     let py = array.py();
     let dtype = array.getattr(intern!(py, "dtype"))?;

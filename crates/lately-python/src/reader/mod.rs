@@ -22,7 +22,7 @@ pub use json::JsonReader;
 pub use lines::{LineReader, Words};
 pub use text::Encoding;
 
-/// The options of all formats.
+/// The options of a reader of records that all formats have.
 #[derive(Clone, Debug)]
 pub struct RecordOptions {
     pub encoding: Encoding,

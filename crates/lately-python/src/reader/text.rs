@@ -129,7 +129,7 @@ pub struct PendingTexts<'a> {
 }
 
 impl<'a> PendingTexts<'a> {
-    /// Creates an empty group.
+    /// Creates an empty group of texts.
     pub fn new() -> Self {
         Self { texts: [[].as_slice(); TOGETHER], count: 0 }
     }

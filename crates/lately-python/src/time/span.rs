@@ -58,10 +58,8 @@ pub fn read_span(value: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
     if nanoseconds < 0 {
         return Err(PyValueError::new_err(format!("{name} must not be negative, got {value}")));
     }
-    match i64::try_from(nanoseconds) {
-        Ok(nanoseconds) => Ok(nanoseconds as u64),
-        Err(_) => Err(PyValueError::new_err(format!("{name} must be shorter than 292 years, got {value}"))),
-    }
+    let too_long = || PyValueError::new_err(format!("{name} must be shorter than 292 years, got {value}"));
+    i64::try_from(nanoseconds).map(|nanoseconds| nanoseconds as u64).map_err(|_| too_long())
 }
 
 /// Returns whether an object has a type of spans.

@@ -46,14 +46,14 @@ class Part(CellStore):
 
     def __init__(self, empty: EmptyFilter, part: int, parts: int) -> None:
         super().__init__(empty, part, parts)
-        # Four times while as many keys come as are planned.
-        self._step = max(self._like.capacity * self._k // parts // 4, 64)
+        # Cells written between two checks of the load: four while as many keys come as are planned.
+        self._check_interval = max(self._like.capacity * self._k // parts // 4, 64)
         # The number of generations by which times within the lateness may differ.
         ends = np.array([0, round((self._like.lateness or 0) * 1e9)])
         self._late = 0 if self._like.window is None else int(np.diff(self._like.generations(ends, 2))[0]) + 1
         self._missed = self._latest = NEVER
         self._warning: str | None = None
-        self._since = 0
+        self._unchecked = 0
 
     def read(self, cells: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Return how long ago cells were last set (`Slice.ages`), as of which generation, and which may be lost.
@@ -107,9 +107,10 @@ class Part(CellStore):
         return self._warning
 
     def _count_writes(self, cells: int) -> None:
-        self._since += cells
-        if self._warning is None and self._since >= self._step:
-            self._since = 0
+        """Check the load after enough cells, and find out from a first write what was lost before (`lost`)."""
+        self._unchecked += cells
+        if self._warning is None and self._unchecked >= self._check_interval:
+            self._unchecked = 0
             self._warning = self._slice.overfull(self._like)
         if self._missed == ALL:
             # What was lost came before this, except for the lateness by which producers may differ.

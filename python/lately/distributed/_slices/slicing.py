@@ -79,9 +79,8 @@ class Horizontal:
         answers = self._exchange.call([Message(site, "earliest", ()) for site, _ in groups])
         for (site, rows), earliest in zip(groups, answers, strict=True):
             if not isinstance(earliest, Failed) and len(rows := rows[batch.moments[rows] < earliest]):
-                known = self._exchange.call(
-                    [Message(site, "earliest", (batch.hashes[rows],), {}, batch.request(rows))]
-                )[0]
+                message = Message(site, "earliest", (batch.hashes[rows],), {}, batch.request(rows))
+                known = self._exchange.call([message])[0]
                 late += [] if isinstance(known, Failed) else rows[known[1] == UNKNOWN].tolist()
         if late:
             raise ValueError(

@@ -147,7 +147,8 @@ class TreeRouter:
         self._spec, self._topology, self._like = spec, spec.topology, like
         self._exchange, self._counters = exchange, counters
         self._path = spec.topology.path(leaf)
-        self._first = next(i for i, node in enumerate(self._path) if spec.topology.levels[node] <= spec.threshold)
+        # The first step, from the leaf up, whose node may decide about a key that is new there.
+        self._decider = next(i for i, node in enumerate(self._path) if spec.topology.levels[node] <= spec.threshold)
 
     def query(self, batch: Batch) -> NDArray[np.bool_]:
         """Return which keys were set within the window."""
@@ -245,8 +246,8 @@ class TreeRouter:
                 # A miss at a node below is not a verdict yet.
                 known = np.where(known == 0, UNKNOWN, known)
             found.verdicts = np.where(known == UNKNOWN, found.verdicts, known)
-        answered = [step for step in range(self._first, len(answers)) if not isinstance(answers[step], Failed)]
-        return None if len(answered) == len(answers) - self._first else next(iter(answered), len(answers) - 1)
+        answered = [step for step in range(self._decider, len(answers)) if not isinstance(answers[step], Failed)]
+        return None if len(answered) == len(answers) - self._decider else next(iter(answered), len(answers) - 1)
 
     def _ascend(self, found: _Found) -> int | None:
         """Test from the leaf up to the deciding node; return its step, or None if no node answered that could decide.
@@ -255,14 +256,14 @@ class TreeRouter:
         """
         for step, node in enumerate(self._path):
             if not len(rows := found.open()):
-                return self._first
+                return self._decider
             answer = self._test(found, [(node, rows)])[0]
             if isinstance(answer, Failed):
                 continue
             hit = answer != NEVER
             self._counters.count(node, hits=int(hit.sum()))
             found.seen(rows[hit], step, answer[hit])
-            if step >= self._first:
+            if step >= self._decider:
                 return step
         return None
 

@@ -36,7 +36,7 @@ impl Counters {
         self.queue + (generation as u64 % self.window) as usize
     }
 
-    /// Counts an insertion.
+    /// Raises the counters of a key that is inserted.
     #[inline(always)]
     fn add(&self, words: &mut [u64], hash: u64) {
         for (word, shift) in self.counters.places(hash) {

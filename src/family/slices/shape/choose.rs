@@ -101,7 +101,7 @@ fn plain(paper: Paper) -> Vec<Grain> {
     (1..=most).map(|parts| Grain::Word { parts }).collect()
 }
 
-/// A shape without its size.
+/// A ring of slices as a candidate: its size follows from the budget.
 struct RingCandidate {
     paper: Paper,
     k: u32,

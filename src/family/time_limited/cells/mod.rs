@@ -24,7 +24,7 @@ pub(crate) struct Place {
     pub(crate) function: usize,
 }
 
-/// One slice.
+/// A slice of a time-limited filter.
 #[derive(Clone)]
 pub(crate) struct Slice {
     pub(crate) words: Words,

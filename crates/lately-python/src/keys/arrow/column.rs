@@ -27,7 +27,7 @@ unsafe impl Send for ArrowBuffer {}
 unsafe impl Sync for ArrowBuffer {}
 
 impl ArrowBuffer {
-    /// Returns the bytes.
+    /// Returns the bytes of the buffer.
     #[inline(always)]
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: by the interface, this many bytes live as long as the array. Without bytes the pointer is not read.

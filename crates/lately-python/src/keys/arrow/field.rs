@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use super::structures::Schema;
 use lately::key::time::Unit;
 
-/// The type of a column.
+/// The type of an Arrow column, read from its schema.
 pub struct ArrowField {
     pub kind: ArrowKind,
     /// The types of the children.
@@ -183,7 +183,7 @@ impl ArrowField {
     }
 }
 
-/// Parses a format.
+/// Parses the format string of an Arrow type.
 fn kind(format: &str) -> Result<ArrowKind, SchemaError> {
     let cannot = |name: &str| SchemaError::Unsupported(format!("Arrow type {name} cannot be a key"));
     let unknown = || cannot(&format!("of the format '{format}'"));

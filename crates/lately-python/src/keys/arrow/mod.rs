@@ -148,7 +148,7 @@ struct Elements<'a> {
 }
 
 impl Elements<'_> {
-    /// Hashes values of equal width.
+    /// Hashes elements that are values of a fixed width.
     fn each<T: Pod>(self, hash: impl Fn(T) -> u64 + Send + Sync + 'static) -> Keys {
         let (values, first) = (self.buffers[0].clone(), self.start);
         Keys::new(self.len, move |start, out| {

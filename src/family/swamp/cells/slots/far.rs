@@ -131,7 +131,7 @@ impl Slots {
         bytes.iter().any(|&byte| usize::from(byte) == FAR)
     }
 
-    /// Computes the begins again that were [`FAR`] in some blocks, and may now be near enough.
+    /// Computes again, from block `first` to block `last`, the begins that were [`FAR`] and may be so no more.
     #[cold]
     fn find_begins(&self, words: &mut [u64], first: usize, last: usize) -> Option<()> {
         let (mut block, mut begin) = (first, self.run_across_blocks(words, first * 64)?.start);
