@@ -172,9 +172,9 @@ impl RingLikelihood {
 impl Likelihood for RingLikelihood {
     fn last_inserted(&self, evidence: Evidence, hazard: Hazard, spans: &mut Vec<Span>) {
         let possible = evidence.possible();
-        let none_holds_it = match possible.count_ones() {
+        let none_holds_it = match possible {
             0 => 1.0,
-            1 => {
+            _ if possible.is_power_of_two() => {
                 let only = possible.trailing_zeros() as usize;
                 let (held, not_held) = chances(self.prior_odds(only, hazard) * self.explains(only)[self.k - 1]);
                 spans.push(self.span(only, held));
