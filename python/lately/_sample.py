@@ -61,10 +61,11 @@ class Chunk:
 class Sample:
     """Keys of a sample: some to fill the filters, then chunks to decide.
 
-    Keys are hashed once; from there on the hashes are the keys.
+    Keys are hashed once; from there on the hashes are the keys. `decided` has the keys of all chunks.
     """
 
     warm: NDArray[np.uint64]
+    decided: Chunk
     chunks: list[Chunk]
 
     def __init__(
@@ -85,29 +86,23 @@ class Sample:
         p, distinct = _chances(prior, keys, n)
         seen = _seen(hashes, window, warm, cuts)
         self.warm = hashes[:warm]
-        self.chunks = [
+        self.decided, *self.chunks = [
             Chunk(hashes[cut], seen[cut], Probabilities(p[cut], distinct=distinct), costs[0][cut], costs[1][cut])
-            for cut in cuts
+            for cut in (slice(warm, n), *cuts)
         ]
 
     def __len__(self) -> int:
-        return len(self.warm) + self.decided
+        return len(self.warm) + len(self.decided.keys)
 
     def disagreement(self, window: int) -> str | None:
         """Return how the prior disagrees with the sample about the share of repeats, if by a factor of two."""
-        expected = sum(float(chunk.probable(window).sum()) for chunk in self.chunks) / self.decided
-        found = sum(int(chunk.seen.sum()) for chunk in self.chunks) / self.decided
+        expected, found = self.decided.probable(window).mean(), self.decided.seen.mean()
         if found / 2 <= expected <= 2 * found:
             return None
         return (
             f"prior makes {expected:.2%} of the keys repeats within the window, but {found:.2%} of the sample's are; "
             "leave it out for the frequencies of the sample"
         )
-
-    @property
-    def decided(self) -> int:
-        """Number of keys that are decided."""
-        return sum(len(chunk.keys) for chunk in self.chunks)
 
 
 def _numbers(values: Any, n: int, name: str) -> NDArray[np.float64]:

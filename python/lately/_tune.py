@@ -261,8 +261,8 @@ def tune(
         raise ValueError("; ".join(dict.fromkeys(refused.values())) or "families must have one name or more, got none")
     with progress(len(trial_run) * len(shapes), "keys") as advance:
         curve = [_run(name, make, trial_run, advance) for name, make in shapes]
-    alone = sum(chunk.penalty(chunk.by_prior_alone(window)) for chunk in trial_run.chunks)
-    return Tuned(curve, refused, alone, trial_run.decided)
+    alone = trial_run.decided.penalty(trial_run.decided.by_prior_alone(window))
+    return Tuned(curve, refused, alone, len(trial_run.decided.keys))
 
 
 def _shapes(
@@ -304,25 +304,22 @@ def _run(name: str, make: Callable[[], Filter], trial_run: Sample, advance: Call
     f = make()
     f.insert(trial_run.warm)
     advance(len(trial_run.warm))
-    penalty = plain = 0.0
-    false_positives = false_negatives = 0
+    by_chunk = []
     for chunk in trial_run.chunks:
         decided = f.decide(chunk.keys, chunk.prior, chunk.false_positive, chunk.false_negative)
-        penalty += chunk.penalty(decided)
-        plain += chunk.penalty(f.query(chunk.keys))
-        false_positives += int((decided & ~chunk.seen).sum())
-        false_negatives += int((~decided & chunk.seen).sum())
+        by_chunk.append((decided, f.query(chunk.keys)))
         f.insert(chunk.keys)
         advance(len(chunk.keys))
+    every, (decided, plain) = trial_run.decided, map(np.concatenate, zip(*by_chunk, strict=True))
     return Trial(
         name=name,
         parameters=f.parameters,
         bits_per_key=f.bits_per_key,
         nbytes=f.nbytes,
         slack=f.slack,
-        penalty=penalty,
-        plain_penalty=plain,
-        false_positives=false_positives,
-        false_negatives=false_negatives,
+        penalty=every.penalty(decided),
+        plain_penalty=every.penalty(plain),
+        false_positives=int((decided & ~every.seen).sum()),
+        false_negatives=int((~decided & every.seen).sum()),
         _make=make,
     )
