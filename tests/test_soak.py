@@ -10,7 +10,6 @@ import os
 import pickle
 import random
 import signal
-import subprocess
 import sys
 import time
 import warnings
@@ -20,13 +19,15 @@ import numpy  # noqa: F401
 import pytest
 
 import lately
-from support.clocks import Clocks, command, machine
+from support.clocks import Clocks, machine
+from support.forked import Forked
 from support.layouts import LAYOUTS
 from test_clocks import WINDOW, filters
 
 DAY = 86_400
 WORKERS, TIMEOUT, CAPACITY, FPR = 3, 10, 5000, 1e-4
 SPAN = 300
+WORKER = "import sys, test_soak; test_soak.worker(*sys.argv[1:])"
 SHARED = {f"shared, {name}": layout for name, layout in LAYOUTS.items()}
 
 
@@ -107,8 +108,8 @@ class Worker:
     """A process that has filters."""
 
     def __init__(self, folder, environment, names):
-        started = command("test_soak", "worker", str(folder), "|".join(names))
-        self.process = subprocess.Popen(started, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        given = {"imports": ("test_soak",), "environment": environment, "stderr": 2}
+        self.process = Forked(WORKER, folder, "|".join(names), **given)
         self.limits = self.result_of("limits")
 
     def send(self, *request):
@@ -123,13 +124,13 @@ class Worker:
         return self.answer()
 
     def end(self):
-        with self.process:
-            self.result_of("end")
+        self.result_of("end")
+        self.process.communicate()
         assert self.process.returncode == 0
 
     def kill(self):
-        with self.process:
-            self.process.kill()
+        self.process.send_signal(signal.SIGKILL)
+        self.process.communicate()
 
 
 class Model:

@@ -24,7 +24,7 @@ COMMAND = ("pyarrow.parquet", "tqdm", "zstandard", "lately.cli.options")
 class Forked:
     """What ``subprocess.Popen([sys.executable, "-c", code, *arguments])`` gives, of it what tests use.
 
-    The process has imported the modules `imports`, by default those of the command.
+    The process has imported the modules `imports`, by default those of the command, in `environment`, by default ours.
     """
 
     def __init__(
@@ -32,6 +32,7 @@ class Forked:
         code: str,
         *arguments: object,
         imports: tuple[str, ...] = COMMAND,
+        environment: dict[str, str] | None = None,
         stdin: Any = None,
         stdout: Any = None,
         stderr: Any = None,
@@ -50,7 +51,7 @@ class Forked:
         self._status = os.fdopen(reading, "r")
         self.returncode: int | None = None
         message = json.dumps([code, str(Path.cwd()), *map(str, arguments)]).encode()
-        socket.send_fds(_server(imports), [message], [*theirs, writing])
+        socket.send_fds(_server(imports, tuple((environment or {}).items())), [message], [*theirs, writing])
         for descriptor in (*theirs, writing):
             os.close(descriptor)
         self.pid = int(self._status.readline())
@@ -94,12 +95,12 @@ class Forked:
 
 
 @cache
-def _server(imports: tuple[str, ...]) -> socket.socket:
+def _server(imports: tuple[str, ...], environment: tuple[tuple[str, str], ...]) -> socket.socket:
     """Start the process that forks; it forks when a message is sent here."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         command = [sys.executable, __file__, str(theirs.fileno()), *imports]
-        process = subprocess.Popen(command, pass_fds=[theirs.fileno()])
+        process = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=dict(environment) or None)
     atexit.register(process.wait)
     atexit.register(ours.close)  # first
     return ours
