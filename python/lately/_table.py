@@ -98,12 +98,12 @@ class Table(ABC):
 
 
 def assigned(parameters: dict[str, int]) -> str:
-    """Format parameters for one cell."""
+    """Format the parameters of a filter for one cell of a table."""
     return " ".join(f"{name}={value}" for name, value in parameters.items())
 
 
 def text(cell: object) -> str:
-    """Format a cell."""
+    """Format the value of a cell of a table."""
     if cell == math.inf:
         return "no bound"
     if isinstance(cell, float):

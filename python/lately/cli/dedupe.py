@@ -47,7 +47,7 @@ _SAME_KEYS = {"tsv": "csv", "zeek": "csv"}
 
 
 def dedupe(options: Namespace) -> None:
-    """Run ``lately dedupe``."""
+    """Write the records whose key was not seen lately (``lately dedupe``)."""
     sizes = [size(name) for name in options.files]
     options.sized = any(known is not None for known in sizes)
     total = None if None in sizes else sum(filter(None, sizes))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def plan(options: Namespace) -> None:
-    """Run ``lately plan``."""
+    """Print the filters that meet a request (``lately plan``)."""
     given = {name: getattr(options, name) for name in ("nbytes", "slack", "capacity", "lateness")}
     fpr = FPR if options.fpr is None and options.nbytes is None else options.fpr
     try:
@@ -35,7 +35,7 @@ def plan(options: Namespace) -> None:
 
 
 def info(options: Namespace) -> None:
-    """Run ``lately info``."""
+    """Print what the filter in each file is and holds (``lately info``)."""
     for i, path in enumerate(options.files):
         f = load(path)
         unit = "s" if isinstance(f.window, float) else "keys"
@@ -59,7 +59,7 @@ def info(options: Namespace) -> None:
 
 
 def query(options: Namespace) -> None:
-    """Run ``lately query``."""
+    """Print for each key whether a saved filter contains it (``lately query``)."""
     f = load(options.file)
     timed = isinstance(f.window, float)
     if options.at is not None and not timed:
@@ -98,7 +98,7 @@ def query(options: Namespace) -> None:
 
 
 def merge(options: Namespace) -> None:
-    """Run ``lately merge``."""
+    """Merge saved filters into one file (``lately merge``)."""
     with locked(options.output, "output") as target:
         merged, run = _merged(options.files)
         try:

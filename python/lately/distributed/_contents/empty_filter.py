@@ -35,7 +35,7 @@ class EmptyFilter:
 
     @property
     def family(self) -> str:
-        """Name of the class."""
+        """Name of the class of the filter."""
         family: str = self.manifest["family"]
         return family
 

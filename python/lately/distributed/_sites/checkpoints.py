@@ -139,19 +139,19 @@ class Checkpoints:
 
 
 def saved(*values: Any) -> bytes:
-    """Make a record."""
+    """Encode values as a record of a checkpoint or of a replay log."""
     return b"".join(encode_frame(values))
 
 
 def group(records: Sequence[bytes]) -> bytes:
-    """Make a group of records."""
+    """Join records to a group with a checksum, which is read whole or not at all."""
     data = b"".join(records)
     head = _HEAD.pack(MAGIC, len(data), _sum(data))
     return head + _sum(head) + data
 
 
 def pack(state: State) -> bytes:
-    """Make a checkpoint."""
+    """Encode the state of a site as a checkpoint."""
     return group([saved(state)])
 
 

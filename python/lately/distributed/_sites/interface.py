@@ -75,7 +75,7 @@ class Traffic:
     keys: NDArray[np.int64]
 
     def add(self, other: Traffic) -> None:
-        """Add the counts of another."""
+        """Add the counts of other traffic."""
         self.messages += other.messages
         self.failures += other.failures
         self.sent += other.sent

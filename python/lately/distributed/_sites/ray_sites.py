@@ -114,7 +114,7 @@ class RaySites:
 
     @classmethod
     def connect(cls, name: str, *, deadline: float = 10.0) -> Self:
-        """Find named sites.
+        """Find the sites of this name, which another program started.
 
         Raises
         ------

@@ -345,7 +345,7 @@ class Site:
         self._log("order", (), {"fence": self._fence, "record": self._record}, None, 0.0, None)
 
     def _log(self, *values: Any) -> None:
-        """Log what has changed."""
+        """Add a change to the replay log, if there is one, and note that the next checkpoint has to have it."""
         self._changed = True
         self._written += 1
         if self._records is not None and self._interval == 0:
@@ -360,7 +360,7 @@ class Site:
         heard: float,
         answers: Any,
     ) -> None:
-        """Repeat what was logged."""
+        """Make a change again that the replay log has."""
         # The next checkpoint has it.
         self._changed = True
         if method == "order":

@@ -51,7 +51,7 @@ class Folder:
         self._sync()
 
     def append(self, name: str, data: bytes) -> bool:
-        """Append, and sync."""
+        """Append data to a file, and sync it."""
         path = self.path / name
         new = not path.exists()
         _put(path, "ab", data)
@@ -148,7 +148,7 @@ def store(address: str | os.PathLike[str]) -> Store:
 
 
 def _put(path: Path, mode: str, data: bytes) -> None:
-    """Write, and sync."""
+    """Write or append data to a file, and sync it."""
     with path.open(mode) as file:
         file.write(data)
         file.flush()

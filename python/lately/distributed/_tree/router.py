@@ -71,7 +71,7 @@ class Counters:
             raise FailedSitesError(tuple(self._exchange.failed.values()))
 
     def add(self, accesses: NDArray[np.int64], hits: NDArray[np.int64], failures: int) -> None:
-        """Add the counts of another."""
+        """Add the counts of other counters."""
         with self._lock:
             self.accesses += accesses
             self.hits += hits
@@ -99,7 +99,7 @@ class _Found:
         return answer
 
     def open(self) -> _Rows:
-        """Rows without a verdict."""
+        """Return the rows of keys without a verdict."""
         return np.flatnonzero(self.verdicts == UNKNOWN)
 
     def seen(self, rows: _Rows, step: int, oldest: NDArray[np.int64]) -> None:
