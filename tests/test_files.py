@@ -4,6 +4,7 @@ import gzip
 import io
 import socket
 import threading
+from functools import partial
 
 import numpy as np
 import pytest
@@ -56,7 +57,7 @@ def test_filters_are_saved_one_after_another_in_any_file(full, tmp_path):
     other.add("a", at=1_000_000_000)
     exact = lately.ExactFilter(50)
     exact.add("a")
-    for open_ in (open, gzip.open):
+    for open_ in (open, partial(gzip.open, compresslevel=1)):
         with open_(tmp_path / "f", "wb") as file:
             file.write(b"head")
             for each in (full, other, exact):
