@@ -69,7 +69,7 @@ class Table(ABC):
             ).rstrip()
             for i in range(len(rows))
         ]
-        notes = [f"not {', '.join(names)}: {why}" for why, names in self._reasons().items()]
+        notes = [f"not {refusal}" for refusal in refusals(self.refused)]
         notes.append(f"take: {self.best.name}, since {self.reason}")
         if absent:
             notes.insert(0, f"not shown, for want of room: {', '.join(absent)}")
@@ -83,18 +83,17 @@ class Table(ABC):
             "<tr>" + "".join(f"<td>{html.escape(text(cell))}</td>" for cell in row) + "</tr>" for row in self._shown()
         )
         taken = html.escape(f"Take {self.best.name}, since {self.reason}.")
-        not_taken = "".join(
-            f"<li>{html.escape(', '.join(names))}: {html.escape(why)}</li>" for why, names in self._reasons().items()
-        )
+        not_taken = "".join(f"<li>{html.escape(refusal)}</li>" for refusal in refusals(self.refused))
         refused = f"<p>These cannot:</p><ul>{not_taken}</ul>" if not_taken else ""
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{taken}</p>{refused}"
 
-    def _reasons(self) -> dict[str, list[str]]:
-        """Group the refused families by reason."""
-        reasons: dict[str, list[str]] = {}
-        for name, why in self.refused.items():
-            reasons.setdefault(why, []).append(name)
-        return reasons
+
+def refusals(refused: dict[str, str]) -> list[str]:
+    """Return a line for each reason, with the families that it holds for."""
+    reasons: dict[str, list[str]] = {}
+    for name, why in refused.items():
+        reasons.setdefault(why, []).append(name)
+    return [f"{', '.join(names)}: {why}" for why, names in reasons.items()]
 
 
 def assigned(parameters: dict[str, int]) -> str:

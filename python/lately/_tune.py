@@ -17,7 +17,7 @@ from lately._core import Filter
 from lately._families import FAMILIES, Family, whole
 from lately._progress import progress
 from lately._sample import Sample
-from lately._table import Table, assigned, text
+from lately._table import Table, assigned, refusals, text
 
 # Slacks to try, in windows. A slack of twice the length halves the number of generations. Only the timing filter has 0.
 _SLACKS = (0, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1)
@@ -258,7 +258,9 @@ def tune(
         except (ValueError, MemoryError) as error:
             refused[name] = str(error)
     if not shapes:
-        raise ValueError("; ".join(dict.fromkeys(refused.values())) or "families must have one name or more, got none")
+        if not wanted:
+            raise ValueError("families must have one name or more, got none")
+        raise ValueError("\n  ".join(["no family can run", *refusals(refused)]))
     with progress(len(trial_run) * len(shapes), "keys") as advance:
         curve = [_run(name, make, trial_run, advance) for name, make in shapes]
     alone = trial_run.decided.penalty(trial_run.decided.by_prior_alone(window))

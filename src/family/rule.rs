@@ -151,17 +151,28 @@ fn take(request: &Request) -> Result<Choice, Error> {
     if let Some(choice) = little {
         return Ok(choice);
     }
-    let mut errors: Vec<String> = Vec::new();
+    let mut errors: Vec<(String, String)> = Vec::new();
     let mut choices = Vec::new();
     for variant in real() {
         match plan(variant, request) {
             Ok(choice) => choices.push(choice),
-            Err(error) if errors.contains(&error.to_string()) => {}
-            Err(error) => errors.push(error.to_string()),
+            Err(error) => {
+                let (name, reason) = (variant.name(), error.to_string());
+                match errors.iter_mut().find(|(_, other)| *other == reason) {
+                    Some((names, _)) => *names += &format!(", {name}"),
+                    None => errors.push((name, reason)),
+                }
+            }
         }
     }
-    let none = || if errors.is_empty() { "no family meets this request".to_owned() } else { errors.join("; ") };
-    least(choices, size).ok_or_else(|| Error::value(none()))
+    least(choices, size).ok_or_else(|| {
+        Error::value(match errors.as_slice() {
+            [(_, reason)] => reason.clone(),
+            _ => errors.iter().fold("no family meets this request".to_owned(), |text, (names, reason)| {
+                format!("{text}\n  {names}: {reason}")
+            }),
+        })
+    })
 }
 
 /// Takes the default variant if it can meet the request, with the slack requested or its own.
