@@ -50,8 +50,14 @@ pub(crate) fn reject_below(remembered: impl Iterator<Item = u64>, fpr: f64) -> R
         return Ok(());
     }
     Err(Error::value(format!(
-        "fpr must be above {floor:.1e} for this window, where 64-bit hashes of its keys are the same; got {fpr:e}"
+        "fpr must be above {} for this window, where 64-bit hashes of its keys are the same; got {fpr:e}",
+        rounded_up(floor)
     )))
+}
+
+/// Returns the next greater number of two digits. A bound that an error states is then enough.
+pub(crate) fn rounded_up(rate: f64) -> String {
+    format!("{:.1e}", rate + 0.05 * 10_f64.powf(rate.log10().floor()))
 }
 
 /// Returns the error for a rate that takes more memory than a filter may have.

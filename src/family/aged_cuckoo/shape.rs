@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::Error;
 use crate::clock::Window;
-use crate::family::budget::{Budget, reject_below, too_few_bytes, too_much_memory, within_slack};
+use crate::family::budget::{Budget, reject_below, rounded_up, too_few_bytes, too_much_memory, within_slack};
 use crate::family::request::{FIRST_KEYS, Request};
 use crate::family::{CacheLines, Crowding, Parameters, Shape, fill};
 
@@ -315,24 +315,25 @@ pub fn choose(request: &Request) -> Result<AgedCuckooShape, Error> {
     let of_formats = || FORMATS.into_iter().map(|format| AgedCuckooShape { format, ..first });
     match budget {
         Budget::Rate(fpr) => {
-            reject_below(std::iter::once(first.keys(window) as u64), fpr)?;
             let keys = first.keys(window);
             let sized = of_formats().filter_map(|shape| match shape.grows {
                 true => shape.for_rate(keys, 1.0),
                 false => shape.for_rate(keys, fpr),
             });
             let found = sized.filter(|shape| shape.fpr(window) <= fpr).min_by_key(|shape| shape.all_lines());
-            found.ok_or_else(|| {
-                let least = FORMATS[FORMATS.len() - 1].rate(LEAST_LOAD);
-                if fpr < least {
-                    Error::value(format!(
-                        "fpr must be at least {least:.1e} for aged cuckoo filters, whose fingerprints have at most 37 \
-                         bits, got {fpr:e}: take an ExactFilter"
-                    ))
-                } else {
-                    too_much_memory(fpr, &format!("{MOST} lines"))
-                }
-            })
+            if let Some(found) = found {
+                return Ok(found);
+            }
+            let least = FORMATS[FORMATS.len() - 1].rate(LEAST_LOAD);
+            if fpr < least {
+                return Err(Error::value(format!(
+                    "fpr must be at least {} for aged cuckoo filters, whose fingerprints have at most 37 bits, got \
+                     {fpr:e}: take an ExactFilter",
+                    rounded_up(least)
+                )));
+            }
+            reject_below(std::iter::once(keys as u64), fpr)?;
+            Err(too_much_memory(fpr, &format!("{MOST} lines")))
         }
         Budget::Bytes(bytes) => {
             let lines = bytes / LINE_BYTES;
