@@ -99,6 +99,9 @@ def test_a_step_back_is_named_and_loses_nothing():
             next(fresh)
     assert len(list(lately.unique(events, "1min", key=0, at=1, lateness="80s"))) == 5
     assert len(list(lately.unique([("a", 100), ("b", 60), ("a", 70)], "1min", key=0, at=1, lateness="40s"))) == 2
+    for late, words in ((1_000_000.123456789, "1000000.123456789"), (1e-8, "0.00000001")):
+        with pytest.raises(ValueError, match=f"of {words} s for these events"):
+            list(lately.unique([("a", late), ("b", 0)], "1min", key=0, at=1))
 
 
 def test_a_filter_of_time_needs_no_capacity():

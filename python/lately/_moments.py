@@ -11,3 +11,8 @@ def moment_of(at: Any) -> int:
         return read_moment(at)
     except (TypeError, ValueError) as error:
         raise type(error)(f"at {error}") from None
+
+
+def seconds(nanoseconds: int) -> str:
+    """Format a span exactly, so that an argument of this text is as long."""
+    return f"{nanoseconds // 10**9}.{nanoseconds % 10**9:09}".rstrip("0").rstrip(".")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lately._duplicated import FPR, hashed
 from lately._families import whole, without_none
 from lately._frames import is_frame
-from lately._moments import moment_of
+from lately._moments import moment_of, seconds
 from lately._plan import Choice, family_of
 from lately.filters import ExactFilter, Filter
 
@@ -124,7 +124,7 @@ class _Events(Generic[Event]):
             for moment in map(moment_of, map(self._time_of, self._events)):
                 latest = max(latest, moment)
                 furthest = max(furthest, latest - moment)
-            needed = f", of {furthest / 1e9:.12g} s for these events"
+            needed = f", of {seconds(furthest)} s for these events"
         return ValueError(what.replace("at[0]", "at") + (late and f"{late}, or pass a larger lateness{needed}"))
 
 

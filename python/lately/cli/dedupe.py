@@ -193,6 +193,8 @@ def _check_order(seen: lately.Filter, batch: Batch, following: Iterable[Batch]) 
         return
     import numpy as np
 
+    from lately._moments import seconds
+
     latest = np.int64(-(2**63)) if seen.latest is None else seen.latest.view(np.int64)
 
     def steps(times: Any) -> Any:
@@ -207,9 +209,9 @@ def _check_order(seen: lately.Filter, batch: Batch, following: Iterable[Batch]) 
         with suppress(CliError):
             furthest = max([furthest, *(steps(more.times).max(initial=0) for more in following)])
         raise CliError(
-            f"{batch.place(i)}: the time {batch.times[i].view('datetime64[ns]')} steps back by {found[i] / 1e9:.12g} s "
-            f"from the latest before it, more than the --lateness of {lateness / 1e9:g} s: sort the records by time, "
-            f"or raise --lateness to the furthest step back, {furthest / 1e9:.12g}s"
+            f"{batch.place(i)}: the time {batch.times[i].view('datetime64[ns]')} steps back by "
+            f"{seconds(int(found[i]))} s from the latest before it, more than the --lateness of {seconds(lateness)} s: "
+            f"sort the records by time, or raise --lateness to the furthest step back, {seconds(int(furthest))}s"
         )
 
 
