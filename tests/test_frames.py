@@ -309,6 +309,11 @@ def test_values_without_rows_are_rejected():
         lately.duplicated(pd.DataFrame([[1, 2]], columns=["a", "a"]), 5, subset="a")
 
 
+def test_a_column_named_none_is_a_key_and_no_times():
+    frame = pd.DataFrame([[1, 2], [3, 2]], columns=pd.Index([None, ("a", "b")], dtype=object))
+    assert lately.duplicated(frame, 5).tolist() == [False, False]
+
+
 @pytest.mark.parametrize("make", [lately.Filter, lambda *given: lately.ExactFilter(given[0])])
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table])
 def test_a_filter_takes_columns_by_name_as_the_one_liner_does(make, frame):

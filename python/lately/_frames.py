@@ -101,7 +101,7 @@ def _of_index(rows: Any, at: Any) -> Any:
 def _names_column(what: Any, columns: list[Hashable] | None) -> bool:
     """Return whether an argument names a column: a text, or a label of one, such as a number in pandas."""
     try:
-        return isinstance(what, str) or what in set(columns or ())
+        return isinstance(what, str) or (what is not None and what in set(columns or ()))
     except TypeError:  # no label, because it has no hash
         return False
 
