@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+import lately
 from lately.cli.outputs import Replacement
 from support.command import finish, some_lines, start, temporaries
 from support.parquet import parquet
@@ -104,6 +105,13 @@ def shell(command, *arguments):
 def test_text_that_cannot_be_written_is_an_error_of_one_line(arguments, target, reason):
     ended = shell(f'"$0" "$@" >{target}', *arguments)
     assert (ended.returncode, reason in ended.stderr, ended.stderr.count("\n")) == (1, True, 1)
+
+
+@pytest.mark.parametrize(("encoding", "shown"), [("ascii", "\\xe4"), ("utf-8", "ä")])
+def test_keys_that_the_terminal_cannot_show_are_escaped(tmp_path, monkeypatch, encoding, shown):
+    monkeypatch.setenv("PYTHONIOENCODING", encoding)
+    lately.Filter(9, 0.01).save(tmp_path / "f")
+    assert shell('"$0" "$@"', "query", tmp_path / "f", "ä").stdout == f"new\t{shown}\n"
 
 
 def test_a_report_that_cannot_be_written_leaves_the_status(tmp_path):

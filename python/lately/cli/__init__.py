@@ -4,6 +4,7 @@
 """
 
 import gc
+import io
 import os
 import signal
 import sys
@@ -84,7 +85,8 @@ def _main(argv: Sequence[str] | None) -> int:
 def _open_standard_streams() -> None:
     """Open the standard streams that the shell has closed, so that no file gets the descriptor of one.
 
-    Records cannot be read from these or written to them. Messages are lost.
+    Records cannot be read from these or written to them. Messages are lost. A character that the encoding of standard
+    output lacks is escaped.
     """
     for descriptor, mode in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)):
         try:
@@ -93,6 +95,8 @@ def _open_standard_streams() -> None:
             os.open(os.devnull, mode)
     sys.stdin = sys.stdin or os.fdopen(0, closefd=False)
     sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _discard_unwritten() -> None:
