@@ -51,6 +51,12 @@ def test_version_and_help(capsys):
         (["dedupe", "--encoding", "utf-16"], "expected an encoding that extends ASCII"),
         (["dedupe", "--no-such-option"], "unrecognized arguments: --no-such-option"),
         (["plan"], "--window"),
+        *(
+            ([*command, option, name], f"expected the name of a file, got {name!r}")
+            for command, options in ((["dedupe"], ["--output", "--dropped", "--state"]), (["merge", "a"], ["-o"]))
+            for option in options
+            for name in ("x/", "")
+        ),
         (["info"], "FILE"),
         *(
             (

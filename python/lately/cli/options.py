@@ -146,7 +146,9 @@ def _merge(commands: Any) -> None:
     )
     command.set_defaults(module="lately.cli.tools", run="merge")
     command.add_argument("files", nargs="+", metavar="FILE", help="saved by --state, or in Python")
-    command.add_argument("--output", "-o", required=True, metavar="FILE", help="where to save the merged filter")
+    command.add_argument(
+        "--output", "-o", type=_file, required=True, metavar="FILE", help="where to save the merged filter"
+    )
 
 
 def _dedupe(commands: Any) -> None:
@@ -279,12 +281,13 @@ def _add_output_options(group: Any) -> None:
     group.add_argument(
         "--output",
         "-o",
+        type=_file,
         default="-",
         metavar="FILE",
         help="replaced at the end of the run; compressed for .gz, .zst, .xz and .bz2; default: standard output, which "
         "gets each record at once",
     )
-    group.add_argument("--dropped", metavar="FILE", help="file for the repeats, written as --output is")
+    group.add_argument("--dropped", type=_file, metavar="FILE", help="file for the repeats, written as --output is")
     group.add_argument(
         "--mark",
         action="store_true",
@@ -293,6 +296,7 @@ def _add_output_options(group: Any) -> None:
     )
     group.add_argument(
         "--state",
+        type=_file,
         metavar="FILE",
         help="the filter between runs: loaded if the file exists, and replaced after the output; readable by its owner "
         "only; FILE.json beside it has its options and its runs",
@@ -323,6 +327,12 @@ def _fields(text: str) -> list[str]:
     if not fields or not all(fields):
         raise argparse.ArgumentTypeError(f"expected names of fields between commas, got {text!r}")
     return fields
+
+
+def _file(name: str) -> str:
+    if not name or name.endswith("/"):
+        raise argparse.ArgumentTypeError(f"expected the name of a file, got {name!r}")
+    return name
 
 
 def _count(text: str) -> int:
