@@ -104,6 +104,7 @@ fn json_keys_are_values() {
     for (value, hash) in [
         ("\"a\"", text("a")),
         (r#""\/\u00e4\ud83d\ude00\n""#, text("/\u{e4}\u{1f600}\n")),
+        (r#""\ud800""#, hasher().text(b"\xed\xa0\x80")),
         ("5", hasher().integer(5)),
         ("5.0", hasher().integer(5)),
         ("-0.5e0", hasher().float(-0.5)),
@@ -117,8 +118,9 @@ fn json_keys_are_values() {
         ("true", hasher().integer(1)),
         ("null", hasher().missing()),
     ] {
-        let block =
-            format!(" {{ \"j\" : [1, {{\"k\": [{{}}, []]}}, \"NaN\\ud800\"] ,\"k\":\"x\",\t\"k\" :{value} }}\r\n");
+        let block = format!(
+            " {{ \"j\\ud800\" : [1, {{\"k\": [{{}}, []]}}, \"NaN\\ud800\"] ,\"k\":\"x\",\t\"k\" :{value} }}\r\n"
+        );
         assert_eq!(read(&reader, &block), (vec![hash], String::new()), "{block}");
     }
     for (line, reason) in [
@@ -129,7 +131,6 @@ fn json_keys_are_values() {
         ("{\"k\": 1}}", "not JSON: trailing characters"),
         ("{k: 1}", "not JSON"),
         ("{}", "it has none of the key fields k"),
-        (r#"{"k": "\ud800"}"#, "the key field k has half a surrogate pair, which is not text"),
         ("{\"k\": [1]}", "the key field k is not a single value"),
         (&format!("{{\"k\": {}}}", "1".repeat(5_000)), "the key field k has more than 4300 digits"),
     ] {

@@ -81,7 +81,7 @@ impl JsonReader {
                 .map_err(|problem| format!("the key field {} {problem}", field.name))
         });
         let hash = match self.key_fields {
-            0 => hasher.text(&*self.folded(line.trim_ascii())),
+            0 => hasher.text(&*self.folded(line.trim_ascii().as_bytes().into())),
             _ => row.hash(hasher, fields)?,
         };
         if self.key_fields > 0 && has_no_key {
@@ -91,7 +91,7 @@ impl JsonReader {
         let time = self.fields.get(self.key_fields).map(|field| match value(field).map(RawValue::get) {
             None | Some("null") => Err(format!("the time {} is missing", field.name)),
             Some(value) => match value.as_bytes()[0] {
-                b'"' => text_of(value).ok_or_else(|| format!("the time {} is not text", field.name)),
+                b'"' => serde_json::from_str(value).map_err(|_| format!("the time {} is not text", field.name)),
                 b'-' | b'0'..=b'9' => Ok(Cow::Borrowed(value)),
                 _ => Err(format!("the time {} is {}; a time is a number or text", field.name, kind(value))),
             },
@@ -103,8 +103,8 @@ impl JsonReader {
     fn hash(&self, value: &str, hasher: &KeyHasher) -> Result<u64, &'static str> {
         match value.as_bytes()[0] {
             b'"' => {
-                let text = text_of(value).ok_or("has half a surrogate pair, which is not text")?;
-                Ok(hasher.text(&*self.folded(&text)))
+                let text = text_of(value).map_err(|_| "is not text")?;
+                Ok(hasher.text(&*self.folded(text)))
             }
             b'n' => Ok(hasher.missing()),
             b't' => Ok(hasher.integer(1)),
@@ -122,9 +122,14 @@ impl JsonReader {
         }
     }
 
-    /// Returns text in lower case if the case is ignored.
-    fn folded<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        if self.options.ignore_case { Cow::Owned(text.to_lowercase()) } else { Cow::Borrowed(text) }
+    /// Returns text in lower case if the case is ignored. Half a surrogate pair has no case.
+    fn folded<'a>(&self, text: Cow<'a, [u8]>) -> Cow<'a, [u8]> {
+        if !self.options.ignore_case {
+            return text;
+        }
+        let chunks =
+            text.utf8_chunks().map(|chunk| [chunk.valid().to_lowercase().as_bytes(), chunk.invalid()].concat());
+        Cow::Owned(chunks.flatten().collect())
     }
 }
 
@@ -225,7 +230,7 @@ impl<'a> DeserializeSeed<'a> for Name<'_> {
     type Value = Option<usize>;
 
     fn deserialize<D: serde::Deserializer<'a>>(self, name: D) -> Result<Self::Value, D::Error> {
-        name.deserialize_str(self)
+        name.deserialize_bytes(self)
     }
 }
 
@@ -236,16 +241,31 @@ impl Visitor<'_> for Name<'_> {
         f.write_str("a name")
     }
 
-    fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
-        Ok(self.0.iter().position(|other| other == name))
+    fn visit_bytes<E>(self, name: &[u8]) -> Result<Self::Value, E> {
+        Ok(self.0.iter().position(|other| other.as_bytes() == name))
     }
 }
 
-/// Returns the text of a string, or `None` if an escape is half of a surrogate pair.
-fn text_of(string: &str) -> Option<Cow<'_, str>> {
+/// Reads the UTF-8 of a string. Half of a surrogate pair is three bytes, as in the key of Python's text.
+struct Text;
+
+impl Visitor<'_> for Text {
+    type Value = Vec<u8>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("text")
+    }
+
+    fn visit_bytes<E>(self, text: &[u8]) -> Result<Self::Value, E> {
+        Ok(text.to_vec())
+    }
+}
+
+/// Returns the text of a string, as UTF-8 in which an escape may be half of a surrogate pair.
+fn text_of(string: &str) -> serde_json::Result<Cow<'_, [u8]>> {
     match string.contains('\\') {
-        false => Some(Cow::Borrowed(&string[1..string.len() - 1])),
-        true => serde_json::from_str(string).ok().map(Cow::Owned),
+        false => Ok(Cow::Borrowed(&string.as_bytes()[1..string.len() - 1])),
+        true => serde_json::Deserializer::from_str(string).deserialize_bytes(Text).map(Cow::Owned),
     }
 }
 
