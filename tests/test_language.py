@@ -57,7 +57,7 @@ def phrases(sources: Sources) -> Iterator[str]:
     """Yield each line with a listed phrase."""
     for name, text in sources.of(".rs", ".py", ".pyi", ".md"):
         for number, line in enumerate(text.splitlines(), 1):
-            if PHRASE.search(MENTIONED.sub("", line)):
+            if PHRASE.search(line) and PHRASE.search(MENTIONED.sub("", line)):
                 yield f"{name}:{number}: {line.strip()}"
 
 
