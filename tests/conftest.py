@@ -38,6 +38,9 @@ os.environ |= {
     "RAY_worker_niceness": "0",
 }
 
+# A shell that is no terminal lets what it starts in the background ignore Ctrl-C, which tests send.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 # Ray, Jupyter and Scrapy write into the home folder, which need not be writable.
 if not os.access(Path.home(), os.W_OK):
     os.environ["HOME"] = tempfile.mkdtemp(prefix="home-")

@@ -42,7 +42,8 @@ class Result(DisplayHook):
         pass
 
     def write_format_data(self, format_dict, md_dict=None):
-        OUTPUTS.append(nbformat.v4.new_output("execute_result", data=format_dict, metadata=md_dict or {}))
+        given = {"execution_count": SHELL.execution_count, "metadata": md_dict or {}}
+        OUTPUTS.append(nbformat.v4.new_output("execute_result", data=format_dict, **given))
 
 
 class Shell(InteractiveShell):
