@@ -1,7 +1,7 @@
 //! Checks that a clock accepts the moments of a batch: its promise must cover them, and none may lie too far ahead.
 
 use super::moments::extremes;
-use super::{Clock, Moments, Window, system};
+use super::{Clock, Moments, Seconds, Window, system};
 use crate::Error;
 
 /// Nanoseconds of a microsecond.
@@ -76,12 +76,12 @@ impl Clock {
                 furthest.max(latest - i128::from(moment))
             });
             Err(Error::value(format!(
-                "{} lies {} s before the latest time seen, but lateness is {} s: \
-                 sort by time, or construct the filter with a larger lateness, of {} s for these times",
+                "{} lies {} before the latest time seen, but lateness is {}: \
+                 sort by time, or construct the filter with a larger lateness, of {} for these times",
                 place(position),
-                late as f64 / 1e9,
-                lateness as f64 / 1e9,
-                furthest as f64 / 1e9
+                Seconds(late.unsigned_abs()),
+                Seconds(lateness.into()),
+                Seconds(furthest.unsigned_abs())
             )))
         };
         let not_after = |position: usize, moment: i64| {
@@ -91,11 +91,11 @@ impl Clock {
             let ahead = self.max_ahead.unwrap_or(0);
             let by = i128::from(moment) - i128::from(now.unwrap_or(0));
             Err(Error::value(format!(
-                "{} lies {} s ahead of the system's clock, but max_ahead is {} s: correct the time, or construct the \
+                "{} lies {} ahead of the system's clock, but max_ahead is {}: correct the time, or construct the \
                  filter with a larger max_ahead, or without one (None) if its times are not those of the clock",
                 place(position),
-                by as f64 / 1e9,
-                ahead as f64 / 1e9
+                Seconds(by.unsigned_abs()),
+                Seconds(ahead.into())
             )))
         };
         match moments {

@@ -10,6 +10,7 @@ mod window;
 pub use moments::{Moments, TimeRange, TimeSource};
 pub use search::before;
 pub(crate) use shares::Plan;
+pub(crate) use window::Seconds;
 pub use window::Window;
 
 use std::cell::Cell;

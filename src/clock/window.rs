@@ -27,13 +27,22 @@ pub enum Window {
 
 impl fmt::Display for Window {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let seconds = |nanoseconds: u64| nanoseconds as f64 / 1e9;
         match *self {
             Self::Count { insertions } => write!(f, "{insertions} insertions"),
             Self::Time { span, lateness, capacity } => {
-                write!(f, "{} s (lateness {} s, capacity {capacity})", seconds(span), seconds(lateness))
+                write!(f, "{} (lateness {}, capacity {capacity})", Seconds(span.into()), Seconds(lateness.into()))
             }
         }
+    }
+}
+
+/// Nanoseconds, which are written as seconds without rounding: a caller who takes the number gets what was meant.
+pub(crate) struct Seconds(pub u128);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let exact = format!("{}.{:09}", self.0 / 1_000_000_000, self.0 % 1_000_000_000);
+        write!(f, "{} s", exact.trim_end_matches('0').trim_end_matches('.'))
     }
 }
 
@@ -93,9 +102,9 @@ impl Window {
                 Err(Error::value(format!("window must lie in 1..={insertions}, that of the filter, got {window}")))
             }
             Self::Time { span, .. } if !(1..=span).contains(&window) => Err(Error::value(format!(
-                "window must be longer than 0 s and at most {} s, that of the filter, got {} s",
-                span as f64 / 1e9,
-                window as f64 / 1e9
+                "window must be longer than 0 s and at most {}, that of the filter, got {}",
+                Seconds(span.into()),
+                Seconds(window.into())
             ))),
             _ => Ok(window),
         }

@@ -2,7 +2,7 @@
 
 use super::fill;
 use crate::Error;
-use crate::clock::Window;
+use crate::clock::{Seconds, Window};
 
 /// Greatest number of bytes of a filter: far above any machine, far enough below 2^64 that no size can overflow.
 pub const MAX_BYTES: u64 = 1 << 60;
@@ -116,6 +116,6 @@ pub(crate) fn too_little_slack(window: Window, fpr: f64, enough: u64, slack: u64
 pub(crate) fn in_units(window: Window, slack: u64) -> String {
     match window {
         Window::Count { .. } => format!("{slack} insertions"),
-        Window::Time { .. } => format!("{} s", slack as f64 / 1e9),
+        Window::Time { .. } => Seconds(slack.into()).to_string(),
     }
 }

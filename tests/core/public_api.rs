@@ -335,6 +335,24 @@ fn too_few_bytes_are_answered_with_how_many_are_enough() {
 }
 
 #[test]
+fn a_key_that_is_too_late_is_answered_with_a_lateness_that_is_enough() {
+    for nanoseconds in [1, 12_345, 1_000_000_000, 20_000_000_000_000_003] {
+        let gap = Duration::from_nanos(nanoseconds);
+        let insert_late = |lateness| {
+            let filter = Filter::builder(Window::time(Duration::from_secs(60))).lateness(lateness).fpr(0.01).build();
+            let mut filter = filter.unwrap();
+            filter.insert_at(1, UNIX_EPOCH + gap).unwrap();
+            filter.insert_at(2, UNIX_EPOCH).map_err(|error| error.to_string())
+        };
+        let error = insert_late(Duration::ZERO).unwrap_err();
+        let stated = error.rsplit_once("lateness, of ").unwrap().1.strip_suffix(" s for these times").unwrap();
+        let (seconds, fraction) = stated.split_once('.').unwrap_or((stated, ""));
+        let enough = Duration::new(seconds.parse().unwrap(), format!("{fraction:0<9}").parse().unwrap());
+        assert_eq!((enough, insert_late(enough)), (gap, Ok(())), "{error}");
+    }
+}
+
+#[test]
 fn filters_are_values_of_serde() {
     let mut filter = Filter::builder(Window::last(100)).fpr(0.01).build().unwrap();
     filter.insert("a");
