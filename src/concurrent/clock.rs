@@ -217,7 +217,7 @@ impl SharedClock {
         Ok(())
     }
 
-    /// Rejects times of insertions that are late or too far ahead.
+    /// Rejects times of insertions that are late or too far ahead, and all times where the window counts insertions.
     pub fn check(&self, moments: Moments<'_>) -> Result<(), Error> {
         self.to_core(|_| false).check_new(moments).map(|_| ())
     }

@@ -139,10 +139,7 @@ impl SharedFilter {
             let (keys, times) = (hashes.len(), moments.len());
             return Err(Error::value(format!("at must have a time for each of the {keys} keys, got {times}")));
         }
-        match self.clock.window() {
-            Window::Count { .. } => return Err(self.clock.rejection(0)),
-            Window::Time { .. } => self.clock.check(Moments::of(moments))?,
-        }
+        self.clock.check(Moments::of(moments))?;
         self.each(hashes, seen, |i, hash| self.seen(hash, At::Moment(moments[i])))
     }
 
@@ -168,7 +165,7 @@ impl SharedFilter {
     fn moment_to_write(&self, at: At) -> Result<Moment, Error> {
         match (self.clock.window(), at) {
             (Window::Count { .. }, At::Now) => Ok(UNTIMED),
-            (Window::Count { .. }, At::Moment(_)) => Err(self.clock.rejection(0)),
+            (Window::Count { .. }, At::Moment(given)) => Err(self.clock.rejection(given)),
             (Window::Time { .. }, At::Now) => self.moment_at(self.clock.now_to_write(), NEVER_LATE),
             (Window::Time { .. }, At::Moment(given)) => self.moment_at(given, given),
         }
@@ -186,7 +183,7 @@ impl SharedFilter {
     fn moment_to_read(&self, at: At) -> Result<Option<Moment>, Error> {
         let (moment, given) = match (self.clock.window(), at) {
             (Window::Count { .. }, At::Now) => return Ok(Some(UNTIMED)),
-            (Window::Count { .. }, At::Moment(_)) => return Err(self.clock.rejection(0)),
+            (Window::Count { .. }, At::Moment(given)) => return Err(self.clock.rejection(given)),
             (Window::Time { .. }, At::Now) => (self.clock.now_to_read(), NEVER_LATE),
             (Window::Time { .. }, At::Moment(given)) => (given, given),
         };

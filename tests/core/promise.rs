@@ -68,15 +68,15 @@ fn merged_filters_keep_the_last_keys_of_each() {
             insert(&mut filter, &(0..keys).map(|i| key(stream, i)).collect::<Vec<_>>());
             filter
         };
-        let (first, last) = (of(1, opened), of(2, opened + generation - 1));
+        let full = opened + generation - 1;
+        let (first, last) = (of(1, opened), of(2, full));
         for (mut merged, other) in [(first.clone(), &last), (last.clone(), &first)] {
             if let Err(error) = merged.merge(other) {
                 assert!(error.to_string().contains("cannot be combined"), "{name} {window}: {error}");
                 return;
             }
             for later in 0..window.length() {
-                let oldest =
-                    [(1, opened), (2, opened + generation - 1)].map(|(s, n)| key(s, n + later - window.length()));
+                let oldest = [(1, opened), (2, full)].map(|(stream, keys)| key(stream, keys + later - window.length()));
                 assert_eq!(present(&merged, &oldest), 2, "{name} {shape:?} after {later} keys");
                 insert(&mut merged, &[key(3, later)]);
             }
