@@ -65,7 +65,7 @@ def first_sightings(keys, times, window) -> list[bool]:
 
 
 @pytest.mark.parametrize(
-    ("window", "refresh", "cut", "pieces"), [("10min", True, 7, 2), ("10min", False, 3, 2), (None, True, 6, 2)]
+    ("window", "refresh", "cut", "pieces"), [("10min", True, 7, 2), ("10min", False, 3, 3), (None, True, 6, 2)]
 )
 def test_clicks_equal_the_exact_window(ray_cluster, clicks, window, refresh, cut, pieces):
     """The drops are exactly the repeats: none within the window survives, none else is dropped.

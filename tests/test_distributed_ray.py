@@ -140,7 +140,7 @@ def for_ever(call):
 
 def test_a_consumer_that_leaves_ends_no_site_and_calls_without_sites_raise(pair):
     like, keys = lately.BloomFilter(10_000, fpr=1e-9), np.arange(1000)
-    with SlicedFilter("vertical", 1, like, sites="ray", name="shared", deadline=60) as made:
+    with SlicedFilter("vertical", 2, like, sites="ray", name="shared", deadline=60) as made:
         for new in np.split(keys, 2):
             # By name, and pickled: each leaves its block, and the others go on.
             with SlicedFilter.connect("shared", deadline=60) as found:
@@ -175,7 +175,7 @@ def test_sites_and_orderer_start_again_when_their_driver_has_ended(ray_cluster, 
     driver = f"""
 import lately, ray
 ray.init(address={ray_cluster.get_runtime_context().gcs_address!r}, log_to_driver=False)
-f = lately.distributed.SlicedFilter("vertical", 1, lately.BloomFilter(100_000, 1e-9), sites="ray", name="left",
+f = lately.distributed.SlicedFilter("vertical", 2, lately.BloomFilter(100_000, 1e-9), sites="ray", name="left",
                                     checkpoint={str(tmp_path)!r}, interval=0, deadline=60)
 f.insert(range(100))
 """
@@ -191,14 +191,14 @@ f.insert(range(100))
 def test_a_second_driver_is_refused_while_actors_hold_the_checkpoints(ray_cluster, tmp_path, monkeypatch):
     made = {"filter": lately.BloomFilter(1000, 1e-9), "checkpoint": tmp_path, "interval": 0}
     monkeypatch.setattr(start, "ENDING", 0.1)
-    with SlicedFilter("horizontal", 1, sites="ray", deadline=60, **made) as first:
+    with SlicedFilter("vertical", 2, sites="ray", deadline=60, **made) as first:
         assert not first.duplicated(range(100)).any()
         for where in ("ray", "local"):
             with pytest.raises(ValueError, match=r"has the sites named 'site' in .*: connect to its sites, close it"):
-                SlicedFilter("horizontal", 1, sites=where, **made)
+                SlicedFilter("vertical", 2, sites=where, **made)
         first.sites.kill(0)
         assert first.duplicated(range(100)).all()
-    with SlicedFilter("horizontal", 1, **made) as second:
+    with SlicedFilter("vertical", 2, **made) as second:
         assert second.duplicated(range(100)).all()
 
 

@@ -322,7 +322,7 @@ def kills(ray, name, folder, number):
 
 
 def test_each_key_is_new_once_while_processes_are_killed_on_ray(ray_cluster, tmp_path):
-    kills(ray_cluster, "vertical", tmp_path, 1)
+    kills(ray_cluster, "vertical", tmp_path, 2)
 
 
 @pytest.mark.campaign

@@ -25,7 +25,7 @@ def fail_once(marker, how):
 def sliced(ray_cluster):
     """A filter whose batches go through an orderer. `test_kills.py` has those that do not."""
     ray_cluster.cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    with SlicedFilter("vertical", 1, timers(slice_timers=100_000), sites="ray", deadline=60) as sliced:
+    with SlicedFilter("vertical", 2, timers(slice_timers=100_000), sites="ray", deadline=60) as sliced:
         yield sliced
 
 

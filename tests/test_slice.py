@@ -77,7 +77,7 @@ def moments(rng, n, start=10**9):
     return start + np.cumsum(rng.choice([0, 1, 20, 90, 300, 2000], p=[0.3, 0.45, 0.15, 0.06, 0.03, 0.01], size=n))
 
 
-@pytest.mark.parametrize("parts", [1, 3, 7])
+@pytest.mark.parametrize("parts", [1, 3, 20])
 @pytest.mark.parametrize("name", ROWS)
 def test_the_words_of_all_slices_are_those_of_the_filter(name, parts):
     (make, block), rng = ROWS[name], np.random.default_rng(1)

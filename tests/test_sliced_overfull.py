@@ -15,8 +15,8 @@ KINDS = {
         "horizontal", 4, lately.AgePartitionedBloomFilter("10min", 0.01, capacity=slice_capacity(PLANNED, 4)), **more
     ),
     "horizontal bits": lambda **more: SlicedFilter("horizontal", 4, lately.BloomFilter(PLANNED // 3, 0.01), **more),
-    "vertical": lambda slices=4, **more: SlicedFilter(
-        "vertical", slices, lately.TimingBloomFilter("10min", 0.01, capacity=PLANNED), **more
+    "vertical": lambda **more: SlicedFilter(
+        "vertical", 4, lately.TimingBloomFilter("10min", 0.01, capacity=PLANNED), **more
     ),
     "vertical bits": lambda **more: SlicedFilter("vertical", 4, lately.BloomFilter(PLANNED, 0.01), **more),
 }
@@ -85,6 +85,6 @@ def test_the_warning_as_an_error_has_the_answers_and_the_work_is_done(make):
 
 
 def test_on_ray_warnings_come_from_the_actors(ray_cluster):
-    with KINDS["vertical"](1, sites="ray", deadline=60) as f:
-        assert len(send(f, 3)) == 1
+    with KINDS["vertical"](sites="ray", deadline=60) as f:
+        assert len(send(f, 3)) == 4
         assert all(site["keys"] > 0 for site in f.status())
